@@ -1,0 +1,1 @@
+"""Evenhand: statistics and models about people under user-level differential privacy."""

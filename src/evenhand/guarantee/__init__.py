@@ -1,0 +1,32 @@
+"""Who is protected from what: the privacy unit, the neighbour relation, ε and δ, and the error tree."""
+
+from evenhand.guarantee.amounts import Amount, divide, parse_delta, parse_epsilon, plain, split
+from evenhand.guarantee.errors import (
+    BudgetExceeded,
+    DataError,
+    EngineError,
+    EvenhandError,
+    LedgerError,
+    UsageError,
+    suggest,
+)
+from evenhand.guarantee.promise import Guarantee
+from evenhand.guarantee.relation import Relation
+
+__all__ = [
+    "Amount",
+    "BudgetExceeded",
+    "DataError",
+    "EngineError",
+    "EvenhandError",
+    "Guarantee",
+    "LedgerError",
+    "Relation",
+    "UsageError",
+    "divide",
+    "parse_delta",
+    "parse_epsilon",
+    "plain",
+    "split",
+    "suggest",
+]
