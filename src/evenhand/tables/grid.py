@@ -1,0 +1,99 @@
+"""The public integer grid that makes sensitivity exact.
+
+Each value is clamped to its bounds, shifted by a public origin, multiplied by a power of two and rounded to
+an integer inside the engine. Integer sums depend neither on the order of rows nor on the engine, so the change
+that one user causes is bounded exactly, with no allowance for rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from evenhand.guarantee import UsageError
+
+BITS = 30
+"""Row values span at most 2^30 grid steps: fine enough for a billion users, and 2^32 rows of one user fit 64 bits."""
+
+Bounds = tuple[float, float]
+
+
+def parse_bounds(given: Any, name: str = "bounds") -> Bounds:
+    """Read a pair (low, high) of finite numbers with low < high."""
+    expected = f"expected {name}=(low, high), two finite numbers with low < high, chosen without looking at the data"
+    if given is None:
+        raise UsageError(
+            f"{name} are missing; {expected}. They say how large one value can be: for star ratings {name}=(0.5, 5)."
+        )
+    try:
+        low, high = (float(bound) for bound in given)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}={given!r} is not a pair of numbers; {expected}.") from None
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise UsageError(f"{name}=({low}, {high}) are not finite; {expected}.")
+    if low >= high:
+        raise UsageError(f"{name}=({low}, {high}) are reversed or empty; {expected}.")
+    if not (1e-150 < high - low and max(abs(low), abs(high)) < 1e150):
+        raise UsageError(f"{name}=({low}, {high}) are too extreme for doubles; rescale the column.")
+    return low, high
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values in ``[low, high]`` as integers in ``[bottom, top]``: ``floor((x − origin)·2^exponent + ½)``."""
+
+    low: float
+    high: float
+    origin: float
+    exponent: int
+
+    @classmethod
+    def about(cls, bounds: Bounds, origin: float) -> Grid:
+        """The finest grid of 2^30 steps for these bounds, seen from ``origin``."""
+        low, high = bounds
+        reach = max(abs(low - origin), abs(high - origin))
+        return cls(low, high, origin, BITS - math.frexp(reach)[1])
+
+    @property
+    def steps_per_unit(self) -> Fraction:
+        """How many grid steps make one unit of the value: a power of two, so scaling is exact in doubles."""
+        return Fraction(2) ** self.exponent
+
+    @property
+    def factor(self) -> float:
+        """The same as a double, exactly."""
+        return math.ldexp(1.0, self.exponent)
+
+    @property
+    def bottom(self) -> int:
+        """The integer of the lower bound."""
+        return self._steps(self.low)
+
+    @property
+    def top(self) -> int:
+        """The integer of the upper bound."""
+        return self._steps(self.high)
+
+    @property
+    def width(self) -> int:
+        """``top − bottom``: how far one row can move."""
+        return self.top - self.bottom
+
+    @property
+    def reach(self) -> int:
+        """The largest magnitude of one row."""
+        return max(abs(self.bottom), abs(self.top))
+
+    def units(self, steps: float | Fraction) -> float:
+        """Grid steps as a number in the column's unit (without the origin)."""
+        return float(Fraction(steps) / self.steps_per_unit)
+
+    def steps(self, amount: float | Fraction) -> int:
+        """An amount in the column's unit as grid steps, rounded up: caps never shrink to zero."""
+        return math.ceil(Fraction(amount) * self.steps_per_unit)
+
+    def _steps(self, value: float) -> int:
+        # The same double arithmetic as in the engine, so the bounds are the integers that rows can reach.
+        return math.floor((value - self.origin) * self.factor + 0.5)

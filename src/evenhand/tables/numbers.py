@@ -1,0 +1,80 @@
+"""Values as numbers, by one rule on every engine.
+
+- ±inf and values outside the bounds are clamped; NaN counts as null.
+- Under presence a null is dropped. Under values and labels nothing may depend on which values are null, so a null
+  becomes the public middle of the bounds and still counts.
+- Text (from CSV and JSON) is a number if it matches one plain pattern, else null: the engines' own casts differ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from evenhand.guarantee import DataError, Relation
+from evenhand.tables.grid import Grid
+from evenhand.tables.table import Table
+
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_INFINITE = r"^[+-]?(inf|infinity)$"
+
+
+def number(table: Table, column: str, rows: Any = None) -> Any:
+    """A column as doubles, null where it holds no number. Refuses columns that are not numeric by type."""
+    import ibis
+
+    table.require(column, "value column")
+    value = (table.expression if rows is None else rows)[column]
+    dtype = value.type()
+    if column in table.text:
+        text = value.cast("string").strip().lower()
+        negative = text.startswith("-")
+        infinite = negative.ifelse(-math.inf, math.inf)
+        # The pattern is tested before the cast runs, so no engine sees text it might refuse or read its own way.
+        safe = text.re_search(_NUMBER).ifelse(text, ibis.null("string"))
+        return text.re_search(_INFINITE).ifelse(infinite, safe.cast("float64"))
+    if dtype.is_decimal() and (dtype.precision is None or dtype.precision > 15):
+        # Wide decimals: through text, which every engine rounds correctly; a direct cast may differ in the last bit.
+        return value.cast("string").cast("float64")
+    if dtype.is_numeric() or dtype.is_boolean():
+        return (value.cast("int8") if dtype.is_boolean() else value).cast("float64")
+    raise DataError(
+        f"the column {column!r} holds {dtype}, not numbers; expected a numeric column. Numeric columns are "
+        f"{[name for name, kind in table.expression.schema().items() if kind.is_numeric()]}."
+    )
+
+
+def is_number(value: Any) -> Any:
+    """False for null and NaN alike: every engine sorts NaN above +inf."""
+    import ibis
+
+    return value <= ibis.literal(math.inf, "float64")
+
+
+def on_grid(value: Any, grid: Grid) -> Any:
+    """A non-null double as an integer of the grid: clamp, shift, scale, round half up."""
+    import ibis
+
+    def double(constant: float) -> Any:
+        return ibis.literal(constant, "float64")
+
+    clamped = ibis.least(ibis.greatest(value, double(grid.low)), double(grid.high))
+    shifted = clamped - double(grid.origin) if grid.origin else clamped
+    return (shifted * double(grid.factor) + double(0.5)).floor().cast("int64")
+
+
+def middle(grid: Grid) -> float:
+    """The public constant that stands for a null when counts are public."""
+    return grid.low + (grid.high - grid.low) / 2
+
+
+def fill_or_drop(table: Table, rows: Any, column: str, grid: Grid) -> tuple[Any, Any]:
+    """Apply the null rule of the table's relation; returns the rows and the column on the grid."""
+    value = number(table, column, rows)
+    if table.relation is Relation.PRESENCE:
+        kept = rows.filter(is_number(value))
+        return kept, on_grid(number(table, column, kept), grid)
+    import ibis
+
+    filled = is_number(value).fill_null(False).ifelse(value, ibis.literal(middle(grid), "float64"))
+    return rows, on_grid(filled, grid)

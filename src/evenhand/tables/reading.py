@@ -1,0 +1,170 @@
+"""``eh.read``: from anything tabular to a `Table`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evenhand.guarantee import DataError, Relation, UsageError
+from evenhand.tables import files
+from evenhand.tables.engines import (
+    Engine,
+    IbisEngine,
+    RelationEngine,
+    duckdb_backend,
+    first_column_error,
+    fresh_name,
+)
+from evenhand.tables.table import Table
+
+_ENGINES = ("duckdb", "spark")
+
+
+def read(
+    source: Any,
+    user: str | Sequence[str],
+    *,
+    protects: str | Relation = Relation.PRESENCE,
+    public: Sequence[str] = (),
+    population: str | None = None,
+    engine: str | None = None,
+) -> Table:
+    """Open a table in which each row belongs to a user.
+
+    Nothing is read beyond the schema until a release runs.
+
+    Args:
+        source: a path or glob (Parquet, CSV, JSON), a pandas or polars frame, an Arrow table, a DuckDB relation,
+            an Ibis table, or a Spark DataFrame.
+        user: the column, or columns, that name a person.
+        protects: ``"presence"`` hides whether a user is there at all; ``"values"`` hides a user's values but
+            treats who is there and how many rows each user has as public; ``"labels"`` is for learning.
+        public: columns that are public under ``"values"``; only they may form groups there.
+        population: a name for the people, so that tables with differently named user columns share one ledger.
+        engine: ``"duckdb"`` (default) or ``"spark"``, for paths.
+
+    Edge cases: rows whose user is null are dropped. CSV and JSON columns are read as text and cast when used; text
+    that is no number counts as null.
+
+    Example:
+        >>> ratings = eh.read("ratings.parquet", user="userId")
+    """
+    relation = Relation.parse(protects)
+    columns = _names(user, "user")
+    if not columns:
+        raise UsageError(
+            "no user column was given; expected user='userId', the column that says which person a row belongs to."
+        )
+    expression, runner, text, snapshot = _open(source, engine)
+    table = Table(
+        expression, runner, columns, relation, _names(public, "public"), population, text, snapshot
+    )
+    for column in columns:
+        table.require(column, "user column")
+    for column in table.public:
+        table.require(column, "public column")
+    return table
+
+
+def _names(given: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(name, str) and name for name in names):
+        raise UsageError(f"{role}={given!r} is not a column name or a list of them.")
+    return names
+
+
+def _open(source: Any, engine: str | None) -> tuple[Any, Engine, frozenset[str], str | None]:
+    """Dispatch on what was given, without importing what isn't there."""
+    if engine is not None and engine not in _ENGINES:
+        raise UsageError(f"engine={engine!r} is not known; expected one of {list(_ENGINES)}.")
+    if isinstance(source, str | Path):
+        return _open_files(source, engine or "duckdb")
+    if engine == "spark" and _root(source) != "pyspark":
+        raise UsageError("engine='spark' runs paths and Spark DataFrames; give a path, or leave engine out.")
+    opened = _open_object(source)
+    if opened is None:
+        raise UsageError(
+            f"a source of type {type(source).__name__} can't be read; expected a path or glob, a pandas or polars frame, "
+            "an Arrow table, a DuckDB relation, an Ibis table or a Spark DataFrame."
+        )
+    expression, runner = opened
+    return expression, runner, frozenset(), f"object-{id(source)}-{os.getpid()}"
+
+
+def _open_files(source: str | Path, engine: str) -> tuple[Any, Engine, frozenset[str], str | None]:
+    found = files.find(source)
+    if engine == "spark":
+        from evenhand.tables.spark import spark_backend
+
+        backend = spark_backend()
+        expression, text = files.on_spark(found, backend)
+    else:
+        backend = duckdb_backend()
+        expression, text = files.on_duckdb(found)
+    return expression, IbisEngine(backend), text, found.snapshot
+
+
+def _open_object(source: Any) -> tuple[Any, Engine] | None:
+    root = _root(source)
+    if root == "ibis":
+        import ibis.expr.types as ir
+
+        if isinstance(source, ir.Table):
+            return source, IbisEngine(source._find_backend(use_default=True))
+    if root == "pyspark" and hasattr(source, "createOrReplaceTempView"):
+        from evenhand.tables.spark import spark_backend
+
+        backend = spark_backend(source.sparkSession)
+        name = fresh_name()
+        source.createOrReplaceTempView(name)
+        return backend.table(name), IbisEngine(backend)
+    if root in ("duckdb", "_duckdb") and hasattr(source, "query"):
+        return _unbound(source), RelationEngine(source)
+    arrow = _to_arrow(source)
+    if arrow is None:
+        return None
+    backend = duckdb_backend()
+    name = fresh_name()
+    backend.con.register(name, arrow)
+    return backend.table(name), IbisEngine(backend)
+
+
+def _unbound(relation: Any) -> Any:
+    import ibis
+
+    schema = ibis.memtable(relation.limit(0).to_arrow_table()).schema()
+    return ibis.table(schema, name=RelationEngine.rows_name)
+
+
+def _to_arrow(source: Any) -> Any:
+    """In-memory frames as an Arrow table, without copying where the layout allows."""
+    import pyarrow as pa
+
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if isinstance(source, pa.RecordBatchReader):
+        return source.read_all()
+    root = _root(source)
+    if root == "pandas" and hasattr(source, "columns"):
+        names = tuple(str(name) for name in source.columns)
+        if len(set(names)) < len(names):
+            raise DataError("the frame names a column more than once; rename the columns.")
+        try:
+            return pa.Table.from_pandas(source, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            kind: Exception = type(error)()
+        raise first_column_error(kind, names)
+    if root == "polars":
+        frame = source.collect() if hasattr(source, "collect") else source
+        return frame.to_arrow() if hasattr(frame, "columns") else None
+    return None
+
+
+def _root(source: Any) -> str:
+    return type(source).__module__.partition(".")[0]

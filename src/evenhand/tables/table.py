@@ -1,0 +1,86 @@
+"""A table with a user column: what every release starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from evenhand.tables.engines import Engine
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows that belong to users, on some engine. Made by :func:`evenhand.read`.
+
+    Args:
+        expression: the rows, as an Ibis table expression.
+        engine: what runs expressions over these rows.
+        user: the columns that together name one person.
+        relation: which neighbouring tables must look alike.
+        public: columns treated as public under ``Relation.VALUES``.
+        population: a name for the people in the table, when several tables are about the same people.
+        text: columns that were read as text because the file carries no types (CSV, JSON).
+        snapshot: changes when the underlying file changes; None if that can't be known.
+    """
+
+    expression: Any = field(repr=False)
+    engine: Engine = field(repr=False)
+    user: tuple[str, ...]
+    relation: Relation
+    public: tuple[str, ...] = ()
+    population: str | None = None
+    text: frozenset[str] = field(default=frozenset(), repr=False)
+    snapshot: str | None = field(default=None, repr=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return tuple(self.expression.columns)
+
+    @property
+    def unit(self) -> tuple[str, ...]:
+        """What the ledger is keyed by: the population if it was named, else the user columns."""
+        return (self.population,) if self.population else self.user
+
+    def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
+        """The guarantee of a release from this table."""
+        return Guarantee(epsilon, delta, self.relation, self.unit, self.public)
+
+    def require(self, column: str, role: str = "column") -> str:
+        """Check that a column exists; else say which ones do."""
+        if not isinstance(column, str):
+            raise UsageError(f"{role} {column!r} is not a column name; expected one of {list(self.columns)}.")
+        if column not in self.columns:
+            raise DataError(
+                f"there is no {role} {column!r} in the table; its columns are {list(self.columns)}."
+                f"{suggest(column, self.columns)}"
+            )
+        return column
+
+    def require_groupable(self, by: Sequence[str]) -> None:
+        """Check that grouping or filtering by these columns keeps the guarantee."""
+        for column in by:
+            self.require(column, "group column")
+            private = column not in self.public and column not in self.user
+            if self.relation is not Relation.PRESENCE and private:
+                raise UsageError(
+                    f"by={column!r} would reveal a private column: with protects={self.relation.value!r} only public "
+                    f"columns may form groups. Declare it with eh.read(..., public=[{column!r}]) if it is public, "
+                    "or protect presence."
+                )
+
+    def __repr__(self) -> str:
+        types = ", ".join(
+            f"{name}: {'text' if name in self.text else dtype}" for name, dtype in self.expression.schema().items()
+        )
+        public = f", public={list(self.public)}" if self.public else ""
+        return (
+            f"Table(user={list(self.user)}, protects={self.relation.value!r}{public}, "
+            f"engine={self.engine.name!r}, columns=[{types}])"
+        )
