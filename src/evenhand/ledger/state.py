@@ -1,0 +1,146 @@
+"""The single row that a debit reads and updates, and the statements that do so."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from evenhand.guarantee import LedgerError, Relation
+from evenhand.ledger.composition import Account, Budget
+from evenhand.ledger.events import Record, digest
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+@dataclass(frozen=True)
+class State:
+    """A ledger at one moment.
+
+    Args:
+        id: random, given at creation: a ledger that was deleted and created anew is another one.
+        account: the running totals.
+        unit: whose privacy it is; None before the first debit.
+        relation: the neighbour relation; None before the first debit.
+        events: how many debits there are.
+        head: the link of the latest event, or of the creation.
+    """
+
+    id: str
+    account: Account
+    unit: tuple[str, ...] | None
+    relation: Relation | None
+    events: int
+    head: str
+
+
+def genesis(id: str, total: Budget, order: Decimal | None) -> str:
+    """The link that the first event continues: binds the history to this ledger and its total."""
+    return digest(id, str(total.epsilon), str(total.delta), str(order))
+
+
+def exists(connection: Connection) -> bool:
+    """Whether the database holds a ledger."""
+    from sqlalchemy import inspect
+
+    return inspect(connection).has_table("evenhand_ledger")
+
+
+def create(connection: Connection, name: str, total: Budget) -> None:
+    """Create the tables and the first state, unless another process was faster."""
+    from sqlalchemy import inspect
+
+    from evenhand.ledger import schema
+
+    if exists(connection):
+        return
+    if connection.dialect.name == "sqlite" and inspect(connection).get_table_names():
+        raise LedgerError(
+            f"ledger {name}: this is a SQLite database, but not a ledger; give another path, and leave this file alone."
+        )
+    schema.metadata.create_all(connection)
+    account, id = Account.open(total), str(uuid.uuid4())
+    state = State(id, account, None, None, 0, genesis(id, total, account.order))
+    connection.execute(
+        schema.ledger.insert().values(
+            one=1,
+            format=schema.FORMAT,
+            id=id,
+            total_epsilon=str(total.epsilon),
+            total_delta=str(total.delta),
+            renyi_order=None if account.order is None else str(account.order),
+            **_running(state),
+        )
+    )
+
+
+def read(connection: Connection, name: str, *, lock: bool = False) -> State:
+    """Read the state; with ``lock`` no other transaction can change it before this one ends."""
+    from sqlalchemy import select
+
+    from evenhand.ledger import schema
+
+    query = select(schema.ledger)
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise LedgerError(f"ledger {name} has lost its totals: it is damaged; restore it from a backup.")
+    if row.format != schema.FORMAT:
+        raise LedgerError(
+            f"ledger {name} has format {row.format}, this version of Evenhand knows {schema.FORMAT}: upgrade Evenhand "
+            "where it is used."
+        )
+    account = Account(
+        total=Budget(Decimal(row.total_epsilon), Decimal(row.total_delta)),
+        order=None if row.renyi_order is None else Decimal(row.renyi_order),
+        epsilon=Decimal(row.epsilon),
+        delta=Decimal(row.delta),
+        renyi=Decimal(row.renyi),
+        summing=row.summing,
+    )
+    unit = None if row.unit is None else tuple(json.loads(row.unit))
+    return State(row.id, account, unit, row.relation and Relation(row.relation), row.events, row.head)
+
+
+def append(connection: Connection, record: Record, after: State) -> None:
+    """Add one event and move the state on: both or, if the transaction fails, neither."""
+    from evenhand.ledger import schema
+
+    connection.execute(schema.events.insert().values(**vars(record), link=after.head))
+    connection.execute(schema.ledger.update().values(**_running(after)))
+
+
+def records(connection: Connection) -> list[tuple[Record, str]]:
+    """All events with their stored links, oldest first."""
+    from sqlalchemy import select
+
+    from evenhand.ledger import schema
+
+    rows = connection.execute(select(schema.events).order_by(schema.events.c.number))
+    return [(Record(*row[:-1]), row[-1]) for row in rows]
+
+
+def link_at(connection: Connection, number: int) -> str | None:
+    """The stored link of one event, or None if there is no such event."""
+    from sqlalchemy import select
+
+    from evenhand.ledger import schema
+
+    return connection.execute(select(schema.events.c.link).where(schema.events.c.number == number)).scalar()
+
+
+def _running(state: State) -> dict[str, object]:
+    """The columns of the state that a debit changes."""
+    account = state.account
+    return {
+        "unit": None if state.unit is None else json.dumps(state.unit),
+        "relation": None if state.relation is None else state.relation.value,
+        "events": state.events,
+        "epsilon": str(account.epsilon),
+        "delta": str(account.delta),
+        "renyi": str(account.renyi),
+        "summing": account.summing,
+        "head": state.head,
+    }

@@ -1,0 +1,176 @@
+"""Durable, exclusive transactions on a ledger's database: a SQLite file or a Postgres server.
+
+Why the settings are what they are (docs/ledger.md tells more):
+
+- SQLite runs with a rollback journal, not WAL: the file alone is then the whole ledger whenever nobody is
+  writing, it works wherever file locks do, and SQLite before 3.51.3 can corrupt a WAL with several writers.
+- SQLite connections are opened for each transaction, so that a file that was deleted or replaced is noticed,
+  and nothing is shared across threads or forks.
+- Postgres takes a row lock, which serialises debits without serialisation failures.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
+
+from evenhand.guarantee import LedgerError, UsageError
+from evenhand.ledger import failures
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine
+
+Result = TypeVar("Result")
+
+PATIENCE = 60.0
+"""Seconds to wait for other writers before giving up."""
+
+
+class Store:
+    """Where a ledger lives, and how to run one transaction there.
+
+    Edge cases: safe in threads and after a fork; a process killed at any moment leaves either the whole
+    transaction or nothing.
+    """
+
+    def __init__(self, location: str | os.PathLike[str]) -> None:
+        self.location = os.fspath(location)
+        self._lock = threading.Lock()
+        self._pid = -1
+        self._engine: Engine | None = None
+        if "://" in self.location:
+            self._url: URL | None = _postgres_url(self.location)
+            self.name = self._url.render_as_string(hide_password=True)
+        else:
+            self._url = None
+            self.path = _file_path(self.location)
+            self.location = self.name = str(self.path)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there certainly is no ledger yet: the file is missing or empty."""
+        if self._url is not None:
+            return False
+        try:
+            return self.path.stat().st_size == 0
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise failures.of_system(self.name, error) from None
+
+    def run(
+        self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False
+    ) -> Result:
+        """Run ``work`` in one transaction; with ``write`` no other writer runs at the same time.
+
+        When this returns, the transaction is on disk. When it raises, nothing was recorded, except that a
+        connection lost during the commit leaves that open; the error says so.
+        """
+        from sqlalchemy.exc import SQLAlchemyError
+
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with self._transaction(write=write, create=create) as connection:
+                    return work(connection)
+            except SQLAlchemyError as error:
+                if not failures.is_transient(error) or time.monotonic() > deadline:
+                    raise failures.of_database(self.name, error) from None
+            time.sleep(random.uniform(0.001, 0.02))  # jitter, so that colliding writers part
+
+    @contextmanager
+    def _transaction(self, *, write: bool, create: bool) -> Iterator[Connection]:
+        engine = self._connect(create=True) if create else self._shared_engine()
+        with engine.connect() as connection, connection.begin():
+            if self._url is None:
+                # IMMEDIATE takes the write lock before reading: nobody spends between our look and our debit.
+                connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+            elif write:
+                connection.exec_driver_sql(_POSTGRES_DURABLE)
+                if create:
+                    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('evenhand_ledger'))")
+            yield connection
+
+    def _shared_engine(self) -> Engine:
+        with self._lock:
+            if self._engine is None or self._pid != os.getpid():
+                if self._engine is not None:
+                    _inherited.append(self._engine)
+                self._engine, self._pid = self._connect(), os.getpid()
+            return self._engine
+
+    def _connect(self, *, create: bool = False) -> Engine:
+        from sqlalchemy import create_engine
+        from sqlalchemy.pool import NullPool
+
+        if self._url is None:
+            return create_engine(
+                "sqlite://", creator=lambda: _open_file(self.path, create), poolclass=NullPool
+            )
+        try:
+            # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
+            return create_engine(self._url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+        except ModuleNotFoundError:
+            raise UsageError(
+                f"ledger {self.name}: the Postgres driver psycopg is not installed. "
+                "Install it with: pip install 'evenhand[postgres]'"
+            ) from None
+
+
+_inherited: list[Engine] = []
+"""Engines made before a fork: kept unused in the child, because closing them would end the parent's sessions."""
+
+_POSTGRES_DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', true) "
+    "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+)
+
+
+def _open_file(path: Path, create: bool) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path))}?mode={'rwc' if create else 'rw'}"
+    # isolation_level=None: transactions begin where this module says so, not where the driver guesses.
+    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+    # TRUNCATE with synchronous=EXTRA syncs journal and file before a commit returns.
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    return connection
+
+
+def _file_path(location: str) -> Path:
+    if not location or location == ":memory:":
+        raise UsageError(
+            f"ledger {location!r}: a ledger must outlive the process; expected the path of a file, such as "
+            "'budget.db', or a URL postgresql://..."
+        )
+    path = Path(location).expanduser().absolute()  # a later change of directory must not change the ledger
+    if path.is_dir():
+        raise LedgerError(
+            f"ledger {path}: this is a directory; give the path of a file in it, such as budget.db."
+        )
+    if not path.parent.is_dir():
+        raise LedgerError(f"ledger {path}: the directory {path.parent} does not exist; create it first.")
+    return path
+
+
+def _postgres_url(location: str) -> URL:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    scheme = location.split("://", 1)[0]
+    if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise UsageError(
+            f"ledger URL with scheme {scheme!r}: expected postgresql://user@host/database, or the plain path of a "
+            "SQLite file."
+        )
+    try:
+        return make_url(location).set(drivername="postgresql+psycopg")
+    except (ArgumentError, ValueError):
+        raise UsageError("ledger URL can't be read: expected postgresql://user@host:port/database.") from None
