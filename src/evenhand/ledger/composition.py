@@ -121,8 +121,8 @@ class Cost:
 class Account:
     """The running totals of a ledger: a privacy filter for releases chosen one after the other.
 
-    Guarantee: whatever an analyst asks for, in view of all earlier results, as long as every debit goes through
-    ``after``, all results together are ``total``-differentially private (docs/proofs/composition.md).
+    Guarantee: whatever an analyst asks for, in view of all earlier results, as long as every debit goes
+    through ``after``, all results together are ``total``-differentially private (docs/proofs/composition.md).
 
     Args:
         total: the (ε, δ) that must hold in the end.
@@ -164,6 +164,12 @@ class Account:
             max(_ZERO, _SUMS.subtract(self.total.delta, spent.delta)),
         )
 
+    def price(self, cost: Cost) -> Budget:
+        """What one more release would add to ``spent`` under the rule in force."""
+        if self.summing or self.order is None:
+            return Budget(cost.epsilon, _decimals(_UP.divide(cost.delta, _DECLARED)))
+        return Budget(renyi_cost(cost, self.order), cost.delta if cost.rho is None else _ZERO)
+
     def after(self, cost: Cost) -> Account | None:
         """The account after one more release, or None if the total would not hold."""
         declared = _SUMS.multiply(self.total.delta, _DECLARED)
@@ -194,8 +200,8 @@ def renyi_cost(cost: Cost, order: Decimal) -> Decimal:
     """A bound on the Rényi divergence of order α between the results of a release on neighbouring tables.
 
     αρ for a ρ-zCDP release. Otherwise that of randomised response, ln((e^(αε) + e^((1−α)ε))/(1 + e^ε))/(α−1),
-    because every ε-differentially private pair is a post-processing of it (Kairouz, Oh and Viswanath 2015); it
-    is below both ε and αε²/2. With δ the same holds outside an event of probability δ, which is charged as δ.
+    because every ε-differentially private pair is a post-processing of it (Kairouz, Oh and Viswanath 2015);
+    it is below both ε and αε²/2. With δ the same holds outside an event of probability δ, charged as δ.
     """
     if cost.rho is not None:
         return _decimals(_UP.multiply(order, cost.rho))

@@ -65,8 +65,8 @@ class Record:
             text = _json(dict(query))
         except (TypeError, ValueError):
             raise UsageError(
-                "query= can't be written to the ledger: expected a mapping of names to public parameters made of "
-                "text, finite numbers, lists and mappings."
+                "query= can't be written to the ledger: expected a mapping of names to public parameters "
+                "made of text, finite numbers, lists and mappings."
             ) from None
         promise = {
             "epsilon": str(guarantee.epsilon),

@@ -1,4 +1,4 @@
-"""Turns a database's own errors into a `LedgerError` that says what to do, without its stack or any password."""
+"""Turns a database's own errors into a `LedgerError` that says what to do, without stack or password."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from sqlalchemy.exc import SQLAlchemyError
 
 _SQLITE = {
-    "SQLITE_BUSY": "other processes kept it locked for too long; try again, or find the process that holds it.",
+    "SQLITE_BUSY": "other processes kept it locked too long; try again, or find the process that holds it.",
     "SQLITE_READONLY": "it can't be written; make the file and its directory writable, or use another place.",
     "SQLITE_PERM": "it can't be written; make the file and its directory writable, or use another place.",
-    "SQLITE_CANTOPEN": "it can't be opened; check that the file exists and that you may read and write it and its "
-    "directory.",
+    "SQLITE_CANTOPEN": "it can't be opened; check that the file exists and that you may read and write it "
+    "and its directory.",
     "SQLITE_FULL": "the disk is full; free some space and try again.",
-    "SQLITE_IOERR": "the disk failed to read or write it; check free space, quota and the health of the disk.",
+    "SQLITE_IOERR": "the disk failed to read or write it; check free space, quota and the disk's health.",
     "SQLITE_NOTADB": "this file is not a ledger; give another path, and leave this file alone.",
-    "SQLITE_CORRUPT": "the file is damaged; restore it from a backup and count everything released since that "
-    "backup as spent.",
+    "SQLITE_CORRUPT": "the file is damaged; restore it from a backup and count everything released since "
+    "that backup as spent.",
 }
 
 _POSTGRES_TRANSIENT = {"40001", "40P01", "55P03"}  # serialisation failure, deadlock, lock not available
@@ -43,22 +43,21 @@ def of_database(name: str, error: SQLAlchemyError) -> EvenhandError:
     said = " ".join(str(cause or error).split("\n", 1)[0].split())
     if getattr(error, "connection_invalidated", False):
         return LedgerError(
-            f"ledger {name}: the connection was lost ({said}). Nothing was released; whether the debit was recorded "
-            "shows in ledger.events."
+            f"ledger {name}: the connection was lost ({said}). Nothing was released; whether the debit was "
+            "recorded shows in ledger.events."
         )
     if getattr(cause, "sqlstate", None) is None:
         return LedgerError(
-            f"ledger {name}: the Postgres server can't be reached ({said}). Check host, port, user and password. "
-            "Nothing was spent."
+            f"ledger {name}: the Postgres server can't be reached ({said}). Check host, port, user and "
+            "password. Nothing was spent."
         )
     return LedgerError(f"ledger {name}: Postgres refused ({said}). Nothing was spent.")
 
 
-def of_system(name: str, error: OSError) -> LedgerError:
+def of_system(name: str, error: OSError | ValueError) -> LedgerError:
     """The error to raise when the operating system refuses to look at the file."""
-    return LedgerError(
-        f"ledger {name}: it can't be opened ({error.strerror}); check the path and its permissions."
-    )
+    said = error.strerror if isinstance(error, OSError) else error
+    return LedgerError(f"ledger {name}: it can't be opened ({said}); check the path and its permissions.")
 
 
 def _sqlite_name(cause: sqlite3.Error) -> str:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import (
     Amount,
     BudgetExceeded,
+    EvenhandError,
     Guarantee,
     LedgerError,
     Relation,
     UsageError,
     parse_delta,
     parse_epsilon,
+    plain,
 )
 from evenhand.ledger import state as ledger_state
 from evenhand.ledger.composition import Account, Budget, Cost
@@ -35,18 +37,18 @@ _LARGEST_TOTAL = Decimal(10**9)
 class Ledger:
     """A privacy budget for one population, kept in a SQLite file or a Postgres database.
 
-    Guarantee: all releases debited to one ledger, by any number of processes and chosen in view of each other's
-    results, together are (``total.epsilon``, ``total.delta``)-differentially private for its unit and neighbour
-    relation. A debit is on disk when ``debit`` returns, so a crash may cost budget but never privacy.
+    Guarantee: all releases debited to one ledger, by any number of processes and chosen in view of each
+    other's results, together are (``total.epsilon``, ``total.delta``)-differentially private for its unit and
+    neighbour relation. A debit is on disk when ``debit`` returns: a crash may cost budget, never privacy.
 
-    Edge cases: the first debit fixes the user columns (or population) and the relation; another unit is refused.
-    A presence release on a ledger of values counts as two steps. ε sums are exact decimals. A ledger restored
-    from an old backup forgets debits: an open ``Ledger`` notices, a new process can't unless it is given a
-    ``head`` noted earlier (see ``verify``).
+    Edge cases: the first debit fixes the user columns (or population) and the relation; another unit is
+    refused. A presence release on a ledger of values counts as two steps. ε sums are exact decimals. A ledger
+    restored from an old backup forgets debits: an open ``Ledger`` notices, a new process can't unless it is
+    given a ``head`` noted earlier (see ``verify``).
 
     Args:
         location: path of a SQLite file, or ``postgresql://user@host/database``.
-        epsilon: the total ε of a new ledger, at most 1e9; for an existing one it may be left out and must agree.
+        epsilon: the total ε of a new ledger, at most 1e9; for an existing one leave it out, or it must agree.
         delta: the total δ; 0 allows pure differential privacy only.
 
     Example:
@@ -69,12 +71,11 @@ class Ledger:
             )
         self._store = Store(location)
         self._seen: State | None = None
-        self._guard = threading.Lock()
         state = self._open(given)
         if given is not None and state.account.total != given:
             raise UsageError(
-                f"ledger {self._store.name} was created with a total of {state.account.total}, but {given} was given: "
-                "a total can't be changed. Leave epsilon= and delta= out to use the ledger as it is."
+                f"ledger {self.location} was created with a total of {state.account.total}, but {given} was "
+                "given: a total can't be changed. Leave epsilon= and delta= out to use the ledger as it is."
             )
 
     @property
@@ -118,15 +119,15 @@ class Ledger:
         return tuple(record.read() for record, _ in self._store.run(ledger_state.records))
 
     def can_afford(self, cost: Cost, guarantee: Guarantee) -> bool:
-        """Whether ``debit`` would succeed now. Spends nothing; raises for a cost that never fits this ledger."""
+        """Whether ``debit`` would succeed now. Spends nothing; raises UsageError where ``debit`` would."""
         state = self._state()
         return state.account.after(self._charge(state, cost, guarantee)) is not None
 
     def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee) -> Event:
         """Record the cost of a release durably, before its noise is drawn.
 
-        Guarantee: when this returns, the debit survives the death of the process or the machine. When it raises,
-        the caller must not release anything.
+        Guarantee: when this returns, the debit survives the death of the process or the machine. When it
+        raises, the caller must not release anything.
 
         Args:
             cost: what the release costs under ``guarantee.relation``.
@@ -141,7 +142,7 @@ class Ledger:
         seen = self._seen
 
         def work(connection: Connection) -> tuple[Event, State]:
-            state = self._check(ledger_state.read(connection, self.location, lock=True), seen, connection)
+            state = self._read(connection, seen, lock=True)
             charged = self._charge(state, cost, guarantee)
             account = state.account.after(charged)
             if account is None:
@@ -167,15 +168,13 @@ class Ledger:
         """Recompute the ledger from its events, and raise LedgerError if anything was edited or lost.
 
         Args:
-            head: a ``ledger.head`` noted earlier, outside the ledger; raises if that history is no longer part of
-                this one, as after restoring an older backup.
+            head: a ``ledger.head`` noted earlier, outside the ledger; raises if that history is no longer
+                part of this one, as after restoring an older backup.
         """
         seen = self._seen
 
         def work(connection: Connection) -> tuple[State, list[tuple[Record, str]]]:
-            return self._check(
-                ledger_state.read(connection, self.location), seen, connection
-            ), ledger_state.records(connection)
+            return self._read(connection, seen), ledger_state.records(connection)
 
         state, records = self._store.run(work)
         account = Account(state.account.total, state.account.order)
@@ -196,87 +195,84 @@ class Ledger:
             )
         if head is not None and head not in links:
             raise LedgerError(
-                f"ledger {self.location}: the noted head is not in its history. It was restored from an older backup "
-                "or is another ledger; count what was released since as spent."
+                f"ledger {self.location}: the noted head is not in its history. It was restored from an "
+                "older backup or is another ledger; count what was released since as spent."
             )
 
     def __repr__(self) -> str:
-        account = self._state().account
+        try:
+            account = self._state().account
+        except EvenhandError:
+            return f"Ledger({self.location!r}, unreadable)"
         return f"Ledger({self.location!r}, total: {account.total}; spent: {account.spent})"
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
         return Ledger, (self._store.location,)
 
     def _open(self, given: Budget | None) -> State:
-        if given is None and self._store.is_new:
-            raise UsageError(
-                f"ledger {self.location} does not exist yet: give its total, such as Ledger(..., epsilon=1.0), to "
-                "create it, or check the path."
-            )
         if self._store.is_new or not self._store.run(ledger_state.exists):
             if given is None:
                 raise UsageError(
-                    f"ledger {self.location} has no ledger yet: give its total, epsilon=..., to create it."
+                    f"there is no ledger at {self.location} yet: check the path, or create it by giving its "
+                    "total, such as Ledger(..., epsilon=1.0)."
                 )
-            self._store.run(
-                lambda connection: ledger_state.create(connection, self.location, given),
-                write=True,
-                create=True,
-            )
+            create = partial(ledger_state.create, name=self.location, total=given)
+            self._store.run(create, write=True, create=True)
         return self._state()
 
     def _state(self) -> State:
         seen = self._seen
-        state = self._store.run(
-            lambda connection: self._check(ledger_state.read(connection, self.location), seen, connection)
-        )
+        state = self._store.run(lambda connection: self._read(connection, seen))
         self._remember(state)
         return state
 
-    def _check(self, state: State, seen: State | None, connection: Connection) -> State:
-        """Refuse a history that does not continue what this object saw before the transaction began."""
+    def _read(self, connection: Connection, seen: State | None, *, lock: bool = False) -> State:
+        """Read the state, and refuse one that does not continue what was seen before the transaction."""
+        state = ledger_state.read(connection, self.location, lock=lock)
         if seen is None or (state.id, state.head) == (seen.id, seen.head):
             return state
-        if state.id != seen.id or (
-            seen.events and ledger_state.link_at(connection, seen.events) != seen.head
-        ):
+        kept = not seen.events or ledger_state.link_at(connection, seen.events) == seen.head
+        if state.id != seen.id or not kept:
             raise LedgerError(
-                f"ledger {self.location} went back in time: it was replaced or restored from a backup while in use. "
-                "Debits are missing; put the newer file back, or count what was released since as spent."
+                f"ledger {self.location} went back in time: it was replaced or restored from a backup while "
+                "in use. Debits are missing; put the newer file back, or count what was released since as "
+                "spent."
             )
         return state
 
     def _remember(self, state: State) -> None:
-        with self._guard:
-            if self._seen is None or state.events >= self._seen.events:
-                self._seen = state
+        # No lock: if two threads race, the older state wins and the next check is merely weaker.
+        if self._seen is None or state.events >= self._seen.events:
+            self._seen = state
 
     def _charge(self, state: State, cost: Cost, guarantee: Guarantee) -> Cost:
         """What a release costs under this ledger's unit and relation; refuses what can't be compared."""
         if cost.delta and not state.account.total.delta:
             raise UsageError(
-                f"this release needs delta={cost.delta}, but ledger {self.location} holds pure ε (delta=0). Use Laplace "
-                "noise and public keys, or keep another ledger created with delta=."
+                f"this release needs delta={plain(cost.delta)}, but ledger {self.location} holds pure ε "
+                "(delta=0). Use Laplace noise and public keys, or another ledger created with delta=."
             )
         if state.unit is None or state.relation is None:
             return cost
         if guarantee.unit != state.unit:
             raise UsageError(
                 f"ledger {self.location} protects {', '.join(state.unit)}, but this release protects "
-                f"{', '.join(guarantee.unit)}. If these are the same people, give both tables the same population "
-                "name; if they are others, use another ledger."
+                f"{', '.join(guarantee.unit)}. If these are the same people, give both tables the same "
+                "population name; if they are others, use another ledger."
             )
         steps = guarantee.relation.cost_under(state.relation)
         if steps is None:
             raise UsageError(
-                f"ledger {self.location} protects {state.relation}, and a release that protects {guarantee.relation} "
-                f"implies nothing about that. Use another ledger, or read the table with protects='{state.relation}'."
+                f"ledger {self.location} protects {state.relation}, and a release that protects "
+                f"{guarantee.relation} implies nothing about that. Use another ledger, or read the table "
+                f"with protects='{state.relation}'."
             )
         return cost.for_group(steps)
 
 
 def _refusal(name: str, cost: Cost, account: Account) -> str:
     return (
-        f"this release costs {cost}, but ledger {name} has {account.remaining} left of {account.total}. Nothing was "
-        "read or spent. Ask for less, or stop here: the budget is what was promised to the people in the table."
+        f"this release costs {account.price(cost)}, but ledger {name} has {account.remaining} left of "
+        f"{account.total}. Nothing was read or spent. Ask for less, or stop here: the budget is what the "
+        "people in the table were promised."
     )

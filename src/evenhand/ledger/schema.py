@@ -59,4 +59,4 @@ _POSTGRES = [
 
 for _dialect, _statements in (("sqlite", _SQLITE), ("postgresql", _POSTGRES)):
     for _statement in _statements:
-        event.listen(events, "after_create", DDL(_statement).execute_if(dialect=_dialect))
+        event.listen(events, "after_create", DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]

@@ -59,7 +59,8 @@ def create(connection: Connection, name: str, total: Budget) -> None:
         return
     if connection.dialect.name == "sqlite" and inspect(connection).get_table_names():
         raise LedgerError(
-            f"ledger {name}: this is a SQLite database, but not a ledger; give another path, and leave this file alone."
+            f"ledger {name}: this is a SQLite database, but not a ledger; give another path, and leave this "
+            "file alone."
         )
     schema.metadata.create_all(connection)
     account, id = Account.open(total), str(uuid.uuid4())
@@ -89,8 +90,8 @@ def read(connection: Connection, name: str, *, lock: bool = False) -> State:
         raise LedgerError(f"ledger {name} has lost its totals: it is damaged; restore it from a backup.")
     if row.format != schema.FORMAT:
         raise LedgerError(
-            f"ledger {name} has format {row.format}, this version of Evenhand knows {schema.FORMAT}: upgrade Evenhand "
-            "where it is used."
+            f"ledger {name} has format {row.format}, this version of Evenhand knows {schema.FORMAT}: upgrade "
+            "Evenhand where it is used."
         )
     account = Account(
         total=Budget(Decimal(row.total_epsilon), Decimal(row.total_delta)),

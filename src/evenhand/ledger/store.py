@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,9 +42,7 @@ class Store:
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
         self.location = os.fspath(location)
-        self._lock = threading.Lock()
-        self._pid = -1
-        self._engine: Engine | None = None
+        self._shared: tuple[int, Engine] | None = None  # with the process that made it
         if "://" in self.location:
             self._url: URL | None = _postgres_url(self.location)
             self.name = self._url.render_as_string(hide_password=True)
@@ -59,12 +56,7 @@ class Store:
         """Whether there certainly is no ledger yet: the file is missing or empty."""
         if self._url is not None:
             return False
-        try:
-            return self.path.stat().st_size == 0
-        except FileNotFoundError:
-            return True
-        except OSError as error:
-            raise failures.of_system(self.name, error) from None
+        return not self.path.exists() or self.path.stat().st_size == 0
 
     def run(
         self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False
@@ -100,12 +92,11 @@ class Store:
             yield connection
 
     def _shared_engine(self) -> Engine:
-        with self._lock:
-            if self._engine is None or self._pid != os.getpid():
-                if self._engine is not None:
-                    _inherited.append(self._engine)
-                self._engine, self._pid = self._connect(), os.getpid()
-            return self._engine
+        if self._shared is None or self._shared[0] != os.getpid():
+            if self._shared is not None:
+                _inherited.append(self._shared[1])
+            self._shared = (os.getpid(), self._connect())
+        return self._shared[1]
 
     def _connect(self, *, create: bool = False) -> Engine:
         from sqlalchemy import create_engine
@@ -126,7 +117,7 @@ class Store:
 
 
 _inherited: list[Engine] = []
-"""Engines made before a fork: kept unused in the child, because closing them would end the parent's sessions."""
+"""Engines made before a fork: kept unused in the child, as closing them would end the parent's sessions."""
 
 _POSTGRES_DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', true) "
@@ -151,10 +142,14 @@ def _file_path(location: str) -> Path:
             "'budget.db', or a URL postgresql://..."
         )
     path = Path(location).expanduser().absolute()  # a later change of directory must not change the ledger
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        raise failures.of_system(location, error) from None
     if path.is_dir():
-        raise LedgerError(
-            f"ledger {path}: this is a directory; give the path of a file in it, such as budget.db."
-        )
+        raise LedgerError(f"ledger {path}: this is a directory; give a file in it, such as budget.db.")
     if not path.parent.is_dir():
         raise LedgerError(f"ledger {path}: the directory {path.parent} does not exist; create it first.")
     return path
@@ -167,8 +162,8 @@ def _postgres_url(location: str) -> URL:
     scheme = location.split("://", 1)[0]
     if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise UsageError(
-            f"ledger URL with scheme {scheme!r}: expected postgresql://user@host/database, or the plain path of a "
-            "SQLite file."
+            f"ledger URL with scheme {scheme!r}: expected postgresql://user@host/database, or the plain path "
+            "of a SQLite file."
         )
     try:
         return make_url(location).set(drivername="postgresql+psycopg")
