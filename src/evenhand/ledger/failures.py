@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import EvenhandError, LedgerError
@@ -58,6 +60,20 @@ def of_system(name: str, error: OSError | ValueError) -> LedgerError:
     """The error to raise when the operating system refuses to look at the file."""
     said = error.strerror if isinstance(error, OSError) else error
     return LedgerError(f"ledger {name}: it can't be opened ({said}); check the path and its permissions.")
+
+
+def corrupt(name: str) -> LedgerError:
+    """The error to raise when what is stored makes no sense."""
+    return LedgerError(f"ledger {name}: {_SQLITE['SQLITE_CORRUPT']} Nothing was spent.")
+
+
+@contextmanager
+def damaged(name: str) -> Iterator[None]:
+    """While parsing what is stored: text that can't be parsed means that the ledger is damaged."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise corrupt(name) from None
 
 
 def _sqlite_name(cause: sqlite3.Error) -> str:

@@ -22,6 +22,7 @@ from evenhand.guarantee import (
     parse_epsilon,
     plain,
 )
+from evenhand.ledger import failures
 from evenhand.ledger import state as ledger_state
 from evenhand.ledger.composition import Account, Budget, Cost
 from evenhand.ledger.events import Event, Record
@@ -116,7 +117,9 @@ class Ledger:
     @property
     def events(self) -> tuple[Event, ...]:
         """All debits, oldest first."""
-        return tuple(record.read() for record, _ in self._store.run(ledger_state.records))
+        records = self._store.run(ledger_state.records)
+        with failures.damaged(self.location):
+            return tuple(record.read() for record, _ in records)
 
     def can_afford(self, cost: Cost, guarantee: Guarantee) -> bool:
         """Whether ``debit`` would succeed now. Spends nothing; raises UsageError where ``debit`` would."""
@@ -181,9 +184,10 @@ class Ledger:
         link = ledger_state.genesis(state.id, account.total, account.order)
         links = {link}
         for number, (record, stored) in enumerate(records, start=1):
-            link = record.link(link)
+            with failures.damaged(self.location):
+                link = record.link(link)
+                after = account.after(record.read().cost)
             links.add(link)
-            after = account.after(record.read().cost)
             if record.number != number or link != stored or after is None:
                 raise LedgerError(
                     f"ledger {self.location}: event {number} was edited, removed or inserted afterwards."

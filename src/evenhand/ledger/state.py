@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import LedgerError, Relation
+from evenhand.ledger import failures
 from evenhand.ledger.composition import Account, Budget
 from evenhand.ledger.events import Record, digest
 
@@ -93,16 +94,18 @@ def read(connection: Connection, name: str, *, lock: bool = False) -> State:
             f"ledger {name} has format {row.format}, this version of Evenhand knows {schema.FORMAT}: upgrade "
             "Evenhand where it is used."
         )
-    account = Account(
-        total=Budget(Decimal(row.total_epsilon), Decimal(row.total_delta)),
-        order=None if row.renyi_order is None else Decimal(row.renyi_order),
-        epsilon=Decimal(row.epsilon),
-        delta=Decimal(row.delta),
-        renyi=Decimal(row.renyi),
-        summing=row.summing,
-    )
-    unit = None if row.unit is None else tuple(json.loads(row.unit))
-    return State(row.id, account, unit, row.relation and Relation(row.relation), row.events, row.head)
+    with failures.damaged(name):
+        account = Account(
+            total=Budget(Decimal(row.total_epsilon), Decimal(row.total_delta)),
+            order=None if row.renyi_order is None else Decimal(row.renyi_order),
+            epsilon=Decimal(row.epsilon),
+            delta=Decimal(row.delta),
+            renyi=Decimal(row.renyi),
+            summing=row.summing,
+        )
+        unit = None if row.unit is None else tuple(json.loads(row.unit))
+        relation = None if row.relation is None else Relation(row.relation)
+        return State(row.id, account, unit, relation, row.events, row.head)
 
 
 def append(connection: Connection, record: Record, after: State) -> None:

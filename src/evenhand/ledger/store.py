@@ -73,6 +73,8 @@ class Store:
             try:
                 with self._transaction(write=write, create=create) as connection:
                     return work(connection)
+            except UnicodeDecodeError:  # sqlite3 fails to decode SQLite's message about a damaged schema
+                raise failures.corrupt(self.name) from None
             except SQLAlchemyError as error:
                 if not failures.is_transient(error) or time.monotonic() > deadline:
                     raise failures.of_database(self.name, error) from None
@@ -125,6 +127,10 @@ _POSTGRES_DURABLE = (
 )
 
 
+_SMALLEST_SQLITE = 512
+"""Bytes. SQLite takes a shorter file for an empty database and would overwrite it."""
+
+
 def _open_file(path: Path, create: bool) -> sqlite3.Connection:
     uri = f"file:{quote(str(path))}?mode={'rwc' if create else 'rw'}"
     # isolation_level=None: transactions begin where this module says so, not where the driver guesses.
@@ -143,13 +149,15 @@ def _file_path(location: str) -> Path:
         )
     path = Path(location).expanduser().absolute()  # a later change of directory must not change the ledger
     try:
-        path.stat()
+        size = path.stat().st_size
     except FileNotFoundError:
-        pass
+        size = 0
     except (OSError, ValueError) as error:
         raise failures.of_system(location, error) from None
     if path.is_dir():
         raise LedgerError(f"ledger {path}: this is a directory; give a file in it, such as budget.db.")
+    if 0 < size < _SMALLEST_SQLITE:
+        raise LedgerError(f"ledger {path}: this file is not a ledger; give another path.")
     if not path.parent.is_dir():
         raise LedgerError(f"ledger {path}: the directory {path.parent} does not exist; create it first.")
     return path
