@@ -1,1 +1,47 @@
-"""Evenhand: statistics and models about people under user-level differential privacy."""
+"""Evenhand: statistics and models about people under user-level differential privacy.
+
+A release is a bounded per-user aggregate, plus noise scaled to that bound, debited from the ledger before it leaves.
+
+    import evenhand as eh
+
+    ratings = eh.read("ratings.parquet", user="userId")
+    session = eh.Session(ratings, eh.Ledger("budget.db", epsilon=1.0))
+    print(session.mean("rating", bounds=(0.5, 5.0), epsilon=0.2))
+"""
+
+from evenhand.bounding import Auto, CentredInterval, RowLimit, SmoothWeights, TotalCap
+from evenhand.guarantee import (
+    BudgetExceeded,
+    DataError,
+    EngineError,
+    EvenhandError,
+    Guarantee,
+    LedgerError,
+    UsageError,
+)
+from evenhand.ledger import Ledger
+from evenhand.release import Release
+from evenhand.session import Session
+from evenhand.tables import Table, read
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Auto",
+    "BudgetExceeded",
+    "CentredInterval",
+    "DataError",
+    "EngineError",
+    "EvenhandError",
+    "Guarantee",
+    "Ledger",
+    "LedgerError",
+    "Release",
+    "RowLimit",
+    "Session",
+    "SmoothWeights",
+    "Table",
+    "TotalCap",
+    "UsageError",
+    "read",
+]

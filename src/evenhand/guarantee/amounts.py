@@ -51,9 +51,11 @@ def split(epsilon: Decimal, share: float | Decimal | Fraction) -> tuple[Decimal,
 
 def divide(epsilon: Decimal, parts: int) -> Decimal:
     """One of ``parts`` equal shares of ε, rounded down so that together they never exceed it."""
-    return _EXACT.divide(epsilon, Decimal(parts)).quantize(
-        Decimal(1).scaleb(-_DIGITS), rounding=ROUND_FLOOR, context=_EXACT
-    ).normalize(_EXACT)
+    return (
+        _EXACT.divide(epsilon, Decimal(parts))
+        .quantize(Decimal(1).scaleb(-_DIGITS), rounding=ROUND_FLOOR, context=_EXACT)
+        .normalize(_EXACT)
+    )
 
 
 def plain(value: Decimal) -> str:

@@ -30,8 +30,7 @@ class Relation(str, Enum):
         except ValueError:
             names = [relation.value for relation in cls]
             raise UsageError(
-                f"protects={given!r} is not a neighbour relation; expected one of {names}."
-                f"{suggest(str(given), names)}"
+                f"protects={given!r} is not a neighbour relation; expected one of {names}.{suggest(str(given), names)}"
             ) from None
 
     @property

@@ -1,5 +1,6 @@
 """Exact integer noise and selection on top of OpenDP; each mechanism states its privacy map."""
 
+from evenhand.noise.calibration import rho_for
 from evenhand.noise.integers import LARGEST_SCALE, Gaussian, IntegerNoise, Laplace
 
-__all__ = ["LARGEST_SCALE", "Gaussian", "IntegerNoise", "Laplace"]
+__all__ = ["LARGEST_SCALE", "Gaussian", "IntegerNoise", "Laplace", "rho_for"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache, partial
 from typing import Any, Protocol, TypeVar
 
 from evenhand.guarantee import DataError, EngineError, EvenhandError
@@ -23,8 +24,8 @@ class Engine(Protocol):
     def fetch(self, expression: Any) -> Secret[Any]:
         """Evaluate to an Arrow table, wrapped so that nothing prints it."""
 
-    def keep(self, expression: Any) -> Any:
-        """Evaluate once and keep the (small, per-user) result in the engine; returns an expression over it."""
+    def kept(self, expression: Any) -> AbstractContextManager[Any]:
+        """Evaluate once and keep the (small, per-user) result in the engine for a while; yields an expression over it."""
 
 
 class IbisEngine:
@@ -37,8 +38,20 @@ class IbisEngine:
     def fetch(self, expression: Any) -> Secret[Any]:
         return Secret(quietly(self.name, lambda: self.backend.to_pyarrow(expression)))
 
-    def keep(self, expression: Any) -> Any:
-        return quietly(self.name, expression.cache)
+    @contextmanager
+    def kept(self, expression: Any) -> Iterator[Any]:
+        name, sql = fresh_name(), str(self.backend.compile(expression))
+        if self.name == "spark":
+            rows = quietly(self.name, lambda: self.backend._session.sql(sql).persist())
+            rows.createOrReplaceTempView(name)
+            release: Callable[[], Any] = rows.unpersist
+        else:
+            quietly(self.name, lambda: self.backend.raw_sql(f"CREATE TEMPORARY TABLE {name} AS {sql}"))
+            release = partial(self.backend.raw_sql, f"DROP TABLE {name}")
+        try:
+            yield self.backend.table(name)
+        finally:
+            quietly(self.name, release)
 
 
 class RelationEngine:
@@ -53,13 +66,20 @@ class RelationEngine:
     def fetch(self, expression: Any) -> Secret[Any]:
         import ibis
 
+        if expression.op().find(ibis.expr.operations.DatabaseTable):
+            return IbisEngine(duckdb_backend()).fetch(expression)  # over a kept result, not over the relation
         sql = str(ibis.to_sql(expression, dialect="duckdb"))
         return Secret(quietly(self.name, lambda: self.relation.query(self.rows_name, sql).to_arrow_table()))
 
-    def keep(self, expression: Any) -> Any:
-        import ibis
-
-        return ibis.memtable(self.fetch(expression).reveal())
+    @contextmanager
+    def kept(self, expression: Any) -> Iterator[Any]:
+        # The relation's connection is not ours to write to; the result moves to our own.
+        backend, name = duckdb_backend(), fresh_name()
+        backend.con.register(name, self.fetch(expression).reveal())
+        try:
+            yield backend.table(name)
+        finally:
+            backend.con.unregister(name)
 
 
 def quietly(engine: str, work: Callable[[], T]) -> T:

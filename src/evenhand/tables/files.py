@@ -55,7 +55,9 @@ def find(given: str | Path) -> FileSource:
     if os.path.isdir(pattern):
         inside = sorted(path for path in glob.glob(os.path.join(pattern, "**", "*.parquet"), recursive=True))
         if not inside:
-            raise DataError(f"the folder {str(given)!r} holds no .parquet files; give a file, a folder of Parquet or a glob.")
+            raise DataError(
+                f"the folder {str(given)!r} holds no .parquet files; give a file, a folder of Parquet or a glob."
+            )
         return FileSource(pattern, tuple(inside), "parquet")
     paths = tuple(sorted(glob.glob(pattern, recursive=True))) if glob.has_magic(pattern) else (pattern,)
     if not paths or not all(os.path.exists(path) for path in paths):
@@ -72,23 +74,37 @@ def on_duckdb(source: FileSource) -> tuple[Any, frozenset[str]]:
     if source.format == "parquet":
         return _readable(source, lambda: backend.read_parquet(list(source.paths), table_name=fresh_name())), frozenset()
     if source.format == "csv":
-        options = {"all_varchar": True, "header": True, "delim": delimiter(source), "quote": '"', "escape": '"'}
+        options = {
+            "all_varchar": True,
+            "header": True,
+            "delim": delimiter(source),
+            "quote": '"',
+            "escape": '"',
+        }
         # A malformed line is dropped by rule: raising would depend on the data and quote it.
-        options |= {"ignore_errors": True, "auto_detect": False, "columns": dict.fromkeys(header(source), "VARCHAR")}
+        options |= {
+            "ignore_errors": True,
+            "auto_detect": False,
+            "columns": dict.fromkeys(header(source), "VARCHAR"),
+        }
         del options["all_varchar"]
-        table = _readable(
-            source, lambda: backend.read_csv(list(source.paths), table_name=fresh_name(), **options)
-        )
+        table = _readable(source, lambda: backend.read_csv(list(source.paths), table_name=fresh_name(), **options))
     else:
         names = _readable(source, lambda: backend.read_json(list(source.paths), table_name=fresh_name())).columns
         as_text = dict.fromkeys(names, "VARCHAR")
         table = _readable(
             source,
-            lambda: backend.read_json(
-                list(source.paths), table_name=fresh_name(), columns=as_text, ignore_errors=True, format="newline_delimited"
-            )
-            if _is_ndjson(source)
-            else backend.read_json(list(source.paths), table_name=fresh_name(), columns=as_text),
+            lambda: (
+                backend.read_json(
+                    list(source.paths),
+                    table_name=fresh_name(),
+                    columns=as_text,
+                    ignore_errors=True,
+                    format="newline_delimited",
+                )
+                if _is_ndjson(source)
+                else backend.read_json(list(source.paths), table_name=fresh_name(), columns=as_text)
+            ),
         )
     return table, frozenset(table.columns)
 
@@ -103,23 +119,27 @@ def on_spark(source: FileSource, backend: Any) -> tuple[Any, frozenset[str]]:
         schema = ", ".join("`" + column.replace("`", "``") + "` STRING" for column in header(source))
         rows = _readable(
             source,
-            lambda: session.read.schema(schema)
-            .option("header", True)
-            .option("sep", delimiter(source))
-            .option("quote", '"')
-            .option("escape", '"')
-            .option("multiLine", True)
-            .option("mode", "DROPMALFORMED")
-            .csv(list(source.paths)),
+            lambda: (
+                session.read.schema(schema)
+                .option("header", True)
+                .option("sep", delimiter(source))
+                .option("quote", '"')
+                .option("escape", '"')
+                .option("multiLine", True)
+                .option("mode", "DROPMALFORMED")
+                .csv(list(source.paths))
+            ),
         )
     else:
         multiline = not _is_ndjson(source)
         rows = _readable(
             source,
-            lambda: session.read.option("primitivesAsString", True)
-            .option("multiLine", multiline)
-            .option("mode", "DROPMALFORMED")
-            .json(list(source.paths)),
+            lambda: (
+                session.read.option("primitivesAsString", True)
+                .option("multiLine", multiline)
+                .option("mode", "DROPMALFORMED")
+                .json(list(source.paths))
+            ),
         )
     rows.createOrReplaceTempView(name)
     table = backend.table(name)
@@ -151,9 +171,12 @@ def _first_line(source: FileSource) -> str:
     opener = _COMPRESSED.get(Path(path).suffix, open)
     try:
         with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="\n") as file:
-            return file.readline().rstrip("\r\n")
+            line: str = file.readline()
+            return line.rstrip("\r\n")
     except OSError as error:
-        raise DataError(f"the file {source.pattern!r} can't be read: {error.strerror or type(error).__name__}.") from None
+        raise DataError(
+            f"the file {source.pattern!r} can't be read: {error.strerror or type(error).__name__}."
+        ) from None
 
 
 def _is_ndjson(source: FileSource) -> bool:

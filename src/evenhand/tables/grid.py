@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,12 @@ from evenhand.guarantee import UsageError
 
 BITS = 30
 """Row values span at most 2^30 grid steps: fine enough for a billion users, and 2^32 rows of one user fit 64 bits."""
+
+
+def bits_for(epsilon: Decimal) -> int:
+    """How fine a grid is worth: fewer bits at a tiny ε, where the noise hides them and its scale must fit 64 bits."""
+    return max(6, min(BITS, BITS + 6 + math.frexp(float(epsilon))[1] - 1))
+
 
 Bounds = tuple[float, float]
 
@@ -35,7 +42,7 @@ def parse_bounds(given: Any, name: str = "bounds") -> Bounds:
         raise UsageError(f"{name}=({low}, {high}) are not finite; {expected}.")
     if low >= high:
         raise UsageError(f"{name}=({low}, {high}) are reversed or empty; {expected}.")
-    if not (1e-150 < high - low and max(abs(low), abs(high)) < 1e150):
+    if not (high - low > 1e-150 and max(abs(low), abs(high)) < 1e150):
         raise UsageError(f"{name}=({low}, {high}) are too extreme for doubles; rescale the column.")
     return low, high
 
@@ -50,11 +57,11 @@ class Grid:
     exponent: int
 
     @classmethod
-    def about(cls, bounds: Bounds, origin: float) -> Grid:
-        """The finest grid of 2^30 steps for these bounds, seen from ``origin``."""
+    def about(cls, bounds: Bounds, origin: float, bits: int = BITS) -> Grid:
+        """The finest grid of 2^bits steps for these bounds, seen from ``origin``."""
         low, high = bounds
         reach = max(abs(low - origin), abs(high - origin))
-        return cls(low, high, origin, BITS - math.frexp(reach)[1])
+        return cls(low, high, origin, bits - math.frexp(reach)[1])
 
     @property
     def steps_per_unit(self) -> Fraction:

@@ -58,9 +58,7 @@ def read(
             "no user column was given; expected user='userId', the column that says which person a row belongs to."
         )
     expression, runner, text, snapshot = _open(source, engine)
-    table = Table(
-        expression, runner, columns, relation, _names(public, "public"), population, text, snapshot
-    )
+    table = Table(expression, runner, columns, relation, _names(public, "public"), population, text, snapshot)
     for column in columns:
         table.require(column, "user column")
     for column in table.public:

@@ -1,0 +1,47 @@
+# Two commands are enough: `make demo` and `make test`. Each sets up .venv by itself.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.installed-bench
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench fmt docs reproduce audit clean
+
+help: ## List what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+demo: $(STAMP) ## See the point in one screen
+	@$(BIN)/evenhand demo
+
+test: check ## All checks and tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(STAMP) ## Lint, types and the arrows between rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: $(STAMP) ## Format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH_STAMP) ## Speed against the bare engine and peers, accuracy against the oracle
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP) ## Check the documentation: links, code, and proofs against the code they are about
+	$(BIN)/python -m pytest -q tests/apps/test_docs.py
+
+clean: ## Remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,46 @@
+"""``evenhand``: the command line. Thin: every command calls the library and prints."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from evenhand.apps import ledger_cli, release_cli
+from evenhand.apps.console import fail
+
+app = typer.Typer(
+    name="evenhand",
+    help="Statistics and models about people under user-level differential privacy, with the bound on each person "
+    "chosen for you. Start with: evenhand demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="release", help=release_cli._HELP, epilog=release_cli._EXAMPLES)(release_cli.release)
+app.add_typer(ledger_cli.app, name="ledger")
+
+
+@app.command()
+def demo() -> None:
+    """See the point in one screen: a synthetic streaming service, truth beside release. Nothing to configure."""
+    from evenhand.apps.demo import run
+
+    run()
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    import evenhand
+
+    print(f"evenhand {evenhand.__version__}")
+
+
+def main() -> None:
+    """Run the command line; errors become one line and an exit code."""
+    try:
+        app()
+    except Exception as error:
+        sys.exit(fail(error))

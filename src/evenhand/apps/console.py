@@ -1,0 +1,80 @@
+"""What all commands share: errors without stack traces, progress for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from evenhand.guarantee import EvenhandError, UsageError
+
+_PAGE = (
+    "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+    "<meta name='viewport' content='width=device-width,initial-scale=1'><title>{title}</title></head>"
+    "<body style='margin:1rem auto;padding:0 1rem;max-width:52rem'>{body}</body></html>"
+)
+
+
+def fail(error: BaseException) -> int:
+    """Print one helpful line for an error and return the exit code."""
+    if isinstance(error, EvenhandError):
+        print(f"evenhand: {error}", file=sys.stderr)
+        return error.exit_code
+    if os.environ.get("EVENHAND_DEBUG"):
+        raise error
+    # The text of an unforeseen exception might quote rows, so only its kind is shown.
+    print(
+        f"evenhand: unexpected {type(error).__name__}; this is a defect, please report it "
+        "(EVENHAND_DEBUG=1 shows where, and may show data).",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def show_json(data: Mapping[str, Any]) -> None:
+    """Print one JSON object and nothing else."""
+    print(json.dumps(data, ensure_ascii=False, default=str))
+
+
+def write_page(path: Path, title: str, body: str) -> None:
+    """Write a self-contained HTML page."""
+    try:
+        path.write_text(_PAGE.format(title=title, body=body), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--html {path} can't be written: {error.strerror}; give a writable path.") from None
+
+
+@contextmanager
+def progress(message: str) -> Iterator[None]:
+    """A spinner on standard error while a person is watching; silent otherwise."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(message):
+        yield
+
+
+def parse_pair(text: str | None, option: str) -> tuple[float, float] | None:
+    """Read ``LOW:HIGH``."""
+    if text is None:
+        return None
+    low, colon, high = text.rpartition(":")
+    try:
+        if not colon:
+            raise ValueError
+        return float(low), float(high)
+    except ValueError:
+        raise UsageError(
+            f"--{option} {text!r} is not LOW:HIGH; expected two numbers such as --{option} 0.5:5."
+        ) from None
+
+
+def parse_list(text: str | None) -> list[str]:
+    """Read ``a,b,c``; nothing for nothing."""
+    return [item.strip() for item in text.split(",") if item.strip()] if text else []

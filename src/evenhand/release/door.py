@@ -1,0 +1,80 @@
+"""The only door out: debit, then measure, then noise.
+
+`Receipt` is what a committed debit hands back. Exact integers can be turned into noisy ones only through it, and
+it counts down what was paid for: code that forgets to split its ε can't draw noise twice with all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from evenhand.guarantee import EvenhandError, Guarantee
+from evenhand.ledger import Cost, Ledger
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, rho_for
+from evenhand.tables import Secret
+
+SATURATION = 2**62
+"""Totals are clamped here before noise; a clamp is 1-Lipschitz, so the declared sensitivity still holds."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Integers to be released, and how far one user can move them.
+
+    Args:
+        integers: runs the query in the engine.
+        l1: declared L1 sensitivity of the vector.
+        l2_squared: declared squared L2 sensitivity.
+    """
+
+    integers: Callable[[], Secret[list[int]]]
+    l1: int
+    l2_squared: int
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Integers that may leave, and the noise that is in them."""
+
+    values: list[int]
+    noise: IntegerNoise
+
+
+class Receipt:
+    """A committed debit, and how much of it has not been used yet."""
+
+    def __init__(self, epsilon: Decimal, delta: Decimal, event: str) -> None:
+        self.event = event
+        self._epsilon = epsilon
+        self._delta = delta
+
+    def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
+        noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
+        self.use(epsilon, delta)
+        exact = measurement.integers().reveal()
+        saturated = [max(-SATURATION, min(SATURATION, value)) for value in exact]
+        return Noisy(noise.add(saturated), noise)
+
+    def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
+        """Take a part of what was paid for; a selection mechanism calls this before it draws."""
+        if epsilon > self._epsilon or delta > self._delta:
+            raise EvenhandError(
+                "a release tried to use more privacy budget than it was debited; this is a defect in Evenhand, please report it."
+            )
+        self._epsilon -= epsilon
+        self._delta -= delta
+
+
+def noise_for(l1: int, l2_squared: int, epsilon: Decimal, delta: Decimal = Decimal(0)) -> IntegerNoise:
+    """The noise that protects the declared sensitivity."""
+    return Gaussian.calibrated(l2_squared, rho_for(epsilon, delta)) if delta else Laplace.calibrated(l1, epsilon)
+
+
+def debit(ledger: Ledger, guarantee: Guarantee, cost: Cost, query: Mapping[str, Any]) -> Receipt:
+    """Commit the debit durably; only then is there a receipt to draw noise with."""
+    event = ledger.debit(cost, query=query, guarantee=guarantee)
+    return Receipt(cost.epsilon, cost.delta, event.id)

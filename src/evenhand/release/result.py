@@ -1,0 +1,203 @@
+"""`Release`: what leaves, with its guarantee, its bound and its error."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evenhand.guarantee import Guarantee, plain
+from evenhand.release.intervals import Interval, check_confidence
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+@dataclass(frozen=True)
+class Bounding:
+    """How one user's contribution was bounded, who chose the bound, and what choosing it cost.
+
+    Args:
+        strategy: the strategy's name, such as ``"SmoothWeights"``.
+        parameter: the bound, in the strategy's unit; None while it has not been chosen.
+        words: what happens to a user's rows, as a sentence.
+        chosen: ``"given"`` by the analyst, or what the choice was made from.
+        epsilon: the part of ε that the choice cost.
+    """
+
+    strategy: str
+    parameter: float | None
+    words: str
+    chosen: str = "given"
+    epsilon: Decimal | None = None
+
+    def __str__(self) -> str:
+        cost = f", which cost ε = {plain(self.epsilon)} of this release" if self.epsilon else ""
+        return f"{self.words} ({self.chosen}{cost})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "strategy": self.strategy,
+            "parameter": self.parameter,
+            "words": self.words,
+            "chosen": self.chosen,
+            "epsilon": float(self.epsilon) if self.epsilon else 0.0,
+        }
+
+
+@dataclass(frozen=True)
+class Error:
+    """The forecast error: what the noise does, and what the bound does where that can be stated.
+
+    Args:
+        noise: the standard deviation of the noise, in the unit of the value; None before it can be known.
+        bias: how far bounding may move the value; None where nothing can be stated.
+        basis: where the bias comes from, in words.
+    """
+
+    noise: float | None
+    bias: float | None = None
+    basis: str = "not known: it depends on the heavy users, which are private"
+
+    @property
+    def total(self) -> float | None:
+        """Root mean square of noise and bias; None if either is unknown."""
+        if self.noise is None or self.bias is None:
+            return None
+        return math.hypot(self.noise, self.bias)
+
+    def __str__(self) -> str:
+        noise = "known once the bound is chosen" if self.noise is None else f"± {number(self.noise)} (noise)"
+        bias = f"bias {self.basis}" if self.bias is None else f"bias about {number(self.bias)} ({self.basis})"
+        return f"{noise}; {bias}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"noise": self.noise, "bias": self.bias, "total": self.total, "basis": self.basis}
+
+
+@dataclass(frozen=True)
+class Release:
+    """A released statistic. Everything in it is safe to publish, up to its guarantee.
+
+    Args:
+        statistic: what was asked for, such as ``"mean of rating"``.
+        value: a number, or a pandas frame with one row a group.
+        guarantee: who is protected from what.
+        bounding: what was done to heavy users.
+        error: the forecast error.
+        event: the identifier of the debit in the ledger; None when nothing had to be paid.
+    """
+
+    statistic: str
+    value: Any
+    guarantee: Guarantee
+    bounding: Bounding
+    error: Error
+    event: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    _interval: Interval | None = field(default=None, repr=False)
+
+    def interval(self, confidence: float = 0.95) -> Any:
+        """The interval that covers the noise with this probability; a frame with low and high when grouped.
+
+        It covers what the noise did to the bounded value. What bounding did is stated by ``.error.bias``.
+        """
+        assert self._interval is not None
+        return self._interval.at(check_confidence(confidence))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, ready for JSON."""
+        frame = _is_frame(self.value)
+        interval = self.interval(0.95)
+        return {
+            "statistic": self.statistic,
+            "value": _records(self.value) if frame else _plain(self.value),
+            "interval": {
+                "confidence": 0.95,
+                "covers": "noise",
+                "bounds": _records(interval) if _is_frame(interval) else _plain(list(interval)),
+            },
+            "guarantee": self.guarantee.to_dict(),
+            "bounding": self.bounding.to_dict(),
+            "error": self.error.to_dict(),
+            "event": self.event,
+            **({"details": self.details} if self.details else {}),
+        }
+
+    def to_html(self) -> str:
+        """A small self-contained HTML fragment."""
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in self._lines()
+        )
+        frame = _table(self).to_html(index=False, border=0) if _is_frame(self.value) else ""
+        headline = html.escape(self.headline())
+        return (
+            "<section class='evenhand-release' style='font-family:system-ui,sans-serif;max-width:48rem;line-height:1.5'>"
+            "<style>.evenhand-release th{text-align:left;vertical-align:top;padding:.2rem 1rem .2rem 0;font-weight:600;"
+            "white-space:nowrap}.evenhand-release td{padding:.2rem .8rem .2rem 0}</style>"
+            f"<h2 style='margin:.2rem 0'>{headline}</h2>{frame}<table>{rows}</table></section>"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def headline(self) -> str:
+        """The statistic and its value in one line."""
+        if _is_frame(self.value):
+            return f"{self.statistic}: {len(self.value)} groups"
+        return f"{self.statistic}: {number(self.value, self.error.noise)}"
+
+    def _lines(self) -> list[tuple[str, str]]:
+        lines = []
+        if not _is_frame(self.value):
+            interval = self.interval(0.95)
+            pairs = interval if isinstance(interval, list) else [interval]
+            noise = self.error.noise
+            text = ", ".join(f"{number(low, noise)} to {number(high, noise)}" for low, high in pairs)
+            lines.append(("95% interval", f"{text} (covers the noise)"))
+        lines += [("bound on a user", str(self.bounding)), ("error", str(self.error))]
+        lines.append(("guarantee", self.guarantee.words()))
+        return lines
+
+    def __str__(self) -> str:
+        table = f"\n{_table(self).to_string(index=False)}\n" if _is_frame(self.value) else "\n"
+        body = "\n".join(f"  {name:<16} {text}" for name, text in self._lines())
+        return f"{self.headline()}{table}{body}"
+
+
+def number(value: Any, noise: float | None = None) -> str:
+    """A number with as many digits as the noise leaves meaningful."""
+    if isinstance(value, list | tuple):
+        return ", ".join(number(item, noise) for item in value)
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return str(value)
+    if noise and noise > 0:
+        digits = max(0, 2 - math.floor(math.log10(noise)) - 1)
+        return f"{value:,.{min(digits, 12)}f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "columns")
+
+
+def _table(release: Release) -> Any:
+    """The value with its interval, for reading."""
+    return release.interval(0.95) if _is_frame(release.interval(0.95)) else release.value
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    return [{name: _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)

@@ -1,0 +1,78 @@
+"""Counts and sums: one bounded total, plus noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.bounding import Auto, Contribution, Strategy, Summary
+from evenhand.release import Additive, Error, Receipt, noise_for
+from evenhand.statistics.choosing import Chosen, cap_from_profile, pending
+from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.request import Request, given
+from evenhand.statistics.totals import measure
+from evenhand.tables import Grid
+from evenhand.tables.summaries import per_user
+
+
+@dataclass(frozen=True)
+class Total:
+    """What is added up over users.
+
+    Args:
+        words: the statistic in words.
+        query: its public parameters.
+        columns: value columns with their grids; none for a count of rows.
+        contribute: the bounded contribution of a user under a strategy.
+        unit: what one integer step is worth.
+    """
+
+    words: str
+    query: dict[str, Any]
+    columns: Sequence[tuple[str, Grid]]
+    contribute: Callable[[Strategy, Summary], Contribution]
+    unit: float
+
+    def summary(self, users: Any) -> Summary:
+        """The per-user columns of this statistic."""
+        return Summary(users.rows, users.above_0, self.columns[0][1]) if self.columns else Summary(users.rows)
+
+
+def draft_total(request: Request, total: Total) -> Draft:
+    """Work out a count or sum from public facts."""
+    bounding = request.bounding
+    if isinstance(bounding, Strategy):
+        users = per_user(request.table, total.columns, bounding.rows_kept)
+        contribution = total.contribute(bounding, total.summary(users))
+        noise = noise_for(contribution.l1, contribution.l2_squared, request.epsilon)
+        chosen = Chosen(bounding, given(bounding), request.epsilon)
+
+        def run(receipt: Receipt) -> Outcome:
+            return _finish(request, total, users, chosen, receipt)
+
+        error = Error(noise.variance**0.5 * total.unit)
+        return _draft(request, total, chosen.bounding, error, run)
+
+    def choose_and_run(receipt: Receipt) -> Outcome:
+        assert isinstance(bounding, Auto)
+        with request.table.engine.kept(per_user(request.table, total.columns)) as users:
+            chosen = cap_from_profile(request, bounding, receipt, users, total.summary(users), total.unit)
+            return _finish(request, total, users, chosen, receipt)
+
+    return _draft(request, total, pending(bounding, request), Error(None), choose_and_run)
+
+
+def _draft(request: Request, total: Total, bounding: Any, error: Error, run: Callable[[Receipt], Outcome]) -> Draft:
+    query = {**total.query, "bounding": bounding.to_dict()}
+    return Draft(total.words, request.guarantee(), request.pure(), query, bounding, error, run)
+
+
+def _finish(request: Request, total: Total, users: Any, chosen: Chosen, receipt: Receipt) -> Outcome:
+    contribution = total.contribute(chosen.strategy, total.summary(users))
+    noisy = receipt.release(measure(request.table, users, contribution), chosen.epsilon)
+    shift = chosen.added_back
+    value = noisy.values[0] * total.unit + shift
+    error = Error(noisy.noise.variance**0.5 * total.unit, chosen.bias, chosen.basis or Error(None).basis)
+    released = round(value) if total.unit == 1 else value
+    return Outcome(released, Additive(float(released), noisy.noise, total.unit), chosen.bounding, error)

@@ -1,0 +1,114 @@
+"""A `Draft`: a release worked out from public facts alone, ready to be previewed or paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenhand.guarantee import Guarantee, plain
+from evenhand.ledger import Cost, Ledger
+from evenhand.release import Bounding, Error, Interval, Receipt, Release, debit
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What running a draft yields: a value that may leave, and what is now known about it."""
+
+    value: Any
+    interval: Interval
+    bounding: Bounding
+    error: Error
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A release before anything is spent or read.
+
+    Args:
+        statistic: what is asked for, in words.
+        guarantee: what the release will promise.
+        cost: what it will cost; None for a fact that is public under the table's relation.
+        query: the public parameters, for the ledger.
+        bounding: how users are, or will be, bounded.
+        error: the forecast, as far as public facts tell.
+        run: measures and adds noise, given the receipt of the debit.
+    """
+
+    statistic: str
+    guarantee: Guarantee
+    cost: Cost | None
+    query: dict[str, Any]
+    bounding: Bounding
+    error: Error
+    run: Callable[[Receipt], Outcome]
+
+    def release(self, ledger: Ledger) -> Release:
+        """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
+        receipt = FREE if self.cost is None else debit(ledger, self.guarantee, self.cost, self.query)
+        outcome = self.run(receipt)
+        return Release(
+            statistic=self.statistic,
+            value=outcome.value,
+            guarantee=self.guarantee,
+            bounding=outcome.bounding,
+            error=outcome.error,
+            event=receipt.event or None,
+            details=outcome.details,
+            _interval=outcome.interval,
+        )
+
+    def preview(self, ledger: Ledger) -> Preview:
+        """What the release would cost and how well it would do."""
+        affordable = self.cost is None or ledger.can_afford(self.cost, self.guarantee)
+        return Preview(self.statistic, self.guarantee, self.bounding, self.error, affordable)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a call would cost and how well it would do, without spending anything."""
+
+    statistic: str
+    guarantee: Guarantee
+    bounding: Bounding
+    error: Error
+    affordable: bool
+
+    @property
+    def cost(self) -> Guarantee:
+        """What the ledger would be debited: ``.cost.epsilon`` and ``.cost.delta``."""
+        return self.guarantee
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, ready for JSON."""
+        return {
+            "statistic": self.statistic,
+            "guarantee": self.guarantee.to_dict(),
+            "bounding": self.bounding.to_dict(),
+            "error": self.error.to_dict(),
+            "affordable": self.affordable,
+        }
+
+    def __str__(self) -> str:
+        delta = f", δ = {plain(self.guarantee.delta)}" if self.guarantee.delta else ""
+        ledger = "the ledger holds enough" if self.affordable else "MORE THAN THE LEDGER HOLDS"
+        return (
+            f"{self.statistic} (preview: nothing was read or spent)\n"
+            f"  would cost       ε = {plain(self.guarantee.epsilon)}{delta}; {ledger}\n"
+            f"  bound on a user  {self.bounding}\n"
+            f"  error            {self.error}\n"
+            f"  guarantee        {self.guarantee.words()}"
+        )
+
+
+class _Free(Receipt):
+    """For public facts: there is nothing to draw from."""
+
+    def __init__(self) -> None:
+        from decimal import Decimal
+
+        super().__init__(Decimal(0), Decimal(0), "")
+
+
+FREE = _Free()

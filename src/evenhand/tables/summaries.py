@@ -1,0 +1,56 @@
+"""The one pass over the rows: ``GROUP BY user`` with integer sums, inside the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evenhand.guarantee import Relation
+from evenhand.tables.grid import Grid
+from evenhand.tables.numbers import fill_or_drop, is_number, number, on_grid
+from evenhand.tables.sampling import sampled_sums
+from evenhand.tables.saturation import CEILING, MOST_ROWS, exact_sum, saturating_sum
+from evenhand.tables.table import Table
+
+__all__ = ["CEILING", "MOST_ROWS", "exact_sum", "known", "per_user", "saturating_sum", "valid_rows"]
+
+
+def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int | None = None) -> Any:
+    """One row a user: ``rows``, and for each column ``above_i``, the sum of its grid integers above the bottom.
+
+    Under presence, rows that lack a number in any of the columns are dropped (and users with no other row).
+    Otherwise nulls count as the middle. Users that are null are dropped. The users themselves are not part of the result.
+
+    Args:
+        table: the rows.
+        columns: value columns with their grids.
+        limit: keep at most this many random rows a user.
+    """
+    rows, values = valid_rows(table, columns)
+    above = {
+        f"above_{index}": value - grid.bottom if grid.bottom else value
+        for index, (value, (_, grid)) in enumerate(zip(values, columns, strict=True))
+    }
+    if limit is not None and above:
+        counted = sampled_sums(table, rows, above, limit)
+    else:
+        sums = {name: saturating_sum(table, value) for name, value in above.items()}
+        counted = rows.group_by(list(table.user)).aggregate(rows=rows.count(), **sums)
+    return counted.filter(*(known(counted[name]) for name in table.user)).drop(*table.user)
+
+
+def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, list[Any]]:
+    """The rows that count, and the columns on their grids, by the null rule of the table's relation."""
+    rows = table.expression
+    if len(columns) == 1:
+        rows, value = fill_or_drop(table, rows, *columns[0])
+        return rows, [value]
+    if table.relation is Relation.PRESENCE:
+        rows = rows.filter(*(is_number(number(table, name, rows)) for name, _ in columns)) if columns else rows
+        return rows, [on_grid(number(table, name, rows), grid) for name, grid in columns]
+    return rows, [fill_or_drop(table, rows, name, grid)[1] for name, grid in columns]
+
+
+def known(user: Any) -> Any:
+    """Whether a user id is neither null nor NaN."""
+    return is_number(user.cast("float64")) if user.type().is_floating() else user.notnull()
