@@ -29,6 +29,7 @@ class Buckets:
 
     Args:
         edges: strictly increasing public integers, the first of them 0.
+        unit: what one row is worth at most; an edge.
 
     Example:
         >>> Buckets((0, 1, 2, 4)).index(np.array([0, 1, 3, 9]))
@@ -36,6 +37,7 @@ class Buckets:
     """
 
     edges: tuple[int, ...]
+    unit: int = 1
 
     def __post_init__(self) -> None:
         edges = self.edges
@@ -60,7 +62,7 @@ class Buckets:
 
 def row_buckets(largest: int = LARGEST_ROWS) -> Buckets:
     """Buckets for the number of rows of a user."""
-    return Buckets(_raster(1, 0, largest))
+    return Buckets(_raster(1, 0, largest), 1)
 
 
 def total_buckets(unit: int, largest: int = LARGEST_TOTAL) -> Buckets:
@@ -72,7 +74,7 @@ def total_buckets(unit: int, largest: int = LARGEST_TOTAL) -> Buckets:
     """
     if not 1 <= unit <= largest:
         raise UsageError(f"unit={unit} is out of range; expected an integer between 1 and {largest}.")
-    return Buckets(_raster(unit, -_FINEST, largest))
+    return Buckets(_raster(unit, -_FINEST, largest), unit)
 
 
 def _raster(unit: int, first: int, largest: int) -> tuple[int, ...]:

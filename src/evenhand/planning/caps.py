@@ -40,8 +40,8 @@ def choose_total_cap(
 
     Guarantee: reads only the noisy histogram; private by post-processing.
 
-    Edge cases: if no bucket is clearly occupied (few users, tiny ε, an empty table) the cap is the smallest edge, so
-    that what is released is small noise around a small number.
+    Edge cases: if no bucket is clearly occupied (few users, tiny ε, an empty table) the cap is what one row
+    can be worth, so that what is released is small noise around a small number.
 
     Args:
         buckets: the public raster.
@@ -61,7 +61,9 @@ def choose_total_cap(
     noisy = np.asarray(counts, dtype=np.float64)
     if noisy.shape != (buckets.size,):
         raise UsageError(f"counts has {noisy.size} entries; expected one for each of the {buckets.size} buckets.")
-    caps, biases, found = total_caps(buckets, noisy[None, :], float(epsilon_profile), float(epsilon), sensitivity, two_sided)
+    caps, biases, found = total_caps(
+        buckets, noisy[None, :], float(epsilon_profile), float(epsilon), sensitivity, two_sided
+    )
     cap, bias = int(caps[0]), float(biases[0])
     noise_sd = math.sqrt(2) * two_sided * cap / float(epsilon)
     return Choice(
@@ -69,7 +71,9 @@ def choose_total_cap(
         parameter=cap,
         noise_sd=noise_sd,
         bias=bias,
-        basis="a noisy histogram of users by contribution, bought with part of ε" if found[0] else "no users visible at this ε",
+        basis="a noisy histogram of users by contribution, bought with part of ε"
+        if found[0]
+        else "no users visible at this ε",
         words=_words(cap, noise_sd, bias, bool(found[0])),
         epsilon_sum=Decimal(str(epsilon)),
     )
@@ -86,7 +90,7 @@ def total_caps(
     """`choose_total_cap` for many noisy histograms at once (one a row): caps, forecast biases, and whether users were seen."""
     edges = np.array(buckets.edges[1:], dtype=np.float64)
     inner = counts[:, 1:-1]  # neither the users at or below 0 nor the open bucket can carry a cap
-    top, found = highest_occupied(inner, edges, sensitivity / epsilon_profile)
+    top, found = highest_occupied(inner, edges, sensitivity / epsilon_profile, buckets.unit)
     at_most_top = np.arange(len(edges))[None, :] <= top[:, None]
     users = np.where(at_most_top, inner, 0.0)
     below = np.concatenate([[0.0], edges[:-1]])
@@ -95,7 +99,7 @@ def total_caps(
     bias = np.maximum(_sum_above(users * middle) - above * edges, 0.0)
     squared = 2 * (two_sided * edges / epsilon) ** 2 + (_HIDDEN_TAIL * bias) ** 2
     best = np.where(at_most_top, squared, np.inf).argmin(axis=1)
-    best = np.where(found, best, 0)
+    best = np.where(found, best, int(np.searchsorted(edges, buckets.unit)))
     caps = np.array(buckets.edges[1:], dtype=np.int64)[best]
     return caps, bias[np.arange(len(best)), best], found
 
@@ -107,7 +111,7 @@ def _sum_above(values: Array) -> Array:
 
 def _words(cap: int, noise_sd: float, bias: float, found: bool) -> str:
     if not found:
-        return "No group of users stands out from the noise at this ε, so the smallest cap was taken."
+        return "No group of users stands out from the noise at this ε, so each user counts as at most one row."
     return (
         f"Each user counts up to {cap:,}. A higher cap would need more noise for everybody (now ±{noise_sd:,.0f}); a "
         f"lower one would cut more off the largest users (now about {bias:,.0f})."

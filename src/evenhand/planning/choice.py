@@ -24,6 +24,7 @@ class Choice:
         epsilon_sum: ε for the bounded sum (None: all that is left).
         epsilon_rows: ε for the number of rows below a mean; 0 where it is public or not needed.
         rows_cap: the cap on each user's rows in that number.
+        rows: the number of rows that was expected; a noisy one is kept between half and twice of it.
     """
 
     strategy: str
@@ -36,6 +37,7 @@ class Choice:
     epsilon_sum: Decimal | None = None
     epsilon_rows: Decimal = Decimal(0)
     rows_cap: int | None = None
+    rows: float | None = None
 
     @property
     def error(self) -> float:

@@ -4,7 +4,7 @@ A false alarm in a bucket at c times the true size costs c times the noise, so e
 a bucket (or a run of 2 or 4 adjacent ones) counts as occupied if its noisy count would arise from noise alone with
 probability at most e^-(a + b·ln(edge/reference)). With b > 1 the expected cost of false alarms is finite. Two
 rounds: from the fullest bucket upward with a strict intercept, then from the highest bucket so found with a lenient
-one, since an alarm next to certain users costs little. Only ratios of edges enter: the unit does not matter.
+one, since an alarm next to certain users costs little.
 """
 
 from __future__ import annotations
@@ -16,28 +16,31 @@ Array = npt.NDArray[np.float64]
 
 STRICT = (5.0, 1.3)
 LENIENT = (0.5, 2.3)
-_RUNS = {1: (1.0, 0.0, 0.0, 0.0), 2: (2.0, 1.0, 0.0, 0.0), 4: (48.0, 33.0, 9.0, 1.0)}
-_SCALE = {1: 2.0, 2: 4.0, 4: 96.0}
+ANY = (3.0, 1.1)
+_TAILS = {1: (2, 1, 0, 0, 0), 2: (4, 2, 1, 0, 0), 3: (16, 8, 5, 1, 0), 4: (96, 48, 33, 9, 1)}
 
 
 def surprise(total: Array, run: int) -> Array:
     """−ln P(sum of ``run`` Laplace(1) variables > total); 0 where the total is not positive.
 
     The sum of k Laplace variables has tail e^-t times a polynomial of degree k−1 (integrate the bilateral gamma
-    density by parts): e^-t/2, e^-t(2+t)/4, e^-t(48+33t+9t²+t³)/96 for k = 1, 2, 4.
+    density by parts): e^-t/2, e^-t(2+t)/4, e^-t(8+5t+t²)/16, e^-t(48+33t+9t²+t³)/96 for k = 1 to 4.
     """
     t = np.maximum(total, 0.0)
-    a, b, c, d = _RUNS[run]
-    return np.where(total > 0, t - np.log((a + t * (b + t * (c + t * d))) / _SCALE[run]), 0.0)
+    scale, a, b, c, d = _TAILS[run]
+    return np.where(total > 0, t - np.log((a + t * (b + t * (c + t * d))) / scale), 0.0)
 
 
-def highest_occupied(counts: Array, edges: Array, scale: float) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+def highest_occupied(
+    counts: Array, edges: Array, scale: float, unit: float = 1.0
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """The highest occupied bucket of each noisy histogram, and whether any bucket is clearly occupied at all.
 
     Args:
         counts: noisy counts, one histogram a row; column ``k`` belongs to the bucket that ends at ``edges[k]`` > 0.
         edges: upper edges of those buckets.
         scale: scale of the Laplace noise on each count.
+        unit: a usual contribution (one row): the further above it, the more evidence it takes to believe in any users.
     """
     repeats, width = counts.shape
     evidence, sizes = counts / scale, np.log(edges)
@@ -45,11 +48,12 @@ def highest_occupied(counts: Array, edges: Array, scale: float) -> tuple[npt.NDA
     rows = np.arange(repeats)
     # The fullest bucket inside the fullest run of three: one noisy bucket far up rarely wins against real neighbours.
     left, right = np.maximum(np.arange(width) - 1, 0), np.minimum(np.arange(width) + 2, width)
-    crowd = (sums[:, right] - sums[:, left]).argmax(axis=1)
+    threes = sums[:, right] - sums[:, left]
+    crowd = threes.argmax(axis=1)
     near = np.clip(crowd[:, None] + np.array([-1, 0, 1]), 0, width - 1)
     fullest = near[rows, np.take_along_axis(evidence, near, axis=1).argmax(axis=1)]
     certain = _climb(sums, sizes, fullest, STRICT, (1, 2))
-    found = surprise(evidence[rows, fullest], 1) >= STRICT[0] + np.log(width)
+    found = surprise(threes[rows, crowd], 3) >= ANY[0] + ANY[1] * np.maximum(sizes[crowd] - np.log(unit), 0.0)
     return _climb(sums, sizes, certain, LENIENT, (1, 2, 4)), found
 
 

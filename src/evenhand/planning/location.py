@@ -1,0 +1,122 @@
+"""Where the users' means lie: a coarse private histogram that makes a narrow clip possible.
+
+A mean over a range of length B needs noise for a user who moves from one end to the other, though real user means
+huddle together. So part of ε buys a histogram of user means: every user with at least ``rows`` rows falls into one of ``bins``
+equal bins, hence one user changes one count by one (presence) or two counts by one each (values). What follows
+clips each user's total around the centre found here (`means.py`).
+
+Only users with many rows are asked: their means are the least blurred by chance, and they are the ones the clip touches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.guarantee import Relation, split
+from evenhand.planning.weights import Array, Support
+
+_EVIDENCE = 100  # users × ε that the histogram should hold; more buys nothing
+_SHARES = (0.03, 0.25)
+_HEAVY = 0.2  # of all users
+_ENOUGH = 30.0  # users × ε / sensitivity below which bins drown in noise
+_FINEST, _COARSEST = 256, 8
+_MOST = 0.8  # of the users asked lie in the run of bins that sets the centre
+
+
+@dataclass(frozen=True)
+class LocationRequest:
+    """A histogram of user means to buy: ε, the least number of rows that a user needs to be asked, the number of bins.
+
+    ``expected`` is the number of users with that many rows, as far as is known.
+    """
+
+    epsilon: Decimal
+    rows: int
+    bins: int
+    expected: float
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where user means lie, as parts of the value range: a centre, and weights on distances from it."""
+
+    centre: float
+    distances: Array
+    weights: Array
+
+    @property
+    def spread(self) -> float:
+        """Root mean squared distance from the centre."""
+        return math.sqrt(float(self.weights @ self.distances**2))
+
+
+def location_request(support: Support, epsilon: Decimal, relation: Relation) -> LocationRequest | None:
+    """The histogram of user means worth buying; None if there are too few users for it to show anything.
+
+    Args:
+        support: users by number of rows, public or bought.
+        epsilon: what is left.
+        relation: decides how far one user moves the histogram.
+    """
+    people, sensitivity = support.people, _sensitivity(relation)
+    share = min(max(_EVIDENCE / max(people * float(epsilon), 1e-9), _SHARES[0]), _SHARES[1])
+    part, _ = split(epsilon, round(share, 4))
+    budget = float(part) / sensitivity
+    if people * budget < _ENOUGH:
+        return None
+    asked = max(_ENOUGH / budget, _HEAVY * people)
+    rows, expected = support.heaviest(asked)
+    bins = 2 ** int(math.log2(min(max(expected * budget, _COARSEST), _FINEST)))
+    return LocationRequest(part, rows, bins, expected)
+
+
+def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) -> Location | None:
+    """Read a noisy histogram of user means: the shortest run of bins that holds most users, and who stands out beyond it.
+
+    Guarantee: reads the noisy counts only.
+
+    Args:
+        request: what was bought.
+        counts: the noisy counts, one a bin.
+        relation: as when it was bought.
+    """
+    noisy = np.asarray(counts, dtype=np.float64)
+    bins, scale = len(noisy), _sensitivity(relation) / float(request.epsilon)
+    first, last = _shortest(noisy, _MOST * request.expected)
+    middles = (np.arange(bins) + 0.5) / bins
+    inside = np.maximum(noisy[first:last], 0.0)
+    if not inside.any():
+        return None
+    inside /= inside.sum()
+    centre, radius = float(inside @ middles[first:last]), (last - first) / (2 * bins)
+    # Inside a bin users lie anywhere: two points at a quarter of its width stand for them. Beyond the run, the tenth of
+    # the users that a bell curve would leave on either side, and every bin that stands out from the noise.
+    quarter = 0.25 / bins
+    spots = [middles[first:last] - quarter, middles[first:last] + quarter]
+    outside = np.where(noisy > scale * math.log(bins / 0.1), noisy, 0.0) / max(request.expected, 1.0)
+    outside[first:last] = 0.0
+    distances = np.concatenate(
+        [np.abs(np.concatenate(spots) - centre), [1.2 * radius, 1.7 * radius], np.abs(middles - centre)]
+    )
+    weights = np.concatenate([_MOST * inside / 2, _MOST * inside / 2, [(1 - _MOST) / 2] * 2, outside])
+    return Location(centre, distances[weights > 0], weights[weights > 0] / weights.sum())
+
+
+def _shortest(counts: Array, wanted: float) -> tuple[int, int]:
+    """The shortest run of bins whose counts add up to ``wanted``, the fullest of them; all bins if none does."""
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    for width in range(1, len(counts)):
+        runs = sums[width:] - sums[:-width]
+        if runs.max() >= wanted:
+            first = int(runs.argmax())
+            return first, first + width
+    return 0, len(counts)
+
+
+def _sensitivity(relation: Relation) -> int:
+    return 1 if relation is Relation.PRESENCE else 2

@@ -1,0 +1,175 @@
+"""The private choice for a mean: a located mean where users can be located, smooth weights otherwise.
+
+The contract. Rows are integers in [L, H] on a public grid; user l has s rows that sum to X.
+
+- *Located mean* with centre C and cap T (integers): contribution ``clip(X − s·C, −T, T)``, one user moves the sum by T
+  (presence) or 2T (values). Mean = C + (sum + noise)/D. Under values D = Σs is public; under presence D = Σ min(s, H) is
+  released beside it: its error counts only in proportion to the distance of the mean from C, so it gets little of ε.
+- *Smooth weights* with h: under values Σ min(h,s)·X/s over the public Σ min(h,s); under presence the pair of
+  method.md §3, whose L1 sensitivity is h.
+
+Clipping around a located centre is the centred interval of rameshwar2024 with its centre moved to where the users are.
+Cutting is symmetric there, so most of its bias cancels; the forecast counts half of what is cut as bias.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from evenhand.guarantee import Relation, split
+from evenhand.planning.choice import Choice
+from evenhand.planning.location import Location
+from evenhand.planning.weights import HETEROGENEITY, ROW_SD, Array, Sums, Support, smooth_bound
+
+MEAN_SHARE = Decimal("0.25")
+"""Share of ε that buys the profile of row counts for a mean; the rest locates and releases it."""
+
+_ROWS_SHARE = Decimal("0.2")
+_ONE_SIDED = 0.5  # part of the cut that does not cancel
+_CAPS = 96
+_COARSE = 256
+
+
+def choose_mean(
+    support: Support,
+    bounds: tuple[int, int],
+    epsilon: Decimal,
+    relation: Relation,
+    location: Location | None = None,
+    heterogeneity: float | None = None,
+) -> Choice:
+    """Choose strategy and bound for a mean by forecast error.
+
+    Guarantee: reads public facts and bought ones only.
+
+    Args:
+        support: users by number of rows: public under values, bought under presence.
+        bounds: L and H, the integer bounds of one row.
+        epsilon: what is left for the release.
+        relation: the neighbour relation.
+        location: what `locate` found; None if nothing was bought or found.
+        heterogeneity: ρτ as a part of H − L, if the analyst states it.
+
+    Reference: method.md §3.
+    """
+    length = float(bounds[1] - bounds[0])
+    smooth = _smooth(support, length, epsilon, relation, location, heterogeneity)
+    if location is None:
+        return smooth
+    located = _located(support, bounds, epsilon, relation, location)
+    return located if located.error <= smooth.error else smooth
+
+
+def _smooth(
+    support: Support,
+    length: float,
+    epsilon: Decimal,
+    relation: Relation,
+    location: Location | None,
+    heterogeneity: float | None,
+) -> Choice:
+    eps = float(epsilon)
+    differ = (heterogeneity or HETEROGENEITY) * length
+    if heterogeneity is None and location is not None:
+        differ = max(differ, location.spread * length / 5)
+    h = Fraction(smooth_bound(support, (ROW_SD * length) ** 2, length, eps, differ)).limit_denominator(1000)
+    sums, at = Sums.of(support), np.array([float(h)])
+    kept = float(sums.kept(at)[0])
+    noise_sd = math.sqrt(2) * length * float(h) / (eps * kept)
+    bias = differ * math.sqrt(float(sums.chi_square(at)[0]))
+    cut = float(support.users[support.sizes > float(h)].sum())
+    return Choice(
+        strategy="smooth weights",
+        parameter=h,
+        noise_sd=noise_sd,
+        bias=bias,
+        basis=_basis(relation),
+        words=(
+            f"A user with more than {float(h):,.4g} rows weighs as much as one with {float(h):,.4g}; this touches about {cut:,.0f} "
+            "users. Fewer would need more noise, more would bias the mean if busy users differ from the others."
+        ),
+        epsilon_sum=epsilon,
+    )
+
+
+def _located(
+    support: Support, bounds: tuple[int, int], epsilon: Decimal, relation: Relation, location: Location
+) -> Choice:
+    low, high = bounds
+    length = float(high - low)
+    centre = round(low + location.centre * length)
+    for_rows, for_sum = (Decimal(0), epsilon)
+    rows_cap = None
+    if relation is Relation.PRESENCE:
+        for_rows, for_sum = split(epsilon, _ROWS_SHARE)
+        rows_cap = max(1, math.ceil(rows_cap_for(support, float(for_rows))))
+    moved = 1 if relation is Relation.PRESENCE else 2
+    caps, error2, bias = _forecast(_coarsen(support), location, length, moved / float(for_sum))
+    best = int(error2.argmin())
+    cap = max(1, math.ceil(caps[best]))
+    rows = support.rows
+    noise_sd = math.sqrt(2) * moved * cap / float(for_sum) / rows
+    return Choice(
+        strategy="located mean",
+        parameter=cap,
+        noise_sd=noise_sd,
+        bias=float(bias[best]) / rows,
+        basis=_basis(relation) + ", and a noisy histogram of user means",
+        words=(
+            "User means lie close together, so each user's total is clipped narrowly around their common centre: far less noise than "
+            "the whole range would need."
+        ),
+        centre=centre,
+        epsilon_sum=for_sum,
+        epsilon_rows=for_rows,
+        rows_cap=rows_cap,
+        rows=rows,
+    )
+
+
+def rows_cap_for(support: Support, epsilon: float) -> float:
+    """The cap on rows that minimises noise and cut of Σ min(s, H) together."""
+    sums, caps = Sums.of(support), support.sizes
+    error2 = 2 * (caps / epsilon) ** 2 + (support.rows - sums.kept(caps)) ** 2
+    return float(caps[error2.argmin()])
+
+
+def _forecast(support: Support, location: Location, length: float, scale: float) -> tuple[Array, Array, Array]:
+    """Candidate caps, squared error of the sum, and bias of the sum, all in grid units.
+
+    A user with s rows at distance d from the centre has residual s·d, of which max(0, s·d − T) is cut. Signs are
+    random to a large part: the cut adds up in quadrature, and a fixed part of it in full.
+    """
+    residual = np.outer(support.sizes, location.distances * length).ravel()
+    users = np.outer(support.users, location.weights).ravel()
+    order = np.argsort(residual)
+    residual, users = residual[order], users[order]
+    tail = [np.cumsum((users * residual**power)[::-1])[::-1] for power in (0, 1, 2)]
+    caps = np.geomspace(max(residual[-1] * 1e-5, 1.0), max(residual[-1], 1.0), _CAPS)
+    k = np.searchsorted(residual, caps, side="right")
+    count, first, second = (np.concatenate([part, [0.0]])[k] for part in tail)
+    cut = np.maximum(first - count * caps, 0.0)
+    square = np.maximum(second - 2 * caps * first + caps**2 * count, 0.0)
+    bias = np.sqrt((_ONE_SIDED * cut) ** 2 + square)
+    return caps, 2 * (caps * scale) ** 2 + bias**2, bias
+
+
+def _coarsen(support: Support) -> Support:
+    """At most a few hundred sizes: enough for a forecast."""
+    if len(support.sizes) <= _COARSE:
+        return support
+    edges = np.geomspace(support.sizes[0], support.sizes[-1] * 1.0001, _COARSE)
+    k = np.searchsorted(edges, support.sizes, side="right")
+    users = np.bincount(k, weights=support.users)
+    rows = np.bincount(k, weights=support.users * support.sizes)
+    return Support(rows[users > 0] / users[users > 0], users[users > 0])
+
+
+def _basis(relation: Relation) -> str:
+    if relation is Relation.PRESENCE:
+        return "a noisy histogram of users by number of rows, bought with part of ε"
+    return "the public number of rows of each user"
