@@ -1,1 +1,30 @@
+"""The untrusted recommender: learn tastes from one randomised bit per person.
 
+    recommender/messages    all that crosses the trust boundary
+    recommender/at_home     what runs on a person's device, and trusts nobody
+    recommender/at_server   what runs on the server, which nobody needs to trust
+    recommender/planning    how many people a campaign needs, before asking any
+    recommender/simulation  what a campaign would find, on made-up or resampled people
+
+`at_home` and `at_server` never import each other.
+
+Reference: Banerjee, Hegde and Massoulié, The Price of Privacy in Untrusted Recommendation Engines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand.recommender.at_server.campaign import Campaign
+
+__all__ = ["Campaign"]
+
+
+def __getattr__(name: str) -> Any:
+    # On demand, so that a client that imports `at_home` does not need NumPy.
+    if name == "Campaign":
+        from evenhand.recommender.at_server.campaign import Campaign
+
+        return Campaign
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

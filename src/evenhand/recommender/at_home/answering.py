@@ -1,0 +1,57 @@
+"""From ratings to a report: keep at most the public cap, compute the bits, flip each with a secret coin."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from evenhand.guarantee import DataError
+from evenhand.recommender.at_home.coins import Coins, flip_threshold
+from evenhand.recommender.at_home.sketches import sketch_for
+from evenhand.recommender.messages import Query, Report, Task, Token
+
+
+def answer(task: Task, token: Token, ratings: Mapping[int, bool], coins: Coins) -> Report:
+    """One randomised report; drawing it twice for one task would spend ε twice, so `Diary` keeps the first.
+
+    Guarantee:
+        For any two ``ratings``, any token and any task, the probabilities of any one report are within a
+        factor of e^ε, ε being ``task.epsilon``.
+
+    Args:
+        ratings: for each rated item's number, whether it was liked.
+        coins: where secret randomness comes from.
+    """
+    sketch = sketch_for(task)
+    kept = _subsample(ratings, task.rated, coins) if sketch.capped else ratings
+    bits = sketch.bits(sketch.query(token.serial, sorted(ratings)), kept, coins)
+    threshold = flip_threshold(task.question_epsilon)
+    released = sum((bit != coins.chance(threshold)) << place for place, bit in enumerate(bits))
+    return Report(task.short_id, token.serial, token.tag, released)
+
+
+def check_query(task: Task, query: Query, ratings: Mapping[int, bool]) -> None:
+    """Refuse a server whose idea of this token's query is not the one that the public seed gives.
+
+    Privacy does not rest on this, as ε holds for any query; it stops a server from targeting a person, and
+    finds clients and servers that derive queries differently.
+    """
+    if query.task != task.short_id or not 0 <= query.serial < task.tokens:
+        raise DataError("The query is for another task: ask the server again.")
+    sketch = sketch_for(task)
+    derived = sketch.encode(sketch.query(query.serial, sorted(ratings)))
+    if hashlib.sha256(derived).digest() != query.digest:
+        raise DataError(
+            "The server's query is not the one that follows from the public seed. Do not answer; "
+            "the server is faulty, runs another version, or is trying to single you out."
+        )
+
+
+def _subsample(ratings: Mapping[int, bool], cap: int, coins: Coins) -> Mapping[int, bool]:
+    if len(ratings) <= cap:
+        return ratings
+    items = sorted(ratings)
+    for place in range(cap):
+        other = place + coins.below(len(items) - place)
+        items[place], items[other] = items[other], items[place]
+    return {item: ratings[item] for item in items[:cap]}

@@ -1,0 +1,43 @@
+"""What every sketch does at home."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Generic, TypeVar
+
+from evenhand.recommender.at_home.coins import Coins
+from evenhand.recommender.at_home.stream import Stream
+from evenhand.recommender.messages import Task
+
+Q = TypeVar("Q")
+
+
+class HomeSketch(ABC, Generic[Q]):
+    """Turns a query and one person's ratings into the bits that are then randomised.
+
+    The bits returned by `bits` are the truth and never leave the device.
+    """
+
+    capped: ClassVar[bool] = True
+    """Whether ratings beyond the task's public cap are left out, chosen at random."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.size = len(task.items)
+
+    def stream(self, serial: int) -> Stream:
+        """The public stream of the token's query."""
+        return Stream(self.task.query_key, self.task.query_number(serial))
+
+    @abstractmethod
+    def query(self, serial: int, rated: list[int]) -> Q:
+        """The token's query; ``rated``, ascending, matters only where the task treats it as public."""
+
+    @abstractmethod
+    def encode(self, query: Q) -> bytes:
+        """The query as the bytes whose SHA-256 both sides compare."""
+
+    @abstractmethod
+    def bits(self, query: Q, ratings: Mapping[int, bool], coins: Coins) -> list[bool]:
+        """The true answer to each question; ``ratings`` says for each rated item whether it was liked."""

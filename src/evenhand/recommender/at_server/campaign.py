@@ -1,0 +1,131 @@
+"""A campaign: one task from the server's side, from the first token to the published model."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+
+from evenhand.guarantee import Amount, UsageError, parse_epsilon
+from evenhand.recommender.at_server.fold import Fold
+from evenhand.recommender.at_server.publishing import publish
+from evenhand.recommender.at_server.sketches import RatedSets
+from evenhand.recommender.at_server.tokens import SECRET_SIZE, Issuer
+from evenhand.recommender.messages import SENSING, PublishedModel, Query, Task, Token
+from evenhand.recommender.tuning import best_questions, best_theta, pool_size
+
+
+class Campaign:
+    """Learns clusters of items from one randomised report per person.
+
+    Guarantee:
+        Every report is ε-private before it reaches this object; nothing done here can weaken that.
+
+    Args:
+        items: the catalogue, 2 to 65,536 different names.
+        sketch: ``pairwise``, ``maxsense``, ``multi-maxsense`` or ``projection``; `plan` says which suits.
+        epsilon: the ε of one person's report.
+        rated: how many ratings w a person is expected to have; who has more subsamples at home.
+        users: how many people may answer: as many tokens exist.
+        pool: how many different queries; None for one each, "auto" for as few as cost no accuracy.
+        theta: a sensing query draws each item θ/w times on average; None for the best.
+        questions: multi-maxsense only: bits per report; None for the best.
+        public_rated: pairwise only: which items people rated is public, and only their likes are protected.
+        epoch: tells apart campaigns that are otherwise the same. A person answers each campaign once.
+        secret: 32 bytes that tokens are made with; None draws them.
+
+    Example:
+        >>> campaign = Campaign(items=["alien", "brazil", "casablanca"], epsilon=1.0, rated=2, users=100)
+        >>> task = campaign.open()
+        >>> str(campaign.token(0)).startswith(task.short_id.hex())
+        True
+    """
+
+    def __init__(
+        self,
+        items: Iterable[str],
+        sketch: str = "maxsense",
+        epsilon: Amount = 1,
+        rated: int = 40,
+        *,
+        users: int = 1_000_000,
+        pool: int | str | None = None,
+        theta: Amount | None = None,
+        questions: int | None = None,
+        public_rated: bool = False,
+        epoch: str = "1",
+        secret: bytes | None = None,
+    ) -> None:
+        catalogue = tuple(items)
+        exact = parse_epsilon(epsilon)
+        chosen: Decimal | None = None
+        if sketch in SENSING:
+            chosen = best_theta() if theta is None else parse_epsilon(theta, "theta")
+            chosen = min(chosen, Decimal(max(1, rated)))
+        elif theta is not None:
+            raise UsageError(f"theta={theta}: only {' and '.join(SENSING)} have one; leave it out.")
+        if questions is None:
+            multi = sketch == "multi-maxsense"
+            questions = best_questions(exact, len(catalogue), rated, chosen or Decimal(1)) if multi else 1
+        if isinstance(pool, str):
+            if pool != "auto":
+                raise UsageError(f"pool={pool!r} is unknown; expected a number of queries, None or 'auto'.")
+            pool = pool_size(len(catalogue), rated, users)
+        self.task = Task(
+            items=catalogue,
+            sketch=sketch,
+            epsilon=exact,
+            rated=rated,
+            tokens=users,
+            pool=users if pool is None else pool,
+            theta=chosen,
+            questions=questions,
+            public_rated=public_rated,
+            epoch=epoch,
+        )
+        self.secret = secrets.token_bytes(SECRET_SIZE) if secret is None else secret
+        self.issuer = Issuer(self.task, self.secret)
+
+    @classmethod
+    def resume(cls, task: Task, secret: bytes) -> Campaign:
+        """The campaign of a task made earlier."""
+        campaign = cls.__new__(cls)
+        campaign.task, campaign.secret, campaign.issuer = task, secret, Issuer(task, secret)
+        return campaign
+
+    def token(self, serial: int) -> Token:
+        """The token with this serial: hand each to one person, before the beacon is known."""
+        return self.issuer.token(serial)
+
+    def tokens(self, first: int = 0, count: int | None = None) -> Iterator[Token]:
+        """Tokens with serials from ``first`` on; all of them unless ``count`` is given."""
+        return self.issuer.tokens(first, self.task.tokens - first if count is None else count)
+
+    def open(self, beacon: str | None = None) -> Task:
+        """Publish the beacon, and with it everyone's query. Do this once, after the tokens are out.
+
+        Args:
+            beacon: public randomness that nobody could know before, such as a lottery draw; its hash is used.
+                None draws it here, which shows that no client chose its query, but not that the server did not.
+        """
+        if self.task.beacon is not None:
+            raise UsageError("The task is open already: its beacon can't change.")
+        seed = secrets.token_bytes(32) if beacon is None else beacon.encode()
+        self.task = self.task.opened(hashlib.sha256(seed).digest())
+        return self.task
+
+    def query(self, serial: int, rated: RatedSets | None = None) -> Query:
+        """What the server says this token's query is, for the client to check."""
+        digest = hashlib.sha256(self.fold(rated).sketch.encode(serial)).digest()
+        return Query(self.task.short_id, serial, digest)
+
+    def fold(self, rated: RatedSets | None = None) -> Fold:
+        """An empty fold that accepts this campaign's tokens."""
+        return Fold(self.task, self.issuer, rated)
+
+    def publish(self, fold: Fold, clusters: int | None = None) -> PublishedModel:
+        """The model learnt from a fold of this campaign."""
+        if fold.task.id != self.task.id:
+            raise UsageError("The fold is of another campaign.")
+        return publish(fold, clusters)

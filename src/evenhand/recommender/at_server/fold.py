@@ -1,0 +1,197 @@
+"""The fold: a running total over reports, in memory that does not grow with them."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand.guarantee import DataError, UsageError
+from evenhand.recommender.at_server import reports
+from evenhand.recommender.at_server.reports import Batch
+from evenhand.recommender.at_server.seen import Seen
+from evenhand.recommender.at_server.sketches import RatedSets, Sums, sketch_for
+from evenhand.recommender.at_server.tokens import Issuer
+from evenhand.recommender.messages import Report, Task
+
+
+@dataclass
+class Counts:
+    """What became of the reports: how many were accepted, and why the others were dropped."""
+
+    accepted: int = 0
+    duplicate: int = 0
+    forged: int = 0
+    foreign: int = 0
+    malformed: int = 0
+
+    def __str__(self) -> str:
+        dropped = ", ".join(f"{count} {name}" for name, count in asdict(self).items() if name != "accepted" and count)
+        return f"{self.accepted} reports accepted" + (f"; dropped: {dropped}" if dropped else "")
+
+
+class Fold:
+    """Adds up reports of one task. Each token counts once; what does not belong is counted and dropped.
+
+    Guarantee:
+        Reads only reports that are private already. Folds of disjoint sets of reports `merge` into exactly the
+        fold of all of them, in any order, so that the work can be shared among machines.
+
+    Edge cases:
+        A report that comes again is a duplicate, however often, also after `save` and `load`: folding a file
+        twice changes nothing. Answers with bits beyond the task's questions, and serials beyond its tokens, are
+        malformed.
+
+    Args:
+        task: an open task.
+        issuer: recognises the task's tokens; None if something upstream has done so.
+        rated: the public rated items of each token, for tasks with ``public_rated``.
+    """
+
+    def __init__(self, task: Task, issuer: Issuer | None = None, rated: RatedSets | None = None) -> None:
+        if issuer is not None and issuer.task.id != task.id:
+            raise UsageError("The issuer is another task's: use the secret that this task's tokens were made with.")
+        self.task, self.issuer = task, issuer
+        self.sketch = sketch_for(task, rated)
+        self.counts = Counts()
+        self._pooled = task.pool < task.tokens
+        self._seen = Seen(task.tokens)
+        self._sums = self._zeros()
+
+    def _zeros(self) -> Sums:
+        if not self._pooled:
+            return self.sketch.zeros()
+        shape = (self.task.pool, self.task.questions)
+        return {"asked": np.zeros(self.task.pool, np.int64), "ones": np.zeros(shape, np.int64)}
+
+    def add(self, batch: Batch) -> None:
+        """Add one batch of reports."""
+        self.counts.malformed += batch.malformed
+        self.counts.foreign += batch.foreign
+        serials, answers, tags = batch.serials, batch.answers, batch.tags
+        sound = (serials < self.task.tokens) & (answers >> np.uint32(self.task.questions - 1) <= 1)
+        if not sound.all():
+            self.counts.malformed += int(len(sound) - sound.sum())
+            serials, answers, tags = serials[sound], answers[sound], None if tags is None else tags[sound]
+        if self.issuer is not None:
+            genuine = self._genuine(serials, tags)
+            if not genuine.all():
+                self.counts.forged += int(len(genuine) - genuine.sum())
+                serials, answers = serials[genuine], answers[genuine]
+        fresh = self._seen.claim(serials)
+        if not fresh.all():
+            self.counts.duplicate += int(len(fresh) - fresh.sum())
+            serials, answers = serials[fresh], answers[fresh]
+        self.counts.accepted += len(serials)
+        self._add_up(serials, answers)
+
+    def _genuine(self, serials: Any, tags: Any) -> Any:
+        if tags is None or self.issuer is None:
+            return np.zeros(len(serials), bool)
+        return self.issuer.tags(serials) == tags
+
+    def _add_up(self, serials: Any, answers: Any) -> None:
+        numbers = serials.astype(np.int64) % self.task.pool
+        bits = answers[:, None] >> np.arange(self.task.questions, dtype=np.uint32) & np.uint32(1)
+        if self._pooled:
+            self._sums["asked"] += np.bincount(numbers, minlength=self.task.pool)
+            for question in range(self.task.questions):
+                ones = np.bincount(numbers[bits[:, question] == 1], minlength=self.task.pool)
+                self._sums["ones"][:, question] += ones
+        else:
+            self.sketch.add(self._sums, numbers, np.ones(len(numbers), np.int64), bits.astype(np.int64))
+
+    def add_reports(self, reports_: Iterable[Report]) -> None:
+        """Add single reports."""
+        for batch in reports.from_reports(reports_, self.task.short_id):
+            self.add(batch)
+
+    def add_file(self, path: str | PathLike[str]) -> None:
+        """Add a file of binary records, or of JSON reports one to a line."""
+        for batch in reports.from_file(path, self.task.short_id):
+            self.add(batch)
+
+    def add_arrow(self, batch: Any) -> None:
+        """Add an Arrow record batch or table with columns serial, answer and, with an issuer, tag."""
+        self.add(reports.from_arrow(batch))
+
+    def merge(self, other: Fold) -> None:
+        """Add another fold of the same task, of other reports."""
+        if other.task.id != self.task.id or other.task.beacon != self.task.beacon:
+            raise UsageError("The two folds are of different tasks: merge folds of one task only.")
+        shared = self._seen.overlap(other._seen)
+        if shared:
+            raise DataError(
+                f"The two folds share {shared} reports, which would count twice: give each machine its own range "
+                "of serials, and fold again."
+            )
+        self._seen.bits |= other._seen.bits
+        for name, total in other._sums.items():
+            self._sums[name] += total
+        for field in fields(Counts):
+            setattr(self.counts, field.name, getattr(self.counts, field.name) + getattr(other.counts, field.name))
+
+    def sums(self) -> Sums:
+        """The sketch's totals over all reports so far."""
+        if not self._pooled:
+            return self._sums
+        sums = self.sketch.zeros()
+        used = np.flatnonzero(self._sums["asked"])
+        self.sketch.add(sums, used, self._sums["asked"][used], self._sums["ones"][used])
+        return sums
+
+    def to_bytes(self) -> bytes:
+        """The fold's state, without the issuer's secret."""
+        counts = np.array(list(asdict(self.counts).values()), np.int64)
+        parts: dict[str, Any] = {f"sum_{name}": total for name, total in self._sums.items()}
+        identity = np.frombuffer(self.task.id + (self.task.beacon or b""), np.uint8)
+        file = io.BytesIO()
+        np.savez_compressed(file, identity=identity, counts=counts, seen=self._seen.bits, **parts)
+        return file.getvalue()
+
+    def restore(self, data: bytes) -> None:
+        """Take over the state that `to_bytes` gave; this fold must still be empty."""
+        if self.counts != Counts():
+            raise UsageError("A fold that has begun can't be restored: restore into a new one, then merge.")
+        other = Fold(self.task, rated=self.sketch.rated)
+        try:
+            with np.load(io.BytesIO(data)) as stored:
+                identity = stored["identity"].tobytes()
+                counts, seen = stored["counts"], stored["seen"]
+                sums = {name: stored[f"sum_{name}"] for name in self._sums}
+        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
+            raise DataError("The fold is damaged, or is no fold: fold the reports again.") from None
+        if identity != self.task.id + (self.task.beacon or b""):
+            raise DataError("The fold is of another task, or of another beacon: begin a new one.")
+        fits = seen.shape == self._seen.bits.shape and len(counts) == len(fields(Counts))
+        if not (fits and all(sums[name].shape == total.shape for name, total in self._sums.items())):
+            raise DataError("The fold is damaged: its parts do not have the sizes that the task gives them.")
+        other._seen.bits, other._sums, other.counts = seen, sums, Counts(*counts.tolist())
+        self.merge(other)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the state to a file, all or nothing."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            with open(partial, "wb") as file:
+                file.write(self.to_bytes())
+                os.fsync(file.fileno())
+            os.replace(partial, target)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise DataError(f"{target} can't be written: {error.strerror}.") from None
+
+    def load(self, path: str | PathLike[str]) -> None:
+        """Take over the state saved in a file; this fold must still be empty."""
+        try:
+            self.restore(Path(path).read_bytes())
+        except OSError as error:
+            raise DataError(f"{path} can't be read: {error.strerror}.") from None

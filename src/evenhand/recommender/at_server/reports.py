@@ -1,0 +1,156 @@
+"""Reading reports from files, bytes and Arrow batches into arrays, dropping and counting what is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.guarantee import DataError
+from evenhand.recommender.messages import RECORD_SIZE, Report
+from evenhand.recommender.messages.exchange import RECORD_MAGIC
+
+_RECORD = np.dtype([("magic", "S4"), ("task", "V8"), ("serial", "<u4"), ("tag", "<u8"), ("answer", "<u4")])
+_CHUNK = RECORD_SIZE << 17  # bytes read at a time
+
+_LONGEST_LINE = 4096
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Reports as columns; ``tags`` is None where an earlier gate has checked and removed them.
+
+    Args:
+        malformed: stretches of input that were no report and were skipped.
+        foreign: reports for another task, left out of the columns.
+    """
+
+    serials: NDArray[np.uint32]
+    answers: NDArray[np.uint32]
+    tags: NDArray[np.uint64] | None
+    malformed: int = 0
+    foreign: int = 0
+
+
+def from_reports(reports: Iterable[Report], task: bytes, size: int = 1 << 16) -> Iterator[Batch]:
+    """Batches from single reports."""
+    records = (report.to_bytes() for report in reports)
+    while True:
+        taken = [record for record, _ in zip(records, range(size), strict=False)]
+        if not taken:
+            return
+        yield from_records(b"".join(taken), task)
+
+
+def from_file(path: str | PathLike[str], task: bytes) -> Iterator[Batch]:
+    """Batches from a file of binary records, or of JSON reports one to a line, in constant memory."""
+    try:
+        with open(path, "rb") as file:
+            first = file.read(1)
+            file.seek(0)
+            yield from _from_lines(file, task) if first == b"{" else _from_binary(file, task)
+    except OSError as error:
+        raise DataError(f"{path} can't be read: {error.strerror}.") from None
+
+
+def from_arrow(batch: Any) -> Batch:
+    """A batch from an Arrow record batch or table with columns ``serial`` and ``answer``, and perhaps ``tag``.
+
+    ``serial`` and ``answer`` are unsigned 32-bit and ``tag`` unsigned 64-bit integers. All rows are taken to be
+    for the task at hand.
+    """
+    names = set(batch.schema.names)
+    if not {"serial", "answer"} <= names:
+        raise DataError(f"The Arrow batch has the columns {sorted(names)}; expected serial, answer and perhaps tag.")
+
+    def column(name: str, kind: Any) -> NDArray[Any]:
+        values = batch.column(name)
+        if values.null_count:
+            raise DataError(f"The column {name} of the Arrow batch has nulls; expected a number in every row.")
+        found = values.to_numpy(zero_copy_only=False) if hasattr(values, "type") else np.asarray(values)
+        if found.dtype.kind not in "iu":
+            raise DataError(f"The column {name} of the Arrow batch does not hold whole numbers.")
+        return _fitting(found, kind)
+
+    tags = column("tag", np.uint64) if "tag" in names else None
+    return Batch(column("serial", np.uint32), column("answer", np.uint32), tags)
+
+
+def _fitting(values: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Numbers that do not fit become the largest that does, which no task accepts."""
+    top = np.iinfo(kind).max
+    outside = (values < 0) | (values > top)
+    return np.where(outside, top, values).astype(kind)
+
+
+def from_records(data: bytes, task: bytes) -> Batch:
+    """The records in some bytes; where a record is damaged, reading goes on at the next one that can be found."""
+    malformed = 0
+    records = np.frombuffer(data, _RECORD, len(data) // RECORD_SIZE)
+    sound = records["magic"] == RECORD_MAGIC
+    if len(data) % RECORD_SIZE or not sound.all():
+        pieces, malformed = _resynchronise(data)
+        records = np.frombuffer(pieces, _RECORD)
+    ours = records["task"] == np.void(task)
+    if not ours.all():
+        records = records[ours]
+    return Batch(
+        records["serial"].astype(np.uint32),
+        records["answer"].astype(np.uint32),
+        records["tag"].astype(np.uint64),
+        malformed,
+        int(len(ours) - ours.sum()),
+    )
+
+
+def _resynchronise(data: bytes) -> tuple[bytes, int]:
+    """All whole records in ``data``, and the number of stretches between them."""
+    kept, skipped, at = [], 0, 0
+    while at < len(data):
+        found = data.find(RECORD_MAGIC, at)
+        if found < 0 or found + RECORD_SIZE > len(data):
+            skipped += 1
+            break
+        skipped += found > at
+        kept.append(data[found : found + RECORD_SIZE])
+        at = found + RECORD_SIZE
+    return b"".join(kept), skipped
+
+
+def _from_binary(file: BinaryIO, task: bytes) -> Iterator[Batch]:
+    left = b""
+    while chunk := file.read(_CHUNK):
+        data = left + chunk
+        cut = len(data)
+        if len(data) % RECORD_SIZE or not data[-RECORD_SIZE:].startswith(RECORD_MAGIC):
+            # After damage a record may straddle two chunks: leave its beginning for the next one.
+            start = data.find(RECORD_MAGIC, max(0, len(data) - RECORD_SIZE + 1))
+            cut = start if start >= 0 else len(data)
+        left = data[cut:]
+        if cut:
+            yield from_records(data[:cut], task)
+    if left:
+        yield from_records(left, task)
+
+
+def _from_lines(file: BinaryIO, task: bytes) -> Iterator[Batch]:
+    malformed = 0
+    reports: list[Report] = []
+    while line := file.readline(_LONGEST_LINE):
+        if not line.strip():
+            continue
+        try:
+            reports.append(Report.from_json(line))
+        except DataError:
+            malformed += 1
+        if len(reports) == 1 << 16:
+            yield from from_reports(reports, task)
+            reports.clear()
+    yield from from_reports(reports, task)
+    if malformed:
+        none = np.zeros(0, np.uint32)
+        yield Batch(none, none, none.astype(np.uint64), malformed)

@@ -1,0 +1,76 @@
+"""What every sketch does on the server."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.guarantee import UsageError
+from evenhand.recommender.at_server.reading import Reading
+from evenhand.recommender.at_server.stream import QUERY, keystream
+from evenhand.recommender.messages import Task
+
+Ints = NDArray[np.int64]
+Sums = dict[str, NDArray[Any]]
+"""Integer totals by name: those of disjoint reports add up to the total of all."""
+
+
+class RatedSets:
+    """The public rated items of every token, for tasks with ``public_rated``.
+
+    Args:
+        rows: for each serial in turn, the numbers of the rated items.
+    """
+
+    def __init__(self, rows: Iterable[Sequence[int]]) -> None:
+        ordered = [np.unique(np.asarray(row, np.int64)) for row in rows]
+        self.sizes = np.array([len(row) for row in ordered], np.int64)
+        self.starts = np.concatenate(([0], np.cumsum(self.sizes)))
+        self.items = np.concatenate(ordered) if ordered else np.zeros(0, np.int64)
+
+
+class ServerSketch(ABC):
+    """Adds up what reports say about items, and reads the totals.
+
+    A query asked ``asked`` times, with ``ones`` of the answers to each question being 1, is added in one
+    step: individual reports and a pool's counters go the same way.
+    """
+
+    batch: ClassVar[int] = 8192
+    """How many queries are derived at a time: as many as the cache holds."""
+
+    def __init__(self, task: Task, rated: RatedSets | None) -> None:
+        if task.public_rated != (rated is not None):
+            raise UsageError("Rated sets are needed for tasks with public_rated, and only for them.")
+        self.task, self.rated = task, rated
+        self.size = len(task.items)
+
+    def add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+        """Add the answers to some queries to ``sums``; ``ones`` has a column per question."""
+        for at in range(0, len(numbers), self.batch):
+            part = slice(at, at + self.batch)
+            self._add(sums, numbers[part], asked[part], ones[part])
+
+    def stream(self, numbers: NDArray[Any], size: int) -> NDArray[np.uint8]:
+        """The first ``size`` bytes of each query's public stream."""
+        return keystream(self.task.query_key, QUERY, numbers, size)
+
+    @abstractmethod
+    def zeros(self) -> Sums:
+        """The sums of no reports."""
+
+    @abstractmethod
+    def encode(self, number: int) -> bytes:
+        """The query as the bytes whose SHA-256 both sides compare."""
+
+    @abstractmethod
+    def reading(self, sums: Sums, clusters: int | None) -> Reading:
+        """What the sums say about each item, in as many dimensions as ``clusters`` need, or as stand out."""
+
+    @abstractmethod
+    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+        """`add` for one batch."""

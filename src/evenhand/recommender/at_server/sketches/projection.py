@@ -1,0 +1,63 @@
+"""Projection on the server: the sum of answers times h1 h2ᵀ estimates who is liked together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.recommender.at_server.reading import Reading
+from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums
+from evenhand.recommender.at_server.spectral import read_spectrum
+
+_EXACT_IN_FLOAT32 = 1 << 24
+
+
+class Projection(ServerSketch):
+    """Sums y h1 h2ᵀ over reports, y being 1 for equal signs and -1 for opposite ones.
+
+    For a person with ratings x, w of them, E[sign(h·x) h] = κ x with κ about sqrt(2/(πw)), so that the sum's
+    expectation is proportional to the average of x xᵀ over people: their second moment.
+    """
+
+    def zeros(self) -> Sums:
+        """No report yet; ``power``, the sum of squares of what was added up, is the noise's variance."""
+        return {"product": np.zeros((self.size, self.size), np.int32), "power": np.zeros(1, np.int64)}
+
+    def signs(self, numbers: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The two vectors of each query, one bit per item."""
+        width = (self.size + 7) // 8
+        taken = self.stream(numbers, 2 * width)
+        first, second = taken[:, :width].copy(), taken[:, width:].copy()
+        for vectors in (first, second):
+            vectors[:, -1] &= 0xFF >> (-self.size % 8)
+        return first, second
+
+    def encode(self, number: int) -> bytes:
+        """The two vectors' bytes, unused bits cleared."""
+        return b"".join(vector.tobytes() for vector in self.signs(np.array([number])))
+
+    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+        net = 2 * ones[:, 0] - asked
+        kind = np.float32 if np.abs(net).sum() < _EXACT_IN_FLOAT32 else np.float64
+        first, second = (
+            np.unpackbits(vectors, axis=1, count=self.size, bitorder="little").astype(kind)
+            for vectors in self.signs(numbers)
+        )
+        # With h = 2b - 1 the product splits into one over bits and three cheap terms.
+        weighted = second * net[:, None].astype(kind)
+        product = 4 * (first.T @ weighted)
+        product -= 2 * (first.T @ net.astype(kind))[:, None]
+        product -= 2 * weighted.sum(axis=0)
+        product += net.sum()
+        sums["product"] += np.rint(product).astype(np.int32)
+        sums["power"] += (net**2).sum()
+
+    def reading(self, sums: Sums, clusters: int | None) -> Reading:
+        """The leading eigenvectors of the symmetric part; its diagonal says nothing and is left out."""
+        product = sums["product"].astype(np.float32)
+        product += sums["product"].T
+        product /= 2
+        np.fill_diagonal(product, 0)
+        return read_spectrum(product, float(np.sqrt(sums["power"][0] / 2)), clusters)

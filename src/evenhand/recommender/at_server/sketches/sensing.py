@@ -1,0 +1,68 @@
+"""What MaxSense and Multi-MaxSense share: a score per item, the share of ones among queries that sense it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.recommender.at_server.reading import Reading
+from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums
+
+
+class Sensing(ServerSketch):
+    """Counts, for each item, how often it was sensed and how often the answer was then 1.
+
+    The paper clusters the number of ones alone; dividing by how often the item was sensed removes the luck of
+    the draw of queries, which about halves the variance.
+    """
+
+    @abstractmethod
+    def sets(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """The sensed items of each query: queries x questions x items."""
+
+    def zeros(self) -> Sums:
+        """Nothing sensed yet."""
+        return {"sensed": np.zeros(self.size, np.int64), "ones": np.zeros(self.size, np.int64)}
+
+    def encode(self, number: int) -> bytes:
+        """Set after set, each item as four bytes."""
+        return bytes(self.sets(np.array([number])).astype("<u4"))
+
+    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+        sets = self.sets(numbers)
+        if np.all(asked == 1):  # single reports: one histogram over (answer, item)
+            keys = sets.astype(np.intp)
+            keys += (ones * self.size)[:, :, None]
+            by_answer = np.bincount(keys.ravel(), minlength=2 * self.size)
+            sums["sensed"] += by_answer[: self.size] + by_answer[self.size :]
+            sums["ones"] += by_answer[self.size :]
+            return
+        items = sets.ravel()
+        for name, weights in (("sensed", np.broadcast_to(asked[:, None], ones.shape)), ("ones", ones)):
+            each = np.repeat(weights.ravel(), sets.shape[2])
+            sums[name] += np.rint(np.bincount(items, each, self.size)).astype(np.int64)
+
+    def reading(self, sums: Sums, clusters: int | None) -> Reading:
+        """The share of ones for each item, and the like rates that explain them."""
+        sensed, ones = sums["sensed"], sums["ones"]
+        overall = ones.sum() / max(1, sensed.sum())
+        share = np.where(sensed > 0, ones / np.maximum(1, sensed), overall)
+        noise = float(np.sqrt(max(overall * (1 - overall), 1e-12) / max(1.0, float(sensed.mean()))))
+        spread = float(np.var(share)) > noise**2 * (1 + 3 * np.sqrt(2 / self.size))
+        return Reading(share[:, None], noise, None, self._like_rates(share, overall), int(spread))
+
+    def _like_rates(self, share: NDArray[np.float64], overall: float) -> NDArray[np.float64]:
+        """Undo the flips, then the sensing of other items beside.
+
+        A query that draws item i answers 1 - (1 - liked_i)(1 - other), `other` being whether another draw is
+        liked; on average over items it answers 1 - (1 - q)^m with q the share of (person, item) likes.
+        """
+        flip = 1 / (np.exp(float(self.task.question_epsilon)) + 1)
+        truth, average = ((value - flip) / (1 - 2 * flip) for value in (share, overall))
+        quiet = min(max(1 - average, 1e-6), 1.0)
+        likes = 1 - quiet ** (1 / self.task.set_size)
+        per_person = likes + (truth - average) * (1 - likes) / quiet
+        return np.asarray(per_person * self.size / self.task.rated)

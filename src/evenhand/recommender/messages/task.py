@@ -1,0 +1,232 @@
+"""The task: what everyone is asked, and with how much privacy."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from evenhand.guarantee import DataError, UsageError, divide, parse_epsilon, suggest
+from evenhand.recommender.messages import wire
+from evenhand.recommender.messages.promise import LocalGuarantee
+
+SKETCHES = ("pairwise", "maxsense", "multi-maxsense", "projection")
+SENSING = ("maxsense", "multi-maxsense")
+"""The sketches that sense a set of items, and so have a θ."""
+
+MOST_ITEMS = 1 << 16
+MOST_TOKENS = (1 << 31) - 1
+MOST_QUESTIONS = 32
+SHORT_ID_SIZE = 8
+
+_PREFIX = b"evenhand/recommender/1/"
+_MAGIC = b"EHT1"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What everyone is asked, and with how much privacy: public, and fixed by its `id`.
+
+    Guarantee:
+        Whoever answers it once is protected by `guarantee`, whatever the server does with the answer. The id
+        is a hash of every field but the beacon, so none can change after a client has looked at it.
+
+    Args:
+        items: the catalogue; an item's number is its place in it.
+        sketch: ``pairwise``, ``maxsense``, ``multi-maxsense`` or ``projection``.
+        epsilon: the ε of one client's whole answer.
+        rated: the public cap w on ratings per client; who has more subsamples at home.
+        tokens: how many clients may answer.
+        pool: number of different queries; equal to ``tokens`` when everyone has their own.
+        theta: a sensing query draws every item θ/w times on average.
+        questions: how many bits an answer has.
+        public_rated: pairwise only: which items a client rated is public, only likes are protected.
+        epoch: tells apart campaigns that are otherwise the same.
+        beacon: 32 public random bytes that nobody knew when the tokens were handed out; None until then.
+    """
+
+    items: tuple[str, ...] = field(repr=False)
+    sketch: str
+    epsilon: Decimal
+    rated: int
+    tokens: int
+    pool: int
+    theta: Decimal | None = None
+    questions: int = 1
+    public_rated: bool = False
+    epoch: str = "1"
+    beacon: bytes | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "items", tuple(self.items))
+        object.__setattr__(self, "epsilon", parse_epsilon(self.epsilon))
+        _check_catalogue(self.items)
+        if self.sketch not in SKETCHES:
+            raise UsageError(
+                f"sketch={self.sketch!r} is unknown; expected one of {list(SKETCHES)}."
+                f"{suggest(str(self.sketch), SKETCHES)}"
+            )
+        _check_count("rated", self.rated, len(self.items), "the number of items")
+        _check_count("tokens", self.tokens, MOST_TOKENS, "the most that one task serves")
+        _check_count("pool", self.pool, self.tokens, "the number of tokens")
+        _check_count("questions", self.questions, MOST_QUESTIONS, "the most bits in one report")
+        if self.questions > 1 and self.sketch != "multi-maxsense":
+            raise UsageError(f"questions={self.questions}: only sketch='multi-maxsense' asks more than one.")
+        if self.public_rated and (self.sketch != "pairwise" or self.pool != self.tokens):
+            raise UsageError("public_rated=True is for sketch='pairwise' without a pool: leave it out here.")
+        self._check_theta()
+        if self.beacon is not None and len(self.beacon) != 32:
+            raise UsageError(f"beacon has {len(self.beacon)} bytes; expected 32. Hash what was published.")
+
+    def _check_theta(self) -> None:
+        if (self.theta is None) == (self.sketch in SENSING):
+            raise UsageError(f"theta={self.theta}: {' and '.join(SENSING)} need one, the other sketches have none.")
+        if self.theta is None:
+            return
+        if not (self.theta.is_finite() and Decimal("0.000001") <= self.theta <= self.rated):
+            raise UsageError(f"theta={self.theta} is out of range: expected 0.000001 <= theta <= rated={self.rated}.")
+        if self.sketch == "multi-maxsense" and self.questions * self.set_size > len(self.items):
+            raise UsageError(
+                f"questions={self.questions} disjoint sets of {self.set_size} items need more than "
+                f"{len(self.items)} items: ask fewer questions or lower theta."
+            )
+
+    @cached_property
+    def id(self) -> bytes:
+        """SHA-256 over every field but the beacon."""
+        return hashlib.sha256(_PREFIX + b"task\0" + self._body()).digest()
+
+    @property
+    def short_id(self) -> bytes:
+        """The first bytes of the id: enough to route reports by, and short enough to send with each."""
+        return self.id[:SHORT_ID_SIZE]
+
+    @property
+    def set_size(self) -> int:
+        """How many items a sensing query draws: Nθ/w, rounded half up, at least 1."""
+        exact = len(self.items) * Fraction(self.theta or 0) / self.rated
+        return max(1, math.floor(exact + Fraction(1, 2)))
+
+    @property
+    def question_epsilon(self) -> Decimal:
+        """The ε of each of the answer's bits."""
+        return divide(self.epsilon, self.questions)
+
+    @cached_property
+    def query_key(self) -> bytes:
+        """The public key of the stream that all queries come from: a hash of the id and the beacon."""
+        if self.beacon is None:
+            raise UsageError("The task is not open yet: its beacon is published once the tokens are out. Wait for it.")
+        return hashlib.sha256(_PREFIX + b"query\0" + self.id + self.beacon).digest()
+
+    def query_number(self, serial: int) -> int:
+        """Which query the token with this serial gets."""
+        return serial % self.pool
+
+    @property
+    def guarantee(self) -> LocalGuarantee:
+        """What is promised to whoever answers."""
+        return LocalGuarantee(self.epsilon, self.public_rated)
+
+    def opened(self, beacon: bytes) -> Task:
+        """The same task with its beacon; the id does not change."""
+        return dataclasses.replace(self, beacon=beacon)
+
+    def _body(self) -> bytes:
+        return b"".join(
+            (
+                wire.text(self.sketch),
+                wire.text(f"{self.epsilon:f}"),
+                wire.text(self._theta_text()),
+                *(wire.u32(n) for n in (self.rated, self.questions, self.tokens, self.pool)),
+                wire.u8(self.public_rated),
+                wire.text(self.epoch),
+                wire.u32(len(self.items)),
+                *(wire.text(item) for item in self.items),
+            )
+        )
+
+    def _theta_text(self) -> str:
+        return "" if self.theta is None else f"{self.theta.normalize():f}"
+
+    def to_bytes(self) -> bytes:
+        """The task as bytes."""
+        return _MAGIC + self.id + self._body() + wire.u8(self.beacon is not None) + (self.beacon or b"")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Task:
+        """Read what `to_bytes` wrote; an altered task is a `DataError`."""
+        reader = wire.Reader(data, "task", _MAGIC)
+        stated = reader.take(32)
+        found: dict[str, Any] = {name: reader.text() for name in ("sketch", "epsilon", "theta")}
+        found |= {name: reader.u32() for name in ("rated", "questions", "tokens", "pool")}
+        found |= {"public_rated": bool(reader.u8()), "epoch": reader.text()}
+        count = reader.u32()
+        if count > MOST_ITEMS:
+            raise DataError("The task claims more items than any task may have: it is damaged.")
+        found["items"] = [reader.text() for _ in range(count)]
+        found["beacon"] = reader.take(32) if reader.u8() else None
+        reader.end()
+        return cls._received(stated, found)
+
+    def to_json(self) -> str:
+        """The task as one line of JSON."""
+        fields = {name: getattr(self, name) for name in ("sketch", "rated", "questions", "tokens", "pool")}
+        return wire.to_json(
+            "task",
+            {
+                "id": self.id.hex(),
+                **fields,
+                "epsilon": f"{self.epsilon:f}",
+                "theta": self._theta_text(),
+                "public_rated": self.public_rated,
+                "epoch": self.epoch,
+                "items": list(self.items),
+                "beacon": self.beacon.hex() if self.beacon else "",
+            },
+        )
+
+    @classmethod
+    def from_json(cls, data: str | bytes) -> Task:
+        """Read what `to_json` wrote; an altered task is a `DataError`."""
+        texts = dict.fromkeys(("id", "sketch", "epsilon", "theta", "epoch", "beacon"), str)
+        numbers = dict.fromkeys(("rated", "questions", "tokens", "pool"), int)
+        found = wire.from_json(data, "task", {**texts, **numbers, "public_rated": bool, "items": list})
+        if not all(isinstance(item, str) for item in found["items"]):
+            raise DataError("The task's items must be texts.")
+        stated = wire.from_hex(found.pop("id"), 32, "task")
+        found["beacon"] = wire.from_hex(found["beacon"], 32, "task") if found["beacon"] else None
+        return cls._received(stated, found)
+
+    @classmethod
+    def _received(cls, stated: bytes, found: dict[str, Any]) -> Task:
+        try:
+            found["theta"] = Decimal(found["theta"]) if found["theta"] else None
+            task = cls(**found)
+        except (UsageError, InvalidOperation, UnicodeEncodeError) as error:
+            raise DataError(f"The task is not valid: {error}") from None
+        if task.id != stated:
+            raise DataError(
+                "The task's content does not match its id: it was altered after it was issued. "
+                "Do not answer it; ask for the task again."
+            )
+        return task
+
+
+def _check_count(name: str, given: int, most: int, what: str) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+        raise UsageError(f"{name}={given!r} is out of range: expected a whole number from 1 to {most}, {what}.")
+
+
+def _check_catalogue(items: tuple[str, ...]) -> None:
+    if not 2 <= len(items) <= MOST_ITEMS:
+        raise UsageError(f"The catalogue has {len(items)} items; expected 2 to {MOST_ITEMS}.")
+    if not all(isinstance(item, str) and 0 < len(item) <= 1000 for item in items):
+        raise UsageError("Every item of the catalogue must be a text of 1 to 1000 characters.")
+    if len(set(items)) != len(items):
+        raise UsageError("The catalogue names an item twice: every item must have its own name.")
