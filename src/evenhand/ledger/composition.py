@@ -89,9 +89,7 @@ class Cost:
         """
         cost = cls(_exact(epsilon, "epsilon"), _exact(delta, "delta"), _exact(rho, "rho"))
         if not cost.delta:
-            raise UsageError(
-                "delta=0 with a zCDP cost: expected the positive delta its epsilon was computed for."
-            )
+            raise UsageError("delta=0 with a zCDP cost: expected the positive delta its epsilon was computed for.")
         return cost
 
     def for_group(self, steps: int) -> Cost:
@@ -209,9 +207,7 @@ def renyi_cost(cost: Cost, order: Decimal) -> Decimal:
     if order * epsilon > 10_000:  # the divergence is ε up to ε/(α−1) or so: not worth the huge exponentials
         return epsilon
     log = _LOGS
-    moment = log.add(
-        log.exp(log.multiply(order, epsilon)), log.exp(log.multiply(log.subtract(1, order), epsilon))
-    )
+    moment = log.add(log.exp(log.multiply(order, epsilon)), log.exp(log.multiply(log.subtract(1, order), epsilon)))
     divergence = log.ln(log.divide(moment, log.add(1, log.exp(epsilon))))
     return min(epsilon, _decimals(_UP.divide(_UP.add(divergence, _MARGIN), log.subtract(order, 1))))
 
@@ -224,9 +220,7 @@ def _conversion(order: Decimal, delta: Decimal) -> Decimal:
     """
     log = _LOGS
     above = log.subtract(order, 1)
-    inner = log.subtract(
-        log.multiply(above, log.ln(log.divide(above, order))), log.ln(log.multiply(order, delta))
-    )
+    inner = log.subtract(log.multiply(above, log.ln(log.divide(above, order))), log.ln(log.multiply(order, delta)))
     return max(_ZERO, _decimals(_UP.divide(_UP.add(inner, _MARGIN), above)))
 
 

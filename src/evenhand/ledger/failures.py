@@ -28,21 +28,26 @@ _SQLITE = {
 _POSTGRES_TRANSIENT = {"40001", "40P01", "55P03"}  # serialisation failure, deadlock, lock not available
 
 
-def is_transient(error: SQLAlchemyError) -> bool:
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection holds the lock of a SQLite file."""
+    return _sqlite_name(error) == "SQLITE_BUSY"
+
+
+def is_transient(error: SQLAlchemyError | sqlite3.Error) -> bool:
     """Whether nothing was done and trying again may help: another writer was in the way."""
-    cause = getattr(error, "orig", None)
+    cause = getattr(error, "orig", error)
     if isinstance(cause, sqlite3.Error):
-        return _sqlite_name(cause) == "SQLITE_BUSY"
+        return is_busy(cause)
     return getattr(cause, "sqlstate", None) in _POSTGRES_TRANSIENT
 
 
-def of_database(name: str, error: SQLAlchemyError) -> EvenhandError:
+def of_database(name: str, error: SQLAlchemyError | sqlite3.Error) -> EvenhandError:
     """The error to raise for a failed transaction on the ledger called ``name``."""
-    cause = getattr(error, "orig", None)
+    cause = getattr(error, "orig", error)
     if isinstance(cause, sqlite3.Error):
         advice = _SQLITE.get(_sqlite_name(cause), f"SQLite says: {cause}.")
         return LedgerError(f"ledger {name}: {advice} Nothing was spent.")
-    said = " ".join(str(cause or error).split("\n", 1)[0].split())
+    said = " ".join(str(cause).split("\n", 1)[0].split())
     if getattr(error, "connection_invalidated", False):
         return LedgerError(
             f"ledger {name}: the connection was lost ({said}). Nothing was released; whether the debit was "

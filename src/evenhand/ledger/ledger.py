@@ -67,9 +67,7 @@ class Ledger:
         if epsilon is not None:
             given = Budget(parse_epsilon(epsilon, largest=_LARGEST_TOTAL), parse_delta(delta or 0))
         elif delta is not None:
-            raise UsageError(
-                f"delta={delta} without epsilon: give both totals, or neither to open an existing ledger."
-            )
+            raise UsageError(f"delta={delta} without epsilon: give both totals, or neither to open an existing ledger.")
         self._store = Store(location)
         self._seen: State | None = None
         state = self._open(given)
@@ -189,14 +187,10 @@ class Ledger:
                 after = account.after(record.read().cost)
             links.add(link)
             if record.number != number or link != stored or after is None:
-                raise LedgerError(
-                    f"ledger {self.location}: event {number} was edited, removed or inserted afterwards."
-                )
+                raise LedgerError(f"ledger {self.location}: event {number} was edited, removed or inserted afterwards.")
             account = after
         if (account, link, len(records)) != (state.account, state.head, state.events):
-            raise LedgerError(
-                f"ledger {self.location}: its totals do not agree with its {len(records)} events."
-            )
+            raise LedgerError(f"ledger {self.location}: its totals do not agree with its {len(records)} events.")
         if head is not None and head not in links:
             raise LedgerError(
                 f"ledger {self.location}: the noted head is not in its history. It was restored from an "

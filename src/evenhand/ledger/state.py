@@ -60,8 +60,7 @@ def create(connection: Connection, name: str, total: Budget) -> None:
         return
     if connection.dialect.name == "sqlite" and inspect(connection).get_table_names():
         raise LedgerError(
-            f"ledger {name}: this is a SQLite database, but not a ledger; give another path, and leave this "
-            "file alone."
+            f"ledger {name}: this is a SQLite database, but not a ledger; give another path, and leave this file alone."
         )
     schema.metadata.create_all(connection)
     account, id = Account.open(total), str(uuid.uuid4())

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
 
 from evenhand.guarantee import LedgerError, UsageError
@@ -58,9 +58,7 @@ class Store:
             return False
         return not self.path.exists() or self.path.stat().st_size == 0
 
-    def run(
-        self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False
-    ) -> Result:
+    def run(self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False) -> Result:
         """Run ``work`` in one transaction; with ``write`` no other writer runs at the same time.
 
         When this returns, the transaction is on disk. When it raises, nothing was recorded, except that a
@@ -75,7 +73,7 @@ class Store:
                     return work(connection)
             except UnicodeDecodeError:  # sqlite3 fails to decode SQLite's message about a damaged schema
                 raise failures.corrupt(self.name) from None
-            except SQLAlchemyError as error:
+            except (SQLAlchemyError, sqlite3.Error) as error:
                 if not failures.is_transient(error) or time.monotonic() > deadline:
                     raise failures.of_database(self.name, error) from None
             time.sleep(random.uniform(0.001, 0.02))  # jitter, so that colliding writers part
@@ -85,8 +83,10 @@ class Store:
         engine = self._connect(create=True) if create else self._shared_engine()
         with engine.connect() as connection, connection.begin():
             if self._url is None:
-                # IMMEDIATE takes the write lock before reading: nobody spends between our look and our debit.
-                connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+                if write:
+                    _lock_file(cast(sqlite3.Connection, connection.connection.driver_connection))
+                else:
+                    connection.exec_driver_sql("BEGIN")
             elif write:
                 connection.exec_driver_sql(_POSTGRES_DURABLE)
                 if create:
@@ -105,9 +105,7 @@ class Store:
         from sqlalchemy.pool import NullPool
 
         if self._url is None:
-            return create_engine(
-                "sqlite://", creator=lambda: _open_file(self.path, create), poolclass=NullPool
-            )
+            return create_engine("sqlite://", creator=lambda: _open_file(self.path, create), poolclass=NullPool)
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
             return create_engine(self._url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
@@ -135,10 +133,29 @@ def _open_file(path: Path, create: bool) -> sqlite3.Connection:
     uri = f"file:{quote(str(path))}?mode={'rwc' if create else 'rw'}"
     # isolation_level=None: transactions begin where this module says so, not where the driver guesses.
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
-    # TRUNCATE with synchronous=EXTRA syncs journal and file before a commit returns.
+    # Journal and file are synced before a commit returns; PERSIST saves changes to the directory.
     connection.execute("PRAGMA synchronous = EXTRA")
-    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.execute("PRAGMA journal_mode = PERSIST")
     return connection
+
+
+def _lock_file(connection: sqlite3.Connection) -> None:
+    """Begin a transaction with the write lock: nobody spends between our look and our debit.
+
+    SQLite's own waiting sleeps longer and longer, so that a writer who came late starves those who wait. Equal,
+    short, random pauses give everyone the same chance.
+    """
+    deadline = time.monotonic() + PATIENCE
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            break
+        except sqlite3.OperationalError as error:
+            if not failures.is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.0005, 0.004))
+    connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
 
 
 def _file_path(location: str) -> Path:
