@@ -161,9 +161,7 @@ def test_the_comparison_catches_a_renyi_cost_that_is_too_small(monkeypatch: pyte
 
 
 @given(st.floats(1e-6, 50), st.floats(1.001, 200))
-def test_renyi_cost_lies_below_both_simple_bounds_and_above_the_divergence(
-    epsilon: float, order: float
-) -> None:
+def test_renyi_cost_lies_below_both_simple_bounds_and_above_the_divergence(epsilon: float, order: float) -> None:
     cost = renyi_cost(Cost.pure(epsilon), Decimal(repr(order)))
     assert cost <= Decimal(repr(epsilon))
     assert float(cost) <= order * epsilon**2 / 2 * (1 + 1e-9)

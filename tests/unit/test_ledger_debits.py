@@ -244,9 +244,7 @@ def test_a_deleted_ledger_is_not_silently_begun_anew(tmp_path: Path) -> None:
         debit(ledger)
 
 
-def test_a_change_of_directory_does_not_change_the_ledger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_of_directory_does_not_change_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("b.db", epsilon=1)
     (tmp_path / "elsewhere").mkdir()
@@ -303,9 +301,7 @@ def test_repr_shows_the_totals(tmp_path: Path) -> None:
     assert repr(ledger) == f"Ledger('{tmp_path / 'b.db'}', total: ε = 1, δ = 1e-6; spent: ε = 0.1)"
 
 
-def test_the_order_of_events_does_not_depend_on_the_clock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_order_of_events_does_not_depend_on_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datetime
 
     from evenhand.ledger import ledger as module
