@@ -1,0 +1,158 @@
+"""Newton's method on the dual, for the regimes where σ matters.
+
+For multipliers ``M`` of ``C Z = T`` and caps' multipliers ``θ_l ≥ 0`` the dual function is
+
+    D(M, θ) = ⟨M, T⟩ − (Σ_l θ_l)²/(4κ) − ½ Σ_l Σ_{e ∈ l} h_j (|g_e| − θ_l)₊²
+    with  g = Z Mᵀ  and  h_j = 1/(2σ_j²),
+
+concave, and with all σ_j = σ *any* (M, θ) gives a lower bound on the optimum. (Coordinates get a σ_j of
+their own only on the way there.) Given M, the best θ is found by an active-set iteration: within a user θ_l
+is the threshold of a projection on the L1 ball of radius t, and t balances the users. D(M) then has gradient
+``T − C Z`` for ``c = h sign(g)(|g| − θ)₊`` and a piecewise constant Hessian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.learning.weights.normal import Entries, Normal
+from evenhand.learning.weights.problem import Floats, Integers, Problem
+
+_SLACK = 0.5  # entries below this share of the last threshold are not looked at until the threshold falls below it
+_PASSES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The dual at ``M``, and the primal matrix (not yet feasible) that belongs to it."""
+
+    M: Floats
+    variances: Floats
+    value: float
+    theta: Floats
+    cap: float
+    residual: Floats
+    entries: Entries
+    magnitudes: Floats
+
+    @property
+    def free(self) -> int:
+        """Entries that can move independently: the curvature the dual has here."""
+        return len(self.magnitudes) - self.entries.capped
+
+
+def evaluate(problem: Problem, M: Floats, variances: Floats, guess: Floats | None = None) -> Point:
+    """Maximise the dual over θ for this ``M``, with σ_j² per coordinate; ``guess`` is a θ from nearby."""
+    G = problem.Z @ M.T
+    size = np.abs(G)
+    low = np.zeros(len(problem.counts)) if guess is None else guess * _SLACK
+    while True:
+        block = _Block.above(problem, size, 1 / (2 * variances), low)
+        theta, cap = block.thresholds(problem.noise, low)
+        if (theta >= low).all():
+            break
+        low = np.where(theta < low, theta * _SLACK, low)
+    above = block.values > theta[block.users]
+    flat, users, columns = block.flat[above], block.users[above], block.columns[above]
+    excess = block.values[above] - theta[users]
+    active = np.bincount(users, minlength=len(theta)) > 0
+    order = np.argsort(columns.astype(np.uint16), kind="stable")
+    entries = Entries.of(problem, flat[order], np.sign(G.ravel()[flat[order]]), active & (theta > 0))
+    excess = excess[order]
+    magnitudes = excess * block.compliance[above][order]
+    value = np.sum(M * problem.T) - theta.sum() ** 2 / (4 * problem.noise) - magnitudes @ excess / 2
+    residual = problem.T - entries.forward(magnitudes)
+    return Point(M, variances, float(value), theta, cap, residual, entries, magnitudes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The entries above a lower bound of their user's threshold, by row, and where each user's begin."""
+
+    problem: Problem
+    size: Floats
+    flat: Integers
+    columns: Integers
+    users: Integers
+    values: Floats
+    compliance: Floats
+    starts: Integers
+
+    @classmethod
+    def above(cls, problem: Problem, size: Floats, compliance: Floats, low: Floats) -> _Block:
+        flat = np.flatnonzero(size > low[problem.users][:, None])
+        rows, columns = np.divmod(flat, problem.size[1])
+        users = problem.users[rows]
+        starts = np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]])) if len(users) else users
+        return cls(problem, size, flat, columns, users, size.ravel()[flat], compliance[columns], starts)
+
+    def thresholds(self, noise: float, theta: Floats) -> tuple[Floats, float]:
+        """θ and t: every user's threshold, and the cap at which the thresholds add up to 2κt."""
+        present = self.users[self.starts]
+        spans = np.diff(self.starts, append=len(self.users))
+        weighted = self.values * self.compliance
+        largest: Floats | None = None
+        active = self.values > np.repeat(theta[present], spans)
+        cap = 0.0
+        for _ in range(_PASSES):
+            sums, weights = np.zeros(len(theta)), np.zeros(len(theta))
+            if len(self.starts):
+                sums[present] = np.add.reduceat(weighted * active, self.starts)
+                weights[present] = np.add.reduceat(self.compliance * active, self.starts)
+            none = weights == 0
+            if none.any():  # the threshold went above the largest entry: at any size, come back to it
+                largest = self.problem.largest_per_user(self.size) if largest is None else largest
+                softest = self.compliance.max(initial=1.0)
+                sums[none], weights[none] = softest * largest[none], softest
+            cap = _balance(sums, weights, noise)
+            theta = np.maximum(0.0, (sums - cap) / weights)
+            now = self.values > np.repeat(theta[present], spans)
+            if np.array_equal(now, active):
+                break
+            active = now
+        return theta, cap
+
+
+def _balance(sums: Floats, weights: Floats, noise: float) -> float:
+    """The root of ``2κt = Σ (A − t)₊/w``: convex and falling minus rising, so Newton climbs to it from 0."""
+    cap, inverse = 0.0, 1 / weights
+    while True:
+        above = sums > cap
+        part = inverse[above]
+        step = float(part @ sums[above] / (2 * noise + part.sum()))
+        if step <= cap * (1 + 1e-15):
+            return cap
+        cap = step
+
+
+def climb(
+    problem: Problem, start: Point, accuracy: float, steps: int, report: Callable[[], None] | None = None
+) -> tuple[Point, bool]:
+    """Newton with backtracking until the predicted gain is below ``accuracy``; False if it never was."""
+    point = start
+    for _ in range(steps):
+        if report:
+            report()
+        direction = _direction(point)
+        gain = float(np.sum(direction * point.residual))
+        length = 1.0
+        while True:
+            trial = evaluate(problem, point.M + length * direction, point.variances, point.theta)
+            if trial.value >= point.value + 0.05 * length * gain:
+                break
+            length *= 0.3
+            if length < 1e-3:
+                return point, False
+        point = trial
+        if length == 1.0 and gain <= accuracy * abs(point.value):
+            return point, True
+    return point, False
+
+
+def _direction(point: Point) -> Floats:
+    weights = 1 / (2 * point.variances[point.entries.columns])
+    curvature = point.entries.per_user(weights)
+    return Normal(point.entries, weights, curvature, ridge=1e-8).solve(point.residual)

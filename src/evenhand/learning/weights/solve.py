@@ -1,0 +1,225 @@
+"""Optimal weights in every regime: Newton on a smoothed dual, then entries bought by their price.
+
+1. Start with so large a σ² that plain least squares is nearly optimal, and lower it towards the true one, a
+   few Newton steps each time (`dual`). If the true σ² is reached, the optimum is exact.
+2. Where privacy noise dominates, the entries that remain nonzero become so few that the dual loses its
+   curvature. From there solve the programme on those entries alone (`interior`) and let every entry whose
+   price exceeds its user's threshold enter, until none does.
+
+Each candidate is made exactly feasible and kept if it is the best so far, and each dual point gives a lower
+bound, so the method can be stopped at any time with an honest gap; least squares is the first candidate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from evenhand.learning.weights import interior
+from evenhand.learning.weights.dual import Point, climb, evaluate
+from evenhand.learning.weights.normal import DENSE, Entries
+from evenhand.learning.weights.problem import Floats, Integers, Problem
+
+Progress = Callable[[float], None]
+"""Called now and then with the best known relative gap (infinite at first)."""
+
+_LARGE = 1_000_000  # entries above which a smaller look-alike is solved first
+_SMALL = 2_000  # entries up to which all of them are simply solved for at once
+_SPARSE = 20  # times d²: with fewer free entries than this the dual is too flat for Newton
+_ENTER = 4  # times d: entries a user may add in the first round; twice as many in each later one
+_ROUNDS = 40
+_SAMPLE = 20_000  # rows among which d independent ones are looked for
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """A feasible ``C`` (as n × d array, rows grouped by user) with its certificate.
+
+    ``value`` is σ²‖C‖² + κt² of this very ``C``; no feasible matrix can have less than ``bound``.
+    """
+
+    C: Floats
+    value: float
+    bound: float
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """How far above the best possible value this one may be, relatively."""
+        return max(0.0, 1.0 - self.bound / self.value) if self.value > 0 else 0.0
+
+
+def optimise(problem: Problem, tolerance: float = 1e-6, progress: Progress | None = None) -> Optimum:
+    """Minimise ``σ²‖C‖² + κ·(largest user's Σ|c|)²`` over ``C Z = T``."""
+    return _Search(problem, tolerance, progress).run()
+
+
+class _Search:
+    def __init__(self, problem: Problem, tolerance: float, progress: Progress | None) -> None:
+        self._problem, self._tolerance, self._progress = problem, tolerance, progress
+        self._began = time.perf_counter()
+        self._C = problem.Z @ problem.T.T / problem.size[0]
+        self._value = cost(problem, self._C)
+        self._bound = problem.variance * float(np.sum(self._C * self._C))  # the optimum without privacy
+
+    def run(self) -> Optimum:
+        n, d = self._problem.size
+        with np.errstate(all="ignore"):  # a step that overflows is not taken
+            if n * d <= _SMALL:
+                self._generate(*_both_signs(np.arange(n * d)))
+            else:
+                point, optimal = self.descend()
+                if not optimal and d <= DENSE:
+                    self._generate(*_merged(_flat(point), _both_signs(_basis(self._problem))))
+        return Optimum(self._C, self._value, self._bound, time.perf_counter() - self._began)
+
+    @property
+    def _gap(self) -> float:
+        return 1.0 - self._bound / self._value if self._value > 0 else 0.0
+
+    def _report(self) -> None:
+        if self._progress:
+            self._progress(self._gap if self._bound > 0 else np.inf)
+
+    def _offer(self, C: Floats) -> None:
+        """Make a candidate feasible, ``C ← T (C Z)⁻¹ C``, and keep it if it is the best so far."""
+        achieved = C.T @ self._problem.Z
+        try:
+            feasible = C @ np.linalg.solve(achieved.T, self._problem.T.T)
+        except np.linalg.LinAlgError:
+            return
+        error = np.abs(feasible.T @ self._problem.Z - self._problem.T).max()
+        value = cost(self._problem, feasible)
+        if value < self._value and error <= 1e-9 * np.abs(self._problem.T).max():
+            self._C, self._value = feasible, value
+
+    def descend(self) -> tuple[Point, bool]:
+        """Lower σ² step by step; return the last good point, and whether nothing is left to do."""
+        problem, d = self._problem, self._problem.size[1]
+        level, point = self._first()
+        while True:
+            last = bool((point.variances <= problem.variance).all())
+            reached, converged = climb(problem, point, 1e-7 if last else 3e-2, 12, self._report)
+            point = reached if converged else point
+            self._account(point, last)
+            if (last and converged) or self._gap <= self._tolerance:
+                return point, True
+            if not converged or point.free < _SPARSE * d * d:
+                return point, False
+            level /= 100.0 if point.free > 10 * _SPARSE * d * d else 10.0
+            point = evaluate(problem, point.M, self._smoothing(level), point.theta)
+
+    def _smoothing(self, level: float) -> Floats:
+        """σ_j² for this level: larger where a coordinate needs little weight, so that prices are comparable."""
+        reach: Floats = np.linalg.norm(self._problem.T, axis=1)
+        return np.asarray(np.maximum(self._problem.variance, level * reach.max() / reach))
+
+    def _first(self) -> tuple[float, Point]:
+        """The level and dual point to start from: what a smaller look-alike suggests, else least squares."""
+        problem = self._problem
+        n, d = problem.size
+        if n * d > _LARGE:
+            part, share = problem.coarse(rows=max(n // 20, _LARGE // (4 * d)))
+            found, _ = _Search(part, 1e-2, None).descend()
+            start = evaluate(problem, share * found.M, found.variances)
+            point, converged = climb(problem, start, 3e-2, 6, self._report)
+            if converged:
+                return float(found.variances.min()), point
+        spread = (self._C**2).sum(axis=0)
+        private = self._value - problem.variance * float(spread.sum())
+        level = 0.1 * private / float(spread @ self._smoothing(1.0))
+        smooth = self._smoothing(level)
+        return level, evaluate(problem, 2 * smooth[:, None] * problem.T / n, smooth)
+
+    def _account(self, point: Point, exact: bool) -> None:
+        problem = self._problem
+        if exact:
+            self._bound = max(self._bound, point.value)
+        self._bound = max(self._bound, noiseless_bound(problem, point.M))
+        self._offer(_dense(point.entries, point.magnitudes))
+        self._report()
+
+    def _generate(self, flat: Integers, signs: Floats) -> None:
+        """Entries enter as long as their price ``|g_e|`` exceeds their user's threshold."""
+        problem, d = self._problem, self._problem.size[1]
+        for turn in range(_ROUNDS):
+            order = np.lexsort((flat, flat % d))
+            flat, signs = flat[order], signs[order]
+            present = np.zeros(len(problem.counts), dtype=bool)
+            present[problem.users[flat // d]] = True
+            entries = Entries.of(problem, flat, signs, present)
+            solution = interior.solve(entries)
+            self._offer(_dense(entries, solution.magnitudes))
+            theta = np.zeros(len(problem.counts))
+            theta[present] = solution.theta
+            if problem.variance > 0:
+                self._bound = max(self._bound, evaluate(problem, solution.M, np.full(d, problem.variance), theta).value)
+            self._bound = max(self._bound, noiseless_bound(problem, solution.M))
+            self._report()
+            if self._gap <= self._tolerance:
+                return
+            prices = problem.Z @ solution.M.T
+            new = _entering(problem, prices, theta, flat[signs == np.sign(prices.ravel()[flat])], _ENTER * d << turn)
+            if not len(new):
+                return
+            flat = np.concatenate([flat, new])
+            signs = np.concatenate([signs, np.sign(prices.ravel()[new])])
+
+
+def cost(problem: Problem, C: Floats) -> float:
+    """The objective at a feasible ``C`` (n × d)."""
+    used = np.add.reduceat(np.abs(C).sum(axis=1), problem.offsets)
+    return problem.variance * float(np.sum(C * C)) + problem.noise * float(used.max()) ** 2
+
+
+def noiseless_bound(problem: Problem, M: Floats) -> float:
+    """The bound that holds for every σ ≥ 0, tight at 0: ``κ ⟨M, T⟩² / (Σ_l max_e |g_e|)²``."""
+    total = float(problem.largest_per_user(np.abs(problem.Z @ M.T)).sum())
+    return problem.noise * float(np.sum(M * problem.T)) ** 2 / total**2 if total > 0 else 0.0
+
+
+def _entering(problem: Problem, prices: Floats, theta: Floats, held: Integers, limit: int) -> Integers:
+    """The entries of each user that exceed the threshold most, at most ``limit`` of them."""
+    d = problem.size[1]
+    excess = np.abs(prices) - (theta * (1 + 1e-7))[problem.users][:, None]
+    new = np.setdiff1d(np.flatnonzero(excess > 0), held, assume_unique=False)
+    users = problem.users[new // d]
+    order = np.lexsort((-excess.ravel()[new], users))
+    new, users = new[order], users[order]
+    starts = np.flatnonzero(np.diff(users, prepend=-1))
+    rank = np.arange(len(users)) - np.repeat(starts, np.diff(starts, append=len(users)))
+    chosen: Integers = new[rank < limit]
+    return chosen
+
+
+def _flat(point: Point) -> tuple[Integers, Floats]:
+    entries = point.entries
+    return entries.rows * entries.problem.size[1] + entries.columns, entries.signs
+
+
+def _both_signs(flat: Integers) -> tuple[Integers, Floats]:
+    return np.repeat(flat, 2), np.tile([1.0, -1.0], len(flat))
+
+
+def _merged(one: tuple[Integers, Floats], other: tuple[Integers, Floats]) -> tuple[Integers, Floats]:
+    """The union of two sets of signed entries."""
+    keys = np.union1d(2 * one[0] + (one[1] > 0), 2 * other[0] + (other[1] > 0))
+    return keys // 2, np.where(keys % 2, 1.0, -1.0)
+
+
+def _basis(problem: Problem) -> Integers:
+    """All entries of d independent rows: with them the restricted programme always has a solution."""
+    n, d = problem.size
+    rows = np.arange(n) if n <= _SAMPLE else np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
+    _, pivots = linalg.qr(problem.Z[rows].T, mode="r", pivoting=True)
+    return np.sort((rows[pivots[:d], None] * d + np.arange(d)).ravel())
+
+
+def _dense(entries: Entries, magnitudes: Floats) -> Floats:
+    C = np.zeros(entries.problem.size)
+    np.add.at(C, (entries.rows, entries.columns), magnitudes * entries.signs)
+    return C
