@@ -1,0 +1,42 @@
+"""Simulated people, as a campaign meets them: each answers one query, truthfully until the coin is tossed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.recommender.at_server.fold import Fold
+from evenhand.recommender.at_server.reports import Batch
+from evenhand.recommender.at_server.sketches import ServerSketch
+from evenhand.recommender.tuning import strength
+
+Bits = NDArray[np.bool_]
+
+_BATCH = 1 << 13
+
+
+class People(ABC):
+    """A population that answers queries, with a generator that is neither secure nor meant to be."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.random = np.random.default_rng(seed)
+
+    @abstractmethod
+    def truths(self, sketch: ServerSketch, numbers: NDArray[np.int64]) -> Bits:
+        """The true bits of one person for each query: a row each, a column per question."""
+
+    def reports(self, sketch: ServerSketch, first: int, last: int) -> Batch:
+        """The reports of the tokens with serials ``first`` to ``last - 1``, each of another person."""
+        task = sketch.task
+        serials = np.arange(first, last, dtype=np.uint32)
+        bits = self.truths(sketch, serials.astype(np.int64) % task.pool)
+        bits ^= self.random.random(bits.shape) >= (1 + strength(float(task.question_epsilon))) / 2
+        weights = np.uint32(1) << np.arange(task.questions, dtype=np.uint32)
+        return Batch(serials, (bits * weights).sum(axis=1, dtype=np.uint32), None)
+
+    def answer(self, fold: Fold, first: int, last: int) -> None:
+        """Let people with serials ``first`` to ``last - 1`` answer, and fold what they say."""
+        for at in range(first, last, _BATCH):
+            fold.add(self.reports(fold.sketch, at, min(at + _BATCH, last)))

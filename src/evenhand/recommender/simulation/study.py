@@ -1,0 +1,97 @@
+"""How many items a campaign gets wrong, as people come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.guarantee import Amount
+from evenhand.recommender.at_server.campaign import Campaign
+from evenhand.recommender.at_server.fold import Fold
+from evenhand.recommender.forecasting import Setting, forecast
+from evenhand.recommender.simulation.block_people import BlockPeople
+from evenhand.recommender.tastes import Tastes
+
+
+@dataclass(frozen=True)
+class Point:
+    """One simulated campaign after some number of people have answered.
+
+    Args:
+        wrong: the share of items in the wrong cluster.
+        expected: the forecast of it.
+    """
+
+    sketch: str
+    users: int
+    wrong: float
+    expected: float
+
+
+def items_wrong(found: Sequence[int] | NDArray[np.int64], labels: NDArray[np.int64]) -> float:
+    """The share of items whose cluster is not their class's, under the best naming of the clusters."""
+    from scipy.optimize import linear_sum_assignment
+
+    table = np.zeros((max(found) + 1, labels.max() + 1), np.int64)
+    np.add.at(table, (np.asarray(found), labels), 1)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return float(1 - table[rows, columns].sum() / len(labels))
+
+
+def setting_of(fold: Fold) -> Setting:
+    """A fold's public facts, as far as accuracy depends on them."""
+    task = fold.task
+    theta = float(task.theta or 1)
+    return Setting(task.sketch, len(task.items), task.rated, task.epsilon, theta, task.questions, task.public_rated)
+
+
+def study(
+    tastes: Tastes,
+    items: int,
+    rated: int,
+    epsilon: Amount,
+    users: Iterable[int],
+    sketches: Sequence[str],
+    *,
+    pool: int | str | None = "auto",
+    theta: Decimal | None = None,
+    seed: int = 0,
+    progress: Callable[[str, int], None] = lambda sketch, users: None,
+) -> list[Point]:
+    """Run a campaign of simulated people for each sketch, and look at it after each number of users.
+
+    Args:
+        users: after how many users to look.
+        sketches: which sketches to try.
+        pool: as for `Campaign`.
+        progress: called with the sketch and the users reached.
+    """
+    stops = sorted(set(users))
+    points = []
+    for offset, sketch in enumerate(sketches):
+        campaign = Campaign(
+            (f"item {number}" for number in range(items)),
+            sketch,
+            epsilon,
+            rated,
+            users=stops[-1],
+            pool=pool,
+            theta=theta if sketch.endswith("maxsense") else None,
+            secret=bytes(32),
+        )
+        campaign.open(f"simulation {seed}")
+        fold = Fold(campaign.task)
+        people = BlockPeople(tastes, items, rated, seed=1000 * seed + offset)
+        reached = 0
+        for stop in stops:
+            people.answer(fold, reached, stop)
+            reached = stop
+            model = campaign.publish(fold, tastes.clusters)
+            wrong = items_wrong(model.clusters, people.labels)
+            points.append(Point(sketch, stop, wrong, forecast(setting_of(fold), tastes, stop)))
+            progress(sketch, stop)
+    return points
