@@ -297,6 +297,26 @@ def test_a_postgres_user_without_rights(postgres_url: str) -> None:
     plain_error(caught.value)
 
 
+def test_an_analyst_with_the_documented_grants_can_spend_but_not_rewrite(postgres_url: str) -> None:
+    import psycopg
+
+    Ledger(postgres_url, epsilon=1)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE analyst LOGIN")
+        connection.execute("GRANT SELECT, INSERT ON evenhand_event TO analyst")
+        connection.execute("GRANT SELECT, UPDATE ON evenhand_ledger TO analyst")
+    try:
+        mine = postgres_url.replace("postgres:@", "analyst:@")
+        debit(Ledger(mine))
+        Ledger(mine, epsilon=1).verify()
+        with psycopg.connect(mine) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("ALTER TABLE evenhand_event DISABLE TRIGGER ALL")
+    finally:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute("DROP OWNED BY analyst")
+            connection.execute("DROP ROLE analyst")
+
+
 def test_a_lost_connection_is_replaced(postgres_url: str) -> None:
     import psycopg
 
