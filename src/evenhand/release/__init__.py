@@ -1,7 +1,7 @@
 """The only door out: bounded aggregate + noise + debit → `Release`."""
 
 from evenhand.release.door import Measurement, Noisy, Receipt, debit, noise_for
-from evenhand.release.intervals import Additive, Exact, Interval, Ratio
+from evenhand.release.intervals import Additive, Exact, Interval, Ratio, Scaled
 from evenhand.release.result import Bounding, Error, Release
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Ratio",
     "Receipt",
     "Release",
+    "Scaled",
     "debit",
     "noise_for",
 ]

@@ -50,57 +50,102 @@ class Additive:
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A mean ``low + width·a/(a + b)`` whose two parts each carry noise (Fieller's argument).
+class Scaled:
+    """Another interval, times a public number."""
 
-    At the true fraction m the known quantity ``(1 − m)·a − m·b`` is pure noise ``(1 − m)·Z₁ − m·Z₂``. The interval holds
-    every m for which the observed quantity is within that noise's quantile, so it covers both noises at once
-    and widens to the whole range when the weight is drowned.
-    """
-
-    a: int
-    b: int
-    noise: IntegerNoise
-    low: float
-    width: float
+    interval: Interval
+    factor: float
 
     def at(self, confidence: float) -> tuple[float, float]:
-        plausible = [m / _POINTS for m in range(_POINTS + 1) if self._within(m / _POINTS, confidence)]
-        guess = self._fraction()
-        if not plausible:
-            plausible = [guess]
-        first = self._edge(min(*plausible, guess), -1 / _POINTS, confidence)
-        last = self._edge(max(*plausible, guess), 1 / _POINTS, confidence)
-        return self.low + self.width * first, self.low + self.width * last
+        low, high = self.interval.at(confidence)
+        return low * self.factor, high * self.factor
 
-    def _fraction(self) -> float:
-        weight = self.a + self.b
-        return min(max(self.a / weight, 0.0), 1.0) if weight > 0 else 0.5
 
-    def _within(self, m: float, confidence: float) -> bool:
-        return self._tail(m, abs((1 - m) * self.a - m * self.b)) >= 1 - confidence
+@dataclass(frozen=True)
+class Ratio:
+    """A mean ``offset + unit·m`` with ``m = numerator/denominator``, both of them noisy (Fieller's argument).
+
+    At the true m the known quantity ``numerator − m·denominator`` is pure noise ``c₁(m)·Z₁ − c₂(m)·Z₂``. The interval holds
+    every m for which the observed quantity is within that noise's quantile, so it covers both noises at once
+    and widens to the whole range when the denominator is drowned.
+
+    Args:
+        numerator: noisy, as released.
+        denominator: noisy, as released.
+        noises: of the two released integers.
+        feasible: the range of m.
+        offset: the value at m = 0.
+        unit: what one unit of m is worth.
+        paired: the two released integers are the numerator and the rest of the denominator (c = 1 − m and m), not the
+            numerator and the denominator (c = 1 and m).
+    """
+
+    numerator: int
+    denominator: int
+    noises: tuple[IntegerNoise, IntegerNoise]
+    feasible: tuple[float, float]
+    offset: float
+    unit: float
+    paired: bool
+
+    @property
+    def fraction(self) -> float:
+        """The estimate of m, inside its range; the middle when the denominator is drowned in noise."""
+        low, high = self.feasible
+        if self.denominator <= 0:
+            return (low + high) / 2
+        return min(max(self.numerator / self.denominator, low), high)
+
+    @property
+    def value(self) -> float:
+        """The released mean."""
+        return self.offset + self.unit * self.fraction
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the released mean, to first order; half the range at most."""
+        low, high = self.feasible
+        first, second = self._coefficients(self.fraction)
+        deviation = math.hypot(first * self.noises[0].variance ** 0.5, second * self.noises[1].variance ** 0.5)
+        return self.unit * min(deviation / max(self.denominator, 1), (high - low) / 2)
+
+    def at(self, confidence: float) -> tuple[float, float]:
+        low, high = self.feasible
+        steps = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
+        plausible = [m for m in steps if self._plausible(m, confidence)] + [self.fraction]
+        step = (high - low) / _STEPS
+        first = self._edge(min(plausible), -step, confidence)
+        last = self._edge(max(plausible), step, confidence)
+        return self.offset + self.unit * first, self.offset + self.unit * last
+
+    def _plausible(self, m: float, confidence: float) -> bool:
+        return self._tail(m, abs(self.numerator - m * self.denominator)) >= 1 - confidence
 
     def _edge(self, inside: float, step: float, confidence: float) -> float:
-        """Walk from a plausible fraction to where plausibility ends, by bisection."""
-        outside = min(max(inside + step, 0.0), 1.0)
-        if self._within(outside, confidence):
+        """From a plausible m, walk to where plausibility ends, by bisection; the outer side is returned."""
+        outside = min(max(inside + step, self.feasible[0]), self.feasible[1])
+        if self._plausible(outside, confidence):
             return outside
         for _ in range(50):
             middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if self._within(middle, confidence) else (inside, middle)
+            inside, outside = (middle, outside) if self._plausible(middle, confidence) else (inside, middle)
         return outside
 
+    def _coefficients(self, m: float) -> tuple[float, float]:
+        return (1 - m, m) if self.paired else (1.0, abs(m))
+
     def _tail(self, m: float, distance: float) -> float:
-        """P(|(1 − m)·Z₁ − m·Z₂| > distance), at least."""
-        scale, large, small = float(self.noise.scale), max(m, 1 - m), min(m, 1 - m)
-        if not isinstance(self.noise, Laplace):
-            return math.erfc(max(distance - 1, 0) / (scale * math.hypot(large, small) * math.sqrt(2)))
-        distance = max(distance - 1, 0)  # the discrete noise is within one step of the continuous one
-        first = math.exp(-distance / (scale * large))
-        if large - small < 1e-9:
-            return first * (1 + distance / (2 * scale * large))
-        second = math.exp(-distance / (scale * small)) if small > 0 else 0.0
+        """P(|c₁·Z₁ − c₂·Z₂| > distance), at least."""
+        scales = [c * float(noise.scale) for c, noise in zip(self._coefficients(m), self.noises, strict=True)]
+        large, small = max(scales), min(scales)
+        distance = max(distance - 2, 0)  # discrete noise is within a step of the continuous one, twice
+        if not all(isinstance(noise, Laplace) for noise in self.noises):
+            return math.erfc(distance / (math.hypot(large, small) * math.sqrt(2)))
+        first = math.exp(-distance / large)
+        if large - small < 1e-6 * large:
+            return first * (1 + distance / (2 * large))
+        second = math.exp(-distance / small) if small > 0 else 0.0
         return (large**2 * first - small**2 * second) / (large**2 - small**2)
 
 
-_POINTS = 400
+_STEPS = 400

@@ -67,6 +67,11 @@ class Error:
             return None
         return math.hypot(self.noise, self.bias)
 
+    def scaled(self, factor: float) -> Error:
+        """The same error in another unit."""
+        noise, bias = (None if part is None else part * factor for part in (self.noise, self.bias))
+        return Error(noise, bias, self.basis)
+
     def __str__(self) -> str:
         noise = "known once the bound is chosen" if self.noise is None else f"± {number(self.noise)} (noise)"
         bias = f"bias {self.basis}" if self.bias is None else f"bias about {number(self.bias)} ({self.basis})"
@@ -172,10 +177,12 @@ def number(value: Any, noise: float | None = None) -> str:
         return ", ".join(number(item, noise) for item in value)
     if not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
     if noise and noise > 0:
         digits = max(0, 2 - math.floor(math.log10(noise)) - 1)
         return f"{value:,.{min(digits, 12)}f}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return f"{value:,.4g}"
 
 
 def _is_frame(value: Any) -> bool:

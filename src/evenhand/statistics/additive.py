@@ -58,7 +58,9 @@ def draft_total(request: Request, total: Total) -> Draft:
         assert isinstance(bounding, Auto)
         with request.table.engine.kept(per_user(request.table, total.columns)) as users:
             chosen = cap_from_profile(request, bounding, receipt, users, total.summary(users), total.unit)
-            return _finish(request, total, users, chosen, receipt)
+            kept = chosen.strategy.rows_kept
+            sampled = users if kept is None else per_user(request.table, total.columns, kept)
+            return _finish(request, total, sampled, chosen, receipt)
 
     return _draft(request, total, pending(bounding, request), Error(None), choose_and_run)
 
@@ -71,8 +73,6 @@ def _draft(request: Request, total: Total, bounding: Any, error: Error, run: Cal
 def _finish(request: Request, total: Total, users: Any, chosen: Chosen, receipt: Receipt) -> Outcome:
     contribution = total.contribute(chosen.strategy, total.summary(users))
     noisy = receipt.release(measure(request.table, users, contribution), chosen.epsilon)
-    shift = chosen.added_back
-    value = noisy.values[0] * total.unit + shift
-    error = Error(noisy.noise.variance**0.5 * total.unit, chosen.bias, chosen.basis or Error(None).basis)
-    released = round(value) if total.unit == 1 else value
-    return Outcome(released, Additive(float(released), noisy.noise, total.unit), chosen.bounding, error)
+    value = noisy.values[0] * total.unit
+    error = chosen.error(noisy.noise.variance**0.5 * total.unit)
+    return Outcome(value, Additive(value, noisy.noise, total.unit), chosen.bounding, error)

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from evenhand.bounding import Auto, Strategy, Summary, TotalCap
-from evenhand.guarantee import split
-from evenhand.planning import PROFILE_SHARE, choose_total_cap, row_buckets, total_buckets
+from evenhand.bounding import (
+    Auto,
+    CentredInterval,
+    LocatedMean,
+    RowLimit,
+    SmoothWeights,
+    Strategy,
+    Summary,
+    TotalCap,
+)
+from evenhand.bounding.strategy import clamp
+from evenhand.guarantee import Relation, split
+from evenhand.planning import (
+    PROFILE_SHARE,
+    choose_total_cap,
+    row_buckets,
+    total_buckets,
+)
+from evenhand.planning.location import LocationRequest, locate, location_request
+from evenhand.planning.means import MEAN_SHARE, choose_mean
+from evenhand.planning.support import support_of_counts, support_of_histogram
+from evenhand.planning.weights import (
+    HETEROGENEITY,
+    ROW_SD,
+    Support,
+    centred_bound,
+    row_limit_bound,
+    smooth_bound,
+)
 from evenhand.release import Bounding, Error, Measurement, Receipt
 from evenhand.statistics.request import Request
-from evenhand.statistics.totals import bucket_counts
+from evenhand.statistics.totals import bucket_counts, histogram
+from evenhand.tables import Grid
 
 
 @dataclass(frozen=True)
@@ -25,7 +52,7 @@ class Chosen:
         epsilon: what is left for the release itself.
         bias: the forecast bias in the unit of the value; None if nothing is known.
         basis: where that forecast comes from.
-        added_back: an estimate of what the bound cut off, in the unit of the value.
+        epsilon_rows: what is left for the number of rows below a mean, where that is released separately.
     """
 
     strategy: Strategy
@@ -33,7 +60,7 @@ class Chosen:
     epsilon: Decimal
     bias: float | None = None
     basis: str = Error(None).basis
-    added_back: float = 0.0
+    epsilon_rows: Decimal = Decimal(0)
 
     def error(self, noise: float) -> Error:
         """The forecast error once the noise is known."""
@@ -54,17 +81,29 @@ def pending(auto: Auto, request: Request) -> Bounding:
 def cap_from_profile(
     request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, unit: float
 ) -> Chosen:
-    """The cap on a user's total that a private histogram of totals forecasts to be best."""
-    if summary.grid is None:
+    """The cap on a user's total that a private histogram of totals forecasts to be best.
+
+    A strategy that bounds rows (the analyst named it) gets its bound from a histogram of row counts instead.
+    """
+    by_rows = auto.strategy is not None and not isinstance(auto.strategy, TotalCap)
+    if summary.grid is None or by_rows:
         buckets, quantity, key = row_buckets(), summary.rows, "rows"
     else:
         buckets, quantity, key = total_buckets(summary.grid.reach), summary.total.abs(), repr(summary.grid)
     share = auto.share or PROFILE_SHARE
     profile, left, paid = _profile(request, receipt, bucket_counts(request.table, users, quantity, buckets), key, share)
     choice = choose_total_cap(buckets, profile.counts, profile.epsilon, left)
-    cap = TotalCap(Fraction(choice.parameter) / steps_per_unit(summary))
-    bounding = Bounding(cap.title, float(cap.T), cap.describe(), f"chosen from {choice.basis}", paid or None)
-    return Chosen(cap, bounding, left, choice.bias * unit, "estimated from the profile")
+    strategy: Strategy
+    if auto.strategy is not None and by_rows:
+        strategy, bias = replace(auto.strategy, h=choice.parameter), None  # type: ignore[type-var]
+    else:
+        strategy = TotalCap(choice.parameter / steps_per_unit(summary))
+        bias = choice.bias * unit
+    assert strategy.parameter is not None
+    bounding = Bounding(
+        strategy.title, float(strategy.parameter), strategy.describe(), f"chosen from {choice.basis}", paid or None
+    )
+    return Chosen(strategy, bounding, left, bias, Error(None).basis if bias is None else "estimated from the profile")
 
 
 @dataclass(frozen=True)
@@ -94,4 +133,95 @@ def steps_per_unit(summary: Summary) -> Fraction:
 
 
 def mean_from_profile(request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary) -> Chosen:
-    raise NotImplementedError
+    """The strategy and bound that forecast the smallest error of a mean.
+
+    Users by number of rows are public under values, and bought under presence. Then, if there are users enough, a
+    coarse histogram of user means is bought, so that users may be clipped narrowly around where they are.
+    """
+    grid, relation = summary.grid, request.relation
+    assert grid is not None
+    support, left, paid = _support(request, auto, receipt, users, summary)
+    if auto.strategy is not None:
+        return _restricted(auto.strategy, support, grid, left, paid, relation)
+    location = None
+    wanted = location_request(support, left, relation)
+    if wanted is not None:
+        noisy = receipt.release(_user_means(request, users, summary, wanted), wanted.epsilon)
+        left, paid = left - wanted.epsilon, paid + wanted.epsilon
+        location = locate(wanted, noisy.values, relation)
+    choice = choose_mean(support, (0, grid.width), left, relation, location)
+    if choice.centre is None:
+        strategy: Strategy = SmoothWeights(choice.parameter)
+        parameter, words = float(choice.parameter), strategy.describe()
+    else:
+        centre, cap = grid.low + grid.units(choice.centre), grid.units(choice.parameter)
+        words = f"each user's sum is capped at {cap:,.4g} away from rows × {centre:.4g}"
+        strategy = LocatedMean(choice.centre, int(choice.parameter), choice.rows_cap, words)
+        parameter = cap
+    bounding = Bounding(strategy.title, parameter, words, f"chosen from {choice.basis}", paid or None)
+    return Chosen(
+        strategy,
+        bounding,
+        choice.epsilon_sum if choice.epsilon_sum is not None else left,
+        grid.units(Fraction(choice.bias)),
+        "forecast from the profile",
+        epsilon_rows=choice.epsilon_rows,
+    )
+
+
+def _support(
+    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary
+) -> tuple[Support, Decimal, Decimal]:
+    """Users by number of rows, what is left of ε, and what was paid."""
+    if request.relation.counts_are_public:
+        return public_support(request, users), request.epsilon, Decimal(0)
+    buckets = row_buckets()
+    share = auto.share or MEAN_SHARE
+    measurement = bucket_counts(request.table, users, summary.rows, buckets)
+    profile, left, paid = _profile(request, receipt, measurement, "rows", share)
+    return support_of_histogram(buckets, profile.counts, 1 / float(profile.epsilon)), left, paid
+
+
+def public_support(request: Request, users: Any) -> Support:
+    """The exact number of users with each number of rows, where that is public."""
+    assert request.relation.counts_are_public
+    sizes = users.group_by("rows").aggregate(users=users.count()).order_by("rows")
+    table = request.table.engine.fetch(sizes).reveal()
+    if not table.num_rows:
+        return support_of_counts([1])  # an empty table: any bound will do
+    return Support(
+        table["rows"].to_numpy(zero_copy_only=False).astype(float),
+        table["users"].to_numpy(zero_copy_only=False).astype(float),
+    )
+
+
+def _user_means(request: Request, users: Any, summary: Summary, wanted: LocationRequest) -> Measurement:
+    """Users with enough rows, by where their mean lies: one bin a user, whatever the arithmetic does."""
+    assert summary.grid is not None
+    asked = users.filter(users.rows >= wanted.rows)
+    position = asked.above_0.cast("float64") / (asked.rows.cast("float64") * float(summary.grid.width))
+    bins = clamp((position * float(wanted.bins)).floor().cast("int64"), 0, wanted.bins - 1)
+    moves = 2 if request.relation.counts_are_public else 1
+    return histogram(request.table, asked, bins, wanted.bins, moves)
+
+
+def _restricted(
+    strategy: Strategy, support: Support, grid: Grid, left: Decimal, paid: Decimal, relation: Relation
+) -> Chosen:
+    """The best bound of a strategy that the analyst has named."""
+    length, epsilon = grid.high - grid.low, float(left)
+    spread, differ = (ROW_SD * length) ** 2, HETEROGENEITY * length
+    chosen: Strategy
+    if isinstance(strategy, SmoothWeights):
+        h = smooth_bound(support, spread, length, epsilon, differ)
+        chosen = SmoothWeights(Fraction(h).limit_denominator(1000))
+    elif isinstance(strategy, RowLimit):
+        chosen = RowLimit(row_limit_bound(support, spread, length, epsilon, differ))
+    elif isinstance(strategy, CentredInterval):
+        chosen = CentredInterval(max(Fraction(centred_bound(support, length, epsilon)), Fraction(grid.units(1))))
+    else:
+        raise strategy._refuse("a mean")
+    basis = "the public number of rows of each user" if relation.counts_are_public else "a noisy profile of row counts"
+    assert chosen.parameter is not None
+    bounding = Bounding(chosen.title, float(chosen.parameter), chosen.describe(), f"chosen from {basis}", paid or None)
+    return Chosen(chosen, bounding, left)

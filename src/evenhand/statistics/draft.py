@@ -13,13 +13,17 @@ from evenhand.release import Bounding, Error, Interval, Receipt, Release, debit
 
 @dataclass(frozen=True)
 class Outcome:
-    """What running a draft yields: a value that may leave, and what is now known about it."""
+    """What running a draft yields: a value that may leave, and what is now known about it.
+
+    ``public_rows`` is the number of rows, where counts are public.
+    """
 
     value: Any
     interval: Interval
     bounding: Bounding
     error: Error
     details: dict[str, Any] = field(default_factory=dict)
+    public_rows: int | None = None
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from evenhand.bounding import Auto, Contribution, Strategy, Summary, WeightedMean
-from evenhand.release import Additive, Error, Measurement, Noisy, Ratio, Receipt
+from evenhand.bounding import Auto, Contribution, LocatedMean, Strategy, Summary
+from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
 from evenhand.statistics.choosing import Chosen, mean_from_profile, pending
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.request import Request, given
@@ -44,7 +44,9 @@ def draft_mean(request: Request, column: str, bounds: Any) -> Draft:
         assert isinstance(bounding, Auto)
         with request.table.engine.kept(per_user(request.table, [(column, grid)])) as users:
             chosen = mean_from_profile(request, bounding, receipt, users, _summary(users, grid))
-            return _release(request, users, grid, chosen, receipt)
+            kept = chosen.strategy.rows_kept
+            sampled = users if kept is None else per_user(request.table, [(column, grid)], kept)
+            return _release(request, sampled, grid, chosen, receipt)
 
     return draft(pending(bounding, request), choose_and_run)
 
@@ -54,43 +56,71 @@ def _summary(users: Any, grid: Grid) -> Summary:
 
 
 def _release(request: Request, users: Any, grid: Grid, chosen: Chosen, receipt: Receipt) -> Outcome:
-    mean = chosen.strategy.of_mean(_summary(users, grid), request.relation)
+    summary = _summary(users, grid)
+    if isinstance(chosen.strategy, LocatedMean):
+        return _located(request, users, summary, chosen.strategy, chosen, receipt)
+    mean = chosen.strategy.of_mean(summary, request.relation)
     if request.relation.counts_are_public:
-        return _with_public_weight(request, users, grid, chosen, mean, receipt)
+        single = Contribution((mean.value,), mean.bound, mean.bound**2)
+        return _over_public(request, users, grid, chosen, single, mean.weight, 0, receipt)
     pair = Contribution((mean.value, mean.weight - mean.value), mean.bound, mean.bound**2)
     noisy = receipt.release(measure(request.table, users, pair), chosen.epsilon)
-    return _ratio(grid, chosen, noisy)
-
-
-def _ratio(grid: Grid, chosen: Chosen, noisy: Noisy) -> Outcome:
-    """The mean from its two noisy parts; the middle of the range when the noise has drowned the weight."""
     above, below = noisy.values
-    weight = above + below
-    fraction = min(max(above / weight, 0.0), 1.0) if weight > 0 else 0.5
     width = grid.high - grid.low
-    spread = noisy.noise.variance**0.5 * (fraction**2 + (1 - fraction) ** 2) ** 0.5
-    noise = min(spread / weight, 0.5) * width if weight > 0 else width / 2
-    interval = Ratio(above, below, noisy.noise, grid.low, width)
-    return Outcome(grid.low + width * fraction, interval, chosen.bounding, chosen.error(noise))
+    ratio = Ratio(above, above + below, (noisy.noise, noisy.noise), (0.0, 1.0), grid.low, width, paired=True)
+    return Outcome(ratio.value, ratio, chosen.bounding, chosen.error(ratio.spread))
 
 
-def _with_public_weight(
-    request: Request, users: Any, grid: Grid, chosen: Chosen, mean: WeightedMean, receipt: Receipt
+def _located(
+    request: Request, users: Any, summary: Summary, strategy: LocatedMean, chosen: Chosen, receipt: Receipt
 ) -> Outcome:
-    fetch = fetch_totals(request.table, users, [mean.value, mean.weight])
-    weight = 0
+    """The centre, plus the capped distances from it over the number of rows."""
+    grid = summary.grid
+    assert grid is not None
+    residual = strategy.of_residual(summary, request.relation)
+    if request.relation.counts_are_public:
+        weight = summary.rows * grid.width
+        return _over_public(request, users, grid, chosen, residual, weight, strategy.centre, receipt)
+    above = receipt.release(measure(request.table, users, residual), chosen.epsilon)
+    rows = receipt.release(measure(request.table, users, strategy.of_denominator(summary)), chosen.epsilon_rows)
+    step = grid.units(1)
+    ratio = Ratio(
+        above.values[0],
+        rows.values[0],
+        (above.noise, rows.noise),
+        (-strategy.centre, grid.width - strategy.centre),
+        grid.low + strategy.centre * step,
+        step,
+        paired=False,
+    )
+    return Outcome(ratio.value, ratio, chosen.bounding, chosen.error(ratio.spread))
 
-    def value_only() -> Secret[list[int]]:
-        nonlocal weight
-        value, weight = fetch().reveal()  # the weight is a function of public counts
+
+def _over_public(
+    request: Request,
+    users: Any,
+    grid: Grid,
+    chosen: Chosen,
+    contribution: Contribution,
+    weight: Any,
+    centre: int,
+    receipt: Receipt,
+) -> Outcome:
+    """A noisy total over a public weight, lifted by a centre (in grid steps a row)."""
+    fetch = fetch_totals(request.table, users, [*contribution.integers, weight, users.rows])
+    total_weight = rows = 0
+
+    def private_part() -> Secret[list[int]]:
+        nonlocal total_weight, rows
+        value, total_weight, rows = fetch().reveal()  # the weight is a function of public counts
         return Secret([value])
 
-    noisy = receipt.release(Measurement(value_only, mean.bound, mean.bound**2), chosen.epsilon)
+    noisy = receipt.release(Measurement(private_part, contribution.l1, contribution.l2_squared), chosen.epsilon)
     width = grid.high - grid.low
-    unit = width / weight if weight else width  # an empty table: the noise around the middle, over the whole range
-    middle = grid.low + width / 2
-    value = grid.low + noisy.values[0] * unit if weight else middle
-    bounded = min(max(value, grid.low), grid.high)
-    noise = noisy.noise.variance**0.5 * unit
+    unit = width / total_weight if total_weight else width  # an empty table: noise over the whole range
+    base = grid.low + grid.units(centre) if total_weight else grid.low + width / 2
+    value = base + noisy.values[0] * unit
     interval = Additive(value, noisy.noise, unit, (grid.low, grid.high))
-    return Outcome(bounded, interval, chosen.bounding, chosen.error(noise))
+    bounded = min(max(value, grid.low), grid.high)
+    error = chosen.error(noisy.noise.variance**0.5 * unit)
+    return Outcome(bounded, interval, chosen.bounding, error, public_rows=rows)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from evenhand.bounding import Auto
+from evenhand.release import Receipt, Scaled
 from evenhand.statistics.additive import Total, draft_total
-from evenhand.statistics.draft import Draft
+from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.mean import draft_mean
 from evenhand.statistics.request import Request
 from evenhand.tables import Grid, parse_bounds
 from evenhand.tables.grid import bits_for
@@ -16,15 +20,32 @@ def draft_sum(request: Request, column: str, bounds: Any) -> Draft:
     """The sum of a column, each user's part bounded."""
     low, high = parse_bounds(bounds)
     number(request.table, column)  # refuses a column that isn't there or isn't numeric
-    grid = Grid.about((low, high), origin=0.0, bits=bits_for(request.epsilon))
     query = {"statistic": "sum", "column": column, "bounds": [low, high]}
-    return draft_total(
-        request,
-        Total(
-            f"sum of {column}",
-            query,
-            [(column, grid)],
-            lambda strategy, summary: strategy.of_sum(summary, request.relation),
-            grid.units(1),
-        ),
+    if request.relation.counts_are_public and isinstance(request.bounding, Auto):
+        return _rows_times_mean(request, column, (low, high), query)
+    grid = Grid.about((low, high), origin=0.0, bits=bits_for(request.epsilon))
+    total = Total(
+        f"sum of {column}",
+        query,
+        [(column, grid)],
+        lambda strategy, summary: strategy.of_sum(summary, request.relation),
+        grid.units(1),
     )
+    return draft_total(request, total)
+
+
+def _rows_times_mean(request: Request, column: str, bounds: tuple[float, float], query: dict[str, Any]) -> Draft:
+    """When the number of rows is public, the sum is that many times the mean, which can be located."""
+    mean = draft_mean(request, column, bounds)
+
+    def run(receipt: Receipt) -> Outcome:
+        outcome = mean.run(receipt)
+        rows = outcome.public_rows or 0
+        return replace(
+            outcome,
+            value=outcome.value * rows,
+            interval=Scaled(outcome.interval, rows),
+            error=outcome.error.scaled(rows),
+        )
+
+    return replace(mean, statistic=f"sum of {column}", query={**mean.query, **query}, run=run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,19 +31,22 @@ def fetch_totals(table: Table, users: Any, integers: Sequence[Any]) -> Callable[
 
 
 def bucket_counts(table: Table, users: Any, value: Any, buckets: Buckets) -> Measurement:
-    """How many users fall into each public bucket of a per-user integer.
-
-    Guarantee: each user is in exactly one bucket, so one user moves the vector by 1 under presence.
-    """
-    import functools
-    import operator
-
+    """How many users fall into each public bucket of a per-user integer."""
     above = functools.reduce(operator.add, ((value > edge).cast("int64") for edge in buckets.edges))
-    placed = users.select(bucket=above)
-    histogram = placed.group_by("bucket").aggregate(users=placed.count())
+    return histogram(table, users, above, buckets.size, moves=1)
+
+
+def histogram(table: Table, users: Any, place: Any, size: int, moves: int) -> Measurement:
+    """How many users sit at each place 0 .. size − 1.
+
+    Guarantee: each user sits at exactly one place, so one user moves the vector by 1 under presence and, by changing
+    place, by 2 under values (``moves``).
+    """
+    placed = users.select(place=place)
+    counted = placed.group_by("place").aggregate(users=placed.count())
 
     def run() -> Secret[list[int]]:
-        found = {row["bucket"]: row["users"] for row in table.engine.fetch(histogram).reveal().to_pylist()}
-        return Secret([int(found.get(index, 0)) for index in range(buckets.size)])
+        found = {row["place"]: row["users"] for row in table.engine.fetch(counted).reveal().to_pylist()}
+        return Secret([int(found.get(index, 0)) for index in range(size)])
 
-    return Measurement(run, l1=1, l2_squared=1)
+    return Measurement(run, l1=moves, l2_squared=moves)
