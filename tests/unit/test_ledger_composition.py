@@ -185,6 +185,11 @@ def test_a_cost_that_is_no_amount_is_refused(bad: object) -> None:
         Cost.pure(bad)  # type: ignore[arg-type]
 
 
+def test_a_cost_is_never_a_refund() -> None:
+    with pytest.raises(UsageError, match="epsilon=-1 is out of range"):
+        Cost(Decimal(-1))
+
+
 def test_a_zcdp_cost_needs_a_delta() -> None:
     with pytest.raises(UsageError, match="delta=0"):
         Cost.zcdp(0.1, epsilon=1, delta=0)

@@ -68,6 +68,10 @@ class Cost:
     delta: Decimal = _ZERO
     rho: Decimal | None = None
 
+    def __post_init__(self) -> None:
+        for name, amount in (("epsilon", self.epsilon), ("delta", self.delta), ("rho", self.rho or _ZERO)):
+            _exact(amount, name)  # a negative cost would be a refund
+
     @classmethod
     def pure(cls, epsilon: Amount) -> Cost:
         """The cost of an ε-differentially private mechanism, such as Laplace noise."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from evenhand.guarantee import EvenhandError, LedgerError
+from evenhand.guarantee import LedgerError
 
 if TYPE_CHECKING:
     from sqlalchemy.exc import SQLAlchemyError
@@ -41,7 +41,7 @@ def is_transient(error: SQLAlchemyError | sqlite3.Error) -> bool:
     return getattr(cause, "sqlstate", None) in _POSTGRES_TRANSIENT
 
 
-def of_database(name: str, error: SQLAlchemyError | sqlite3.Error) -> EvenhandError:
+def of_database(name: str, error: SQLAlchemyError | sqlite3.Error) -> LedgerError:
     """The error to raise for a failed transaction on the ledger called ``name``."""
     cause = getattr(error, "orig", error)
     if isinstance(cause, sqlite3.Error):

@@ -65,7 +65,7 @@ class Ledger:
     ) -> None:
         given = None
         if epsilon is not None:
-            given = Budget(parse_epsilon(epsilon, largest=_LARGEST_TOTAL), parse_delta(delta or 0))
+            given = Budget(parse_epsilon(epsilon, largest=_LARGEST_TOTAL), parse_delta(0 if delta is None else delta))
         elif delta is not None:
             raise UsageError(f"delta={delta} without epsilon: give both totals, or neither to open an existing ledger.")
         self._store = Store(location)
@@ -183,10 +183,11 @@ class Ledger:
         links = {link}
         for number, (record, stored) in enumerate(records, start=1):
             with failures.damaged(self.location):
-                link = record.link(link)
-                after = account.after(record.read().cost)
+                event, link = record.read(), record.link(link)
             links.add(link)
-            if record.number != number or link != stored or after is None:
+            after = account.after(event.cost)
+            same = event.guarantee.unit == state.unit and (number > 1 or event.guarantee.relation == state.relation)
+            if record.number != number or link != stored or after is None or not same:
                 raise LedgerError(f"ledger {self.location}: event {number} was edited, removed or inserted afterwards.")
             account = after
         if (account, link, len(records)) != (state.account, state.head, state.events):

@@ -45,7 +45,7 @@ class Store:
         self._shared: tuple[int, Engine] | None = None  # with the process that made it
         if "://" in self.location:
             self._url: URL | None = _postgres_url(self.location)
-            self.name = self._url.render_as_string(hide_password=True)
+            self.name = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
         else:
             self._url = None
             self.path = _file_path(self.location)
@@ -82,15 +82,14 @@ class Store:
     def _transaction(self, *, write: bool, create: bool) -> Iterator[Connection]:
         engine = self._connect(create=True) if create else self._shared_engine()
         with engine.connect() as connection, connection.begin():
-            if self._url is None:
-                if write:
-                    _lock_file(cast(sqlite3.Connection, connection.connection.driver_connection))
-                else:
-                    connection.exec_driver_sql("BEGIN")
-            elif write:
-                connection.exec_driver_sql(_POSTGRES_DURABLE)
+            if self._url is not None:
+                connection.exec_driver_sql(_POSTGRES_DURABLE if write else _POSTGRES_SNAPSHOT)
                 if create:
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('evenhand_ledger'))")
+            elif write:
+                _lock_file(cast(sqlite3.Connection, connection.connection.driver_connection))
+            else:
+                connection.exec_driver_sql("BEGIN")
             yield connection
 
     def _shared_engine(self) -> Engine:
@@ -108,7 +107,8 @@ class Store:
             return create_engine("sqlite://", creator=lambda: _open_file(self.path, create), poolclass=NullPool)
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
-            return create_engine(self._url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+            patience = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
+            return create_engine(self._url, pool_pre_ping=True, connect_args=patience)
         except ModuleNotFoundError:
             raise UsageError(
                 f"ledger {self.name}: the Postgres driver psycopg is not installed. "
@@ -123,7 +123,7 @@ _POSTGRES_DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', true) "
     "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
 )
-
+_POSTGRES_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"  # totals and events of one moment
 
 _SMALLEST_SQLITE = 512
 """Bytes. SQLite takes a shorter file for an empty database and would overwrite it."""
