@@ -60,31 +60,30 @@ def from_file(path: str | PathLike[str], task: bytes) -> Iterator[Batch]:
 def from_arrow(batch: Any) -> Batch:
     """A batch from an Arrow record batch or table with columns ``serial`` and ``answer``, and perhaps ``tag``.
 
-    ``serial`` and ``answer`` are unsigned 32-bit and ``tag`` unsigned 64-bit integers. All rows are taken to be
-    for the task at hand.
+    All hold whole numbers; a tag's eight bytes are one little-endian number, signed where an engine knows no
+    other. All rows are taken to be for the task at hand.
     """
     names = set(batch.schema.names)
     if not {"serial", "answer"} <= names:
         raise DataError(f"The Arrow batch has the columns {sorted(names)}; expected serial, answer and perhaps tag.")
 
-    def column(name: str, kind: Any) -> NDArray[Any]:
+    def column(name: str) -> NDArray[Any]:
         values = batch.column(name)
         if values.null_count:
             raise DataError(f"The column {name} of the Arrow batch has nulls; expected a number in every row.")
-        found = values.to_numpy(zero_copy_only=False) if hasattr(values, "type") else np.asarray(values)
+        found = np.asarray(values)
         if found.dtype.kind not in "iu":
             raise DataError(f"The column {name} of the Arrow batch does not hold whole numbers.")
-        return _fitting(found, kind)
+        return found
 
-    tags = column("tag", np.uint64) if "tag" in names else None
-    return Batch(column("serial", np.uint32), column("answer", np.uint32), tags)
+    tags = column("tag").astype(np.uint64) if "tag" in names else None
+    return Batch(_fitting(column("serial")), _fitting(column("answer")), tags)
 
 
-def _fitting(values: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """Numbers that do not fit become the largest that does, which no task accepts."""
-    top = np.iinfo(kind).max
-    outside = (values < 0) | (values > top)
-    return np.where(outside, top, values).astype(kind)
+def _fitting(values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Numbers that do not fit into 32 bits become the largest that does, which no task accepts."""
+    top = np.iinfo(np.uint32).max
+    return np.where((values < 0) | (values > top), top, values).astype(np.uint32)
 
 
 def from_records(data: bytes, task: bytes) -> Batch:

@@ -18,9 +18,10 @@ _DENSE_UP_TO = 64
 def read_spectrum(matrix: Any, noise: float, clusters: int | None) -> Reading:
     """The items' rows projected on the leading eigenvectors.
 
-    Noise with independent entries of standard deviation s has eigenvalues up to 2 s sqrt(N), so an eigenvalue
-    above that, with a small margin, is signal. An eigenvalue v above this edge e is shrunk to sqrt(v² - e²),
-    which undoes what noise added to it.
+    Noise with independent entries of standard deviation σ has eigenvalues up to 2 σ sqrt(N), so an eigenvalue
+    above that, with a small margin, is signal. A signal of s times σ sqrt(N) shows as an eigenvalue of s + 1/s
+    times that, and its coordinates carry noise of σ (1 + 1/s²): the rows are scaled to σ again, and inner products
+    of the embedding undo what noise added to the eigenvalues.
 
     Args:
         matrix: symmetric, dense or sparse.
@@ -36,10 +37,11 @@ def read_spectrum(matrix: Any, noise: float, clusters: int | None) -> Reading:
     signals = int((values > _MARGIN * edge).sum())
     kept = max(1, signals if clusters is None else min(signals, clusters))
     values, vectors = values[:kept], vectors[:, :kept]
-    strength = np.sqrt(np.maximum(values**2 - edge**2, 1e-12))
-    embedding = vectors * np.sqrt(strength)
+    excess = np.sqrt(np.maximum(values**2 - edge**2, 1e-12))
+    signal = (np.maximum(values, edge) + excess) / max(edge, 1e-12)
+    embedding = vectors * np.sqrt(excess)
     embedding /= max(float(np.abs(embedding).max()), 1e-12)
-    return Reading(vectors * values, noise, embedding, None, signals)
+    return Reading(vectors * values / (1 + signal**-2), noise, embedding, None, signals)
 
 
 def _leading(matrix: Any, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

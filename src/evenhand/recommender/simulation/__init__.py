@@ -1,0 +1,26 @@
+"""What a campaign would find: made-up people of the block model, or people resampled from a real table.
+
+Nothing here is a private release. Simulated people are nobody's data; resampled ones are the table holder's own,
+for the holder's eyes.
+"""
+
+from evenhand.recommender.simulation.block_people import BlockPeople
+from evenhand.recommender.simulation.people import People
+from evenhand.recommender.simulation.quality import Quality, compare, draw_opinions
+from evenhand.recommender.simulation.resampled_people import ResampledPeople
+from evenhand.recommender.simulation.study import Point, items_wrong, study
+from evenhand.recommender.simulation.table import RatingsTable, read_table
+
+__all__ = [
+    "BlockPeople",
+    "People",
+    "Point",
+    "Quality",
+    "RatingsTable",
+    "ResampledPeople",
+    "compare",
+    "draw_opinions",
+    "items_wrong",
+    "read_table",
+    "study",
+]

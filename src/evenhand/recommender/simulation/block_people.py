@@ -42,7 +42,8 @@ class BlockPeople(People):
         """The true bits of one fresh person for each query."""
         if sketch.task.public_rated:
             raise UsageError("People with public rated items can't be simulated: their queries depend on them.")
-        classes = self.random.choice(len(self.tastes.people), len(numbers), p=self.tastes.people)
+        edges = np.cumsum(self.tastes.people)[:-1]
+        classes = np.searchsorted(edges, self.random.random(len(numbers)), side="right")
         match sketch:
             case Sensing():
                 return self._sensing(sketch, numbers, classes)
@@ -55,19 +56,23 @@ class BlockPeople(People):
     def _sensing(self, sketch: Sensing, numbers: NDArray[np.int64], classes: NDArray[np.int64]) -> Bits:
         sets = sketch.sets(numbers)
         base = sets.shape[2] + 1
+        powers = np.float32(base) ** self.labels.astype(np.float32)
         bits = np.empty(sets.shape[:2], bool)
         for question in range(sets.shape[1]):
-            # A set's kind: how many different items of each class it has, as one number in base m + 1.
-            ordered = np.sort(sets[:, question], axis=1)
-            powers = (base ** np.arange(self.tastes.clusters)).astype(np.int64)[self.labels]
-            worth = powers[ordered]
-            worth[:, 1:] *= ordered[:, 1:] != ordered[:, :-1]
-            bits[:, question] = self.random.random(len(sets)) >= self._quiet_chance(worth.sum(axis=1), classes, base)
+            # A set's kind: how many different items of each class it has, as one number in base m + 1. Such
+            # numbers stay below 2^24, so that adding them up by a product of 32-bit floats is exact.
+            ordered = np.sort(sets[:, question].astype(np.uint16), axis=1)
+            worth = np.take(powers, ordered)
+            worth[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = 0
+            kinds = (worth @ np.ones(base - 1, np.float32)).astype(np.int64)
+            bits[:, question] = self.random.random(len(sets)) >= self._quiet_chance(kinds, classes, base)
         return bits
 
     def _quiet_chance(self, kinds: NDArray[np.int64], classes: NDArray[np.int64], base: int) -> Any:
         """The chance that a person of each class likes nothing in a set of each kind, looked up or computed."""
-        table = self._quiet.setdefault(base, self._empty_table(base))
+        if base not in self._quiet:
+            self._quiet[base] = self._empty_table(base)
+        table = self._quiet[base]
         missing = np.unique(kinds[np.isnan(table[kinds, 0])])
         if len(missing):
             table[missing] = self._compute_quiet(missing, base)

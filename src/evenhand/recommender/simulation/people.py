@@ -14,7 +14,7 @@ from evenhand.recommender.tuning import strength
 
 Bits = NDArray[np.bool_]
 
-_BATCH = 1 << 13
+_BATCH = 1 << 12
 
 
 class People(ABC):

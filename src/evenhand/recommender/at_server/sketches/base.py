@@ -40,7 +40,7 @@ class ServerSketch(ABC):
     step: individual reports and a pool's counters go the same way.
     """
 
-    batch: ClassVar[int] = 8192
+    batch: ClassVar[int] = 4096
     """How many queries are derived at a time: as many as the cache holds."""
 
     def __init__(self, task: Task, rated: RatedSets | None) -> None:
@@ -48,6 +48,7 @@ class ServerSketch(ABC):
             raise UsageError("Rated sets are needed for tasks with public_rated, and only for them.")
         self.task, self.rated = task, rated
         self.size = len(task.items)
+        self._last: tuple[NDArray[Any], NDArray[np.uint8]] | None = None
 
     def add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         """Add the answers to some queries to ``sums``; ``ones`` has a column per question."""
@@ -56,8 +57,13 @@ class ServerSketch(ABC):
             self._add(sums, numbers[part], asked[part], ones[part])
 
     def stream(self, numbers: NDArray[Any], size: int) -> NDArray[np.uint8]:
-        """The first ``size`` bytes of each query's public stream."""
-        return keystream(self.task.query_key, QUERY, numbers, size)
+        """The first ``size`` bytes of each query's public stream.
+
+        The last result is kept: a simulation looks at the queries to answer them, and folds them next.
+        """
+        if self._last is None or self._last[1].shape[1] != size or not np.array_equal(self._last[0], numbers):
+            self._last = numbers.copy(), keystream(self.task.query_key, QUERY, numbers, size)
+        return self._last[1]
 
     @abstractmethod
     def zeros(self) -> Sums:
