@@ -67,7 +67,7 @@ class Problem:
         public features and affects speed only.
         """
         kept = np.minimum(self.counts, per_user)
-        order = np.random.default_rng(0).permutation(len(kept))
+        order = scattered(len(kept))
         chosen = np.sort(order[: max(1, int(np.searchsorted(np.cumsum(kept[order]), rows)))])
         steps = self.counts[chosen] / kept[chosen]
         within = np.concatenate([np.arange(k) for k in kept[chosen]])
@@ -79,13 +79,17 @@ class Problem:
         return part, share
 
 
+def scattered(size: int) -> NDArray[np.intp]:
+    """A fixed order of ``range(size)`` whose every beginning is spread evenly (golden-ratio steps)."""
+    return np.argsort(np.arange(size) * 0.6180339887498949 % 1.0)
+
+
 def build(
     X: Floats,
     counts: Integers,
     variance: float,
     noise: float,
     names: Sequence[str],
-    target: Floats | None = None,
 ) -> Problem:
     """Orthogonalise features whose rows are grouped by user; refuse columns that others determine.
 
@@ -116,7 +120,7 @@ def build(
         Z = linalg.solve_triangular(step, Z.T, trans="T", lower=False).T
         R = step @ R
     T = linalg.solve_triangular(R, np.eye(d))
-    return Problem(np.ascontiguousarray(Z), T if target is None else target @ T, counts, variance, noise)
+    return Problem(np.ascontiguousarray(Z), T, counts, variance, noise)
 
 
 def _dependent(gram: Floats, names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from scipy import linalg
 from evenhand.learning.weights import interior
 from evenhand.learning.weights.dual import Point, climb, evaluate
 from evenhand.learning.weights.normal import DENSE, Entries
-from evenhand.learning.weights.problem import Floats, Integers, Problem
+from evenhand.learning.weights.problem import Floats, Integers, Problem, scattered
 
 Progress = Callable[[float], None]
 """Called now and then with the best known relative gap (infinite at first)."""
@@ -214,7 +214,7 @@ def _merged(one: tuple[Integers, Floats], other: tuple[Integers, Floats]) -> tup
 def _basis(problem: Problem) -> Integers:
     """All entries of d independent rows: with them the restricted programme always has a solution."""
     n, d = problem.size
-    rows = np.arange(n) if n <= _SAMPLE else np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
+    rows = scattered(n)[:_SAMPLE]
     _, pivots = linalg.qr(problem.Z[rows].T, mode="r", pivoting=True)
     return np.sort((rows[pivots[:d], None] * d + np.arange(d)).ravel())
 

@@ -1,0 +1,52 @@
+"""What all estimators share: reading their data, paying for the release, and describing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from evenhand.guarantee import Guarantee
+from evenhand.ledger import Cost, Ledger
+from evenhand.release.door import Receipt, debit
+
+
+def pay(ledger: Ledger | None, guarantee: Guarantee, cost: Cost, query: Mapping[str, Any]) -> Receipt:
+    """Debit the ledger, if there is one, before anything is drawn.
+
+    Without a ledger the release still has its guarantee, but nobody adds it up with others.
+    """
+    if ledger is None:
+        return Receipt(cost.epsilon, cost.delta, "not recorded: no ledger was given")
+    return debit(ledger, guarantee, cost, query)
+
+
+def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
+    """Check a parameter that takes one of a few words."""
+    from evenhand.guarantee import UsageError, suggest
+
+    if given not in known:
+        hint = suggest(str(given), known)
+        raise UsageError(f"{name}={given!r} is not known; expected one of {list(known)}.{hint}")
+    return str(given)
+
+
+def public_number(name: str, given: Any, *, zero: bool = False) -> float:
+    """Check a finite, positive number that the analyst must choose without looking at the data."""
+    import math
+
+    from evenhand.guarantee import UsageError
+
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        least = "at least 0" if zero else "above 0"
+        raise UsageError(f"{name}={given!r}; expected a finite number {least}, chosen without looking at the data.")
+    return value
+
+
+def exact(value: float) -> Decimal:
+    """A double as the decimal that Python prints for it."""
+    return Decimal(repr(value))

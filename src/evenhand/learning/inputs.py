@@ -1,0 +1,175 @@
+"""What estimators accept as data: arrays, data frames, or an `eh.read` table with column names."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+from evenhand.tables import Table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features, labels and users of every row, in memory; ``users`` are codes 0 .. m−1."""
+
+    X: Floats
+    y: Floats
+    users: Integers
+    names: tuple[str, ...]
+    unit: tuple[str, ...]
+    relation: Relation
+    public: tuple[str, ...] = ()
+
+    def guarantee(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Guarantee:
+        """The guarantee of a model learned from these rows."""
+        return Guarantee(epsilon, delta, self.relation, self.unit, self.public)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The caller's X, y and users taken apart, before any check of their content."""
+
+    X: Any
+    y: Any
+    users: Any
+    names: tuple[str, ...] | None
+    unit: tuple[str, ...]
+
+
+def take_apart(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> Given:
+    """Resolve column names against a data frame; leave arrays as they are."""
+    if users is None:
+        raise UsageError(
+            "users= is missing: one id per row, saying whose row it is; the guarantee is for all rows of a user. "
+            "If every row belongs to a different person, say so with users=range(len(X))."
+        )
+    unit = (users,) if isinstance(users, str) else (str(getattr(users, "name", None) or "users"),)
+    if not hasattr(X, "columns"):
+        if isinstance(users, str) or isinstance(y, str) or features is not None:
+            raise UsageError(
+                "column names need a data frame or an eh.read table; with arrays, pass y and users as arrays "
+                "and leave features= out."
+            )
+        return Given(X, y, users, None, unit)
+    columns = [str(name) for name in X.columns]
+    label, user = y if isinstance(y, str) else None, users if isinstance(users, str) else None
+    taken = {name for name in (label, user) if name is not None}
+    chosen = list(features) if features is not None else [name for name in columns if name not in taken]
+    for name in (*taken, *chosen):
+        if name not in columns:
+            raise DataError(f"there is no column {name!r}; the frame has {columns}.{suggest(name, columns)}")
+    return Given(
+        X[chosen],
+        np.asarray(X[label]) if label else y,
+        np.asarray(X[user]) if user else users,
+        tuple(chosen),
+        unit,
+    )
+
+
+def feature_matrix(X: Any, *, allow_nan: bool = False) -> Floats:
+    """Features as finite doubles; sparse input and text are refused with scikit-learn's own words."""
+    checked = check_array(X, dtype=np.float64, ensure_all_finite=not allow_nan, input_name="X")
+    return np.asarray(checked, dtype=np.float64)
+
+
+def label_vector(y: Any, rows: int) -> Floats:
+    """Labels as doubles, NaN where there is no number.
+
+    Labels are private: nothing here depends on their values, only on their type and number.
+    """
+    if y is None:
+        raise UsageError("requires y to be passed, but the target y is None: give one label per row.")
+    column = np.asarray(y)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column.ravel()
+    if column.ndim != 1:
+        raise UsageError(f"y has shape {column.shape}; expected one label per row, shape ({rows},).")
+    check_consistent_length(np.empty(rows), column)
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    with contextlib.suppress(TypeError, ValueError):
+        return column.astype(np.float64)
+    # Raised outside the conversion: its own message would quote a label.
+    raise DataError("y holds values that are not numbers; expected a numeric column of labels.")
+
+
+def user_codes(users: Any, rows: int, *, drop_null: bool = False) -> Integers:
+    """Users as codes 0 .. m−1, in the order of their first row; −1 for a null user if those are dropped.
+
+    Ids may be numbers, text, or any hashable objects; a 2-D array names a user by several columns.
+    """
+    ids = np.asarray(users)
+    if ids.ndim == 2 and ids.shape[1] >= 1:
+        parts = [user_codes(column, rows, drop_null=drop_null) for column in ids.T]
+        return _first_seen(np.unique(np.stack(parts, axis=1), axis=0, return_inverse=True)[1].ravel())
+    if ids.ndim != 1 or len(ids) != rows:
+        raise UsageError(f"users has shape {ids.shape}, but X has {rows} rows; expected one user id per row.")
+    null = np.isnan(ids) if ids.dtype.kind == "f" else _null_objects(ids)
+    if null.any() and not drop_null:
+        raise DataError("some rows have no user (null); expected an id for every row. Drop them or give them ids.")
+    if ids.dtype.kind == "O":
+        known = {value: code for code, value in enumerate(dict.fromkeys(ids[~null].tolist()))}
+        codes = np.fromiter((known.get(value, -1) for value in ids.tolist()), np.int64, rows)
+    else:
+        codes = _first_seen(np.unique(ids, return_inverse=True)[1])
+    codes[null] = -1
+    return _first_seen(codes) if null.any() else codes
+
+
+def _first_seen(codes: Any) -> Integers:
+    """Renumber codes by first appearance, keeping −1."""
+    values, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(np.where(values < 0, -1, first), kind="stable")
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order] = np.arange(len(values)) - int(values[0] < 0)
+    return rank[inverse]
+
+
+def _null_objects(ids: NDArray[Any]) -> NDArray[np.bool_]:
+    if ids.dtype.kind in "mM":
+        return np.asarray(np.isnat(ids))
+    if ids.dtype.kind != "O":
+        return np.zeros(len(ids), dtype=bool)
+    return np.fromiter((value is None or value != value for value in ids.tolist()), bool, len(ids))
+
+
+def public_feature_rows(table: Table, label: Any, features: Sequence[str] | None) -> Given:
+    """Bring a table with public features into memory; refuse one whose features are private."""
+    if not isinstance(label, str):
+        raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
+    table.require(label, "label column")
+    names = tuple(features) if features is not None else feature_columns(table, label)
+    for name in names:
+        table.require(name, "feature column")
+    private = [name for name in names if name not in table.public]
+    if table.relation is Relation.PRESENCE or (table.relation is Relation.VALUES and private):
+        raise UsageError(
+            f"the table protects {table.relation.value}, but label-private regression treats the features and "
+            f"the rows per user as public. If that is right, read it with protects='labels' (or "
+            f"protects='values', public={list(names)}); otherwise use BoundedERM or WeightedERM."
+        )
+    from evenhand.tables.numbers import number
+
+    columns = {f"feature_{index}": number(table, name) for index, name in enumerate(names)}
+    rows = table.expression.select(*table.user, **columns, label_value=number(table, label))
+    frame = table.engine.fetch(rows).reveal()
+    X = np.column_stack([frame[name].to_numpy() for name in columns]).astype(np.float64)
+    users = np.column_stack([user_codes(frame[name].to_numpy(), len(X)) for name in table.user])
+    return Given(X, frame["label_value"].to_numpy(), users, names, table.unit)
+
+
+def feature_columns(table: Table, label: str) -> tuple[str, ...]:
+    """All columns that are neither user nor label."""
+    return tuple(name for name in table.columns if name != label and name not in table.user)

@@ -1,0 +1,311 @@
+"""Linear regression when the labels are private and the features are public (epasto2020, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from evenhand.guarantee import Amount, DataError, Guarantee, Relation, UsageError, parse_epsilon, split
+from evenhand.learning import noise_level
+from evenhand.learning.base import choice, pay, public_number
+from evenhand.learning.inputs import (
+    Floats,
+    Given,
+    Integers,
+    feature_matrix,
+    label_vector,
+    public_feature_rows,
+    take_apart,
+    user_codes,
+)
+from evenhand.learning.intervals import ErrorLaw, combine
+from evenhand.learning.progress import shown
+from evenhand.learning.selection import select
+from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
+from evenhand.ledger import Cost, Ledger
+from evenhand.release.door import Measurement, Receipt
+from evenhand.tables import Grid, Secret, Table, parse_bounds
+
+NOISE_SHARE = Decimal("0.1")
+"""The part of ε that ``noise_sd="private"`` takes: a wrong σ costs accuracy only."""
+
+FEWEST_BLOCKS = 5
+
+
+class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Least squares with weights that bound what any user's labels can do, and noise for exactly that.
+
+    The released coefficients are ``C y`` plus Laplace noise, for the ``C`` with ``C X = 1`` that has the least
+    total variance, sampling error and noise together.
+
+    Guarantee: ε-differential privacy for *all labels of a user*. Features, users and rows per user are treated
+    as public; weights are computed from them alone, so they may be saved and reused for other labels of the
+    same rows (each release costs its own ε). The sensitivity is computed in exact integers from the weights
+    that are used.
+
+    Edge cases: labels outside the bounds are clamped; a label that is NaN counts as the middle of the bounds,
+    because refusing it would reveal it. NaN or infinite features are refused, as are columns that others
+    determine. With a single user the result is mostly noise, and ``variance_`` says so.
+
+    Args:
+        epsilon: the privacy-loss bound ε of one fit.
+        label_bounds: (low, high) of a label, chosen without looking at the labels.
+        noise_sd: standard deviation of a label about the regression: a public guess (default: a quarter of the
+            label range), or ``"private"`` to estimate it with a tenth of ε. A wrong value costs accuracy, not
+            privacy.
+        fit_intercept: whether to add a constant feature.
+        weighting: ``"optimal"``; ``"row-limit"`` (least squares on a few random rows a user) and ``"all"``
+            (least squares) are there to compare.
+        target: minimise the total variance of the ``"coefficients"``, as the paper does, or the mean squared
+            error of ``"predictions"``, which does not change when a feature is rescaled. ``"auto"`` takes the
+            first while all columns (and the intercept) are within a factor of ten in size.
+        row_limit: rows a user for ``weighting="row-limit"``; chosen by forecast if left out.
+        features: names of the feature columns of a frame or table; default all but label and user.
+        weights: `RegressionWeights` to reuse instead of computing new ones.
+        tol: relative gap to the optimum at which the optimiser stops.
+        ledger: where to debit ε before the release.
+
+    Attributes:
+        coef_, intercept_: the released model.
+        guarantee_: the `Guarantee`.
+        noise_scale_: the scale of the Laplace noise on each released number.
+        variance_: forecast of the total variance, noise and sampling error, of the coefficients; or of the mean
+            squared error of predictions, if ``target_`` says so.
+        target_: what was minimised.
+        weights_: the weights used, with their certificate (``value``, ``bound``, ``gap``).
+        noise_sd_: the σ that the forecast assumes.
+
+    Example:
+        >>> model = LabelPrivateRegression(epsilon=1.0, label_bounds=(1, 10), noise_sd=1.5)
+        >>> model.fit(X, y, users=ids).coef_
+
+    Reference: Epasto, Mahdian, Mao, Mirrokni and Ren (NeurIPS 2020), Algorithm 3 and Theorem 6.
+    """
+
+    def __init__(
+        self,
+        epsilon: Amount = 1.0,
+        *,
+        label_bounds: tuple[float, float] | None = None,
+        noise_sd: float | str | None = None,
+        fit_intercept: bool = True,
+        weighting: str = "optimal",
+        target: str = "auto",
+        row_limit: int | None = None,
+        features: Sequence[str] | None = None,
+        weights: RegressionWeights | None = None,
+        tol: float = 1e-5,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.label_bounds = label_bounds
+        self.noise_sd = noise_sd
+        self.fit_intercept = fit_intercept
+        self.weighting = weighting
+        self.target = target
+        self.row_limit = row_limit
+        self.features = features
+        self.weights = weights
+        self.tol = tol
+        self.ledger = ledger
+
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
+        """Choose weights, debit ε, and release the coefficients.
+
+        Args:
+            X: n × d features; a data frame; or an `eh.read` table with public features.
+            y: one label per row, or the name of the label column.
+            users: one id per row, or the name of the user column; known already for a table.
+        """
+        epsilon = parse_epsilon(self.epsilon)
+        bounds = parse_bounds(self.label_bounds, "label_bounds")
+        self._check_parameters()
+        design, labels, codes, guarantee = self._read(X, y, users, epsilon)
+        if not isinstance(self.noise_sd, str):
+            noise_sd = self._public_noise(bounds)
+            weights = self._weights(design, codes, epsilon, bounds, noise_sd)
+            receipt = self._pay(guarantee)
+        else:  # σ is bought first: the weights depend on it
+            blocks = _blocks(design, codes)
+            receipt = self._pay(guarantee)
+            part, epsilon = split(epsilon, NOISE_SHARE)
+            noise_sd = _buy_noise_sd(blocks, labels, bounds, part, receipt)
+            weights = self._weights(design, codes, epsilon, bounds, noise_sd)
+        self._release(weights, labels, codes, bounds, epsilon, noise_sd, receipt)
+        self.guarantee_ = guarantee
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted labels, not clipped to the label bounds."""
+        check_is_fitted(self)
+        if hasattr(X, "columns") and self.features is not None:
+            X = X[list(self.features)]
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def interval(self, confidence: float = 0.95) -> Floats:
+        """A range for each coefficient (intercept first, if fitted): sampling error and privacy noise together.
+
+        It assumes a linear relation with independent errors of standard deviation ``noise_sd_``.
+        """
+        check_is_fitted(self)
+        values = np.r_[self.intercept_, self.coef_] if self.fit_intercept else self.coef_
+        radii = np.array([law.radius(confidence) for law in self.errors_])
+        return np.column_stack([values - radii, values + radii])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        choice("weighting", self.weighting, WEIGHTINGS)
+        choice("target", self.target, TARGETS)
+        if isinstance(self.noise_sd, str):
+            choice("noise_sd", self.noise_sd, ("private",))
+            if self.weights is not None:
+                raise UsageError(
+                    "noise_sd='private' chooses new weights, but weights= were given; give noise_sd a number."
+                )
+        elif self.noise_sd is not None:
+            public_number("noise_sd", self.noise_sd, zero=True)
+        if self.row_limit is not None and (int(self.row_limit) != self.row_limit or self.row_limit < 1):
+            raise UsageError(f"row_limit={self.row_limit!r}; expected a whole number of rows, at least 1.")
+
+    def _public_noise(self, bounds: tuple[float, float]) -> float:
+        return (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
+
+    def _read(self, X: Any, y: Any, users: Any, epsilon: Decimal) -> tuple[Floats, Floats, Integers, Guarantee]:
+        if isinstance(X, Table):
+            given = public_feature_rows(X, y, self.features)
+            relation, public = X.relation, X.public
+        else:
+            given = take_apart(X, y, users, self.features)
+            relation, public = Relation.LABELS, ()
+        features = self._validated(given)
+        labels = label_vector(given.y, len(features))
+        codes = user_codes(given.users, len(features))
+        design = np.column_stack([np.ones(len(features)), features]) if self.fit_intercept else features
+        return design, labels, codes, Guarantee(epsilon, Decimal(0), relation, given.unit, public)
+
+    def _validated(self, given: Given) -> Floats:
+        """Check the features and remember their number and names, as scikit-learn does."""
+        checked = feature_matrix(given.X)
+        if hasattr(given.X, "columns"):
+            validate_data(self, given.X, skip_check_array=True)
+        else:
+            validate_data(self, checked, skip_check_array=True)
+            if given.names is not None:
+                self.feature_names_in_ = np.array(given.names, dtype=object)
+        names = given.names or tuple(f"x{index}" for index in range(checked.shape[1]))
+        self.coefficient_names_ = ("intercept", *names) if self.fit_intercept else names
+        return checked
+
+    def _weights(
+        self, design: Floats, codes: Integers, epsilon: Decimal, bounds: tuple[float, float], noise_sd: float
+    ) -> RegressionWeights:
+        if self.weights is not None:
+            self.weights.check(design, codes)
+            return self.weights
+        with shown("Weights", design.size) as progress:
+            return compute(
+                design,
+                codes,
+                names=self.coefficient_names_,
+                epsilon=epsilon,
+                width=bounds[1] - bounds[0],
+                noise_sd=noise_sd,
+                weighting=self.weighting,
+                target=self.target,
+                row_limit=self.row_limit,
+                tolerance=self.tol,
+                progress=progress,
+            )
+
+    def _pay(self, guarantee: Guarantee) -> Receipt:
+        query = {
+            "model": "label-private regression",
+            "coefficients": list(self.coefficient_names_),
+            "label_bounds": [float(bound) for bound in self.label_bounds or ()],
+            "weighting": self.weighting,
+            "noise_sd": self.noise_sd,
+        }
+        return pay(self.ledger, guarantee, Cost.pure(guarantee.epsilon), query)
+
+    def _release(
+        self,
+        weights: RegressionWeights,
+        labels: Floats,
+        codes: Integers,
+        bounds: tuple[float, float],
+        epsilon: Decimal,
+        noise_sd: float,
+        receipt: Receipt,
+    ) -> None:
+        low, high = bounds
+        middle = low + (high - low) / 2
+        grid = Grid.about(bounds, middle, weights.label_bits - 1)
+        heaviest = weights.heaviest_user(codes) * grid.width
+        measurement = Measurement(
+            lambda: Secret(weights.apply(label_steps(labels, grid))), l1=heaviest, l2_squared=heaviest**2
+        )
+        noisy = receipt.release(measurement, epsilon)
+        step = float(weights.unit / grid.steps_per_unit)
+        shift = middle * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
+        released = np.array(noisy.values, dtype=np.float64) * step + shift
+        coefficients = weights.decode @ released
+        self.intercept_ = float(coefficients[0]) if self.fit_intercept else 0.0
+        self.coef_ = coefficients[1:] if self.fit_intercept else coefficients
+        self.weights_, self.noise_sd_ = weights, noise_sd
+        self.target_ = weights.objective
+        self.noise_scale_ = float(noisy.noise.scale * weights.unit / grid.steps_per_unit)
+        self.errors_ = self._errors(weights, noise_sd)
+        maps = weights.target @ weights.decode
+        noise = 2 * self.noise_scale_**2 * float(np.sum(maps**2))
+        self.variance_ = noise_sd**2 * weights.spread() + noise
+
+    def _errors(self, weights: RegressionWeights, noise_sd: float) -> tuple[ErrorLaw, ...]:
+        return tuple(
+            combine(row, self.noise_scale_, noise_sd * norm)
+            for row, norm in zip(weights.decode, weights.row_norms(), strict=True)
+        )
+
+
+def label_steps(labels: Floats, grid: Grid) -> Integers:
+    """Labels as integers of a grid about the middle: clamped, NaN in the middle.
+
+    The last clamp carries the guarantee: whatever the doubles did, a label is one of ``bottom .. top``.
+    """
+    filled = np.where(np.isnan(labels), grid.origin, np.clip(labels, grid.low, grid.high))
+    steps = np.floor((filled - grid.origin) * grid.factor + 0.5).astype(np.int64)
+    return np.clip(steps, grid.bottom, grid.top)
+
+
+def _blocks(design: Floats, codes: Integers) -> list[noise_level.Block]:
+    blocks = noise_level.contrasts(design, codes)
+    if len(blocks) < FEWEST_BLOCKS:
+        raise DataError(
+            f"noise_sd='private' needs at least {FEWEST_BLOCKS} groups of users with more rows than "
+            f"coefficients, but there are {len(blocks)}; give noise_sd a public guess instead."
+        )
+    return blocks
+
+
+def _buy_noise_sd(
+    blocks: list[noise_level.Block],
+    labels: Floats,
+    bounds: tuple[float, float],
+    epsilon: Decimal,
+    receipt: Receipt,
+) -> float:
+    grid = noise_level.candidates(bounds[1] - bounds[0])
+    clean = np.where(np.isnan(labels), sum(bounds) / 2, np.clip(labels, *bounds))
+    receipt.use(epsilon)
+    index = select(noise_level.scores(blocks, clean, grid), noise_level.SENSITIVITY, epsilon, monotone=False)
+    return float(grid[index])

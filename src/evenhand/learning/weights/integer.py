@@ -1,0 +1,263 @@
+"""Weights as integers, so that the sensitivity of a release is exact to the last bit.
+
+``C`` is rounded to a public power-of-two grid, labels to another; their product is an integer vector, and one
+user can move it by at most ``heaviest · width`` in L1, where ``heaviest`` is the largest Σ|c| of any user,
+computed from these very integers. Rounding makes ``C X`` differ from its target by about 10⁻⁶; since features
+are public, the release is corrected by the exact inverse afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from evenhand.guarantee import DataError, UsageError
+from evenhand.learning.weights import baselines
+from evenhand.learning.weights.problem import Floats, Integers, build
+from evenhand.learning.weights.solve import Progress, optimise
+
+WEIGHTINGS = ("optimal", "row-limit", "all")
+TARGETS = ("auto", "coefficients", "predictions")
+
+COMPARABLE = 10.0
+"""With ``target="auto"``, columns whose root mean squares differ by more than this count as differently scaled."""
+
+_LABEL_BITS = 20
+_SUM_BITS = 61  # Σ|c|·|y| stays below, for every possible label
+_NOISE_BITS = 55  # the noise scale stays below, in grid units
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionWeights:
+    """Public weights for one table of features and users; they may be saved and reused for other labels.
+
+    Args:
+        matrix: n × d integers, sparse; ``C = matrixᵀ · 2^−exponent``.
+        exponent: of the grid of ``C``.
+        label_bits: labels span 2^label_bits steps.
+        heaviest: the largest Σ|matrix| over any one user: exact.
+        decode: the d × d matrix that turns ``C y`` into coefficients.
+        target: the d × d matrix ``Q`` whose ``Q β`` the weights estimate directly.
+        names: of the coefficients.
+        weighting: ``"optimal"``, ``"row-limit"`` or ``"all"``.
+        row_limit: rows a user, for ``"row-limit"``.
+        value: the objective of the weights before rounding: σ²‖C‖² + 2d(B/ε)²·(heaviest Σ|c|)².
+        bound: no weights can have a smaller objective.
+        fingerprint: of the features and users.
+    """
+
+    matrix: Any
+    exponent: int
+    label_bits: int
+    heaviest: int
+    decode: Floats
+    target: Floats
+    names: tuple[str, ...]
+    weighting: str
+    row_limit: int | None
+    value: float
+    bound: float
+    fingerprint: str
+
+    @property
+    def objective(self) -> str:
+        """``"coefficients"`` or ``"predictions"``."""
+        return "coefficients" if np.array_equal(self.target, np.eye(len(self.target))) else "predictions"
+
+    @property
+    def gap(self) -> float:
+        """How far the objective may be above the best possible one, relatively."""
+        return max(0.0, 1 - self.bound / self.value) if self.value > 0 else 0.0
+
+    @property
+    def unit(self) -> Fraction:
+        """The value of one step of the grid of ``C``."""
+        return Fraction(1, 2**self.exponent) if self.exponent >= 0 else Fraction(2**-self.exponent)
+
+    def apply(self, labels: Integers) -> list[int]:
+        """``matrixᵀ · labels``: exact, in 64 bits by construction."""
+        return [int(total) for total in self.matrix.T @ labels]
+
+    def row_norms(self) -> Floats:
+        """The Euclidean norms of the rows of ``decode · C``: sampling error per unit of σ."""
+        return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", self.decode, self._gram(), self.decode)))
+
+    def spread(self) -> float:
+        """‖Q · decode · C‖²: the sampling variance of the target per unit of σ²."""
+        maps = self.target @ self.decode
+        return float(np.einsum("ij,jk,ik->", maps, self._gram(), maps))
+
+    def _gram(self) -> Floats:
+        floats = self.matrix.astype(np.float64)
+        return np.asarray((floats.T @ floats).toarray() * float(self.unit) ** 2)
+
+    def check(self, X: Floats, users: Integers) -> None:
+        """Refuse features or users other than those the weights were made for."""
+        if fingerprint(X, users) != self.fingerprint:
+            raise UsageError(
+                "weights= were made for other features or users (or another row order); expected the same X and "
+                "users. Leave weights= out to compute new ones."
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write the weights (public facts only) to a .npz file."""
+        fields: dict[str, Any] = {
+            "data": self.matrix.data,
+            "indices": self.matrix.indices,
+            "indptr": self.matrix.indptr,
+            "row_limit": -1 if self.row_limit is None else self.row_limit,
+        }
+        plain = ("exponent", "label_bits", "heaviest", "weighting", "value", "bound", "fingerprint")
+        fields |= {name: getattr(self, name) for name in ("decode", "target", "names", *plain)}
+        np.savez_compressed(path, **{name: np.asarray(value) for name, value in fields.items()})  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | Path) -> RegressionWeights:
+        """Read weights that `save` wrote; the sensitivity is not trusted but needs the users: see `check`."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                stored = dict(file)
+            shape = (len(stored["indptr"]) - 1, len(stored["decode"]))
+            matrix = sparse.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=shape)
+            limit = int(stored["row_limit"])
+            return cls(
+                matrix,
+                int(stored["exponent"]),
+                int(stored["label_bits"]),
+                int(stored["heaviest"]),
+                stored["decode"],
+                stored["target"],
+                tuple(str(name) for name in stored["names"]),
+                str(stored["weighting"]),
+                None if limit < 0 else limit,
+                float(stored["value"]),
+                float(stored["bound"]),
+                str(stored["fingerprint"]),
+            )
+        except (OSError, KeyError, ValueError) as error:
+            raise DataError(f"{path} can't be read as saved weights ({type(error).__name__}).") from None
+
+    def heaviest_user(self, users: Integers) -> int:
+        """The largest Σ|matrix| over the users, recomputed: a release never relies on a stored number."""
+        return heaviest(self.matrix, users)
+
+
+def heaviest(matrix: Any, users: Integers) -> int:
+    """The largest Σ|entry| over the rows of any one user, in exact integers."""
+    per_row = np.asarray(abs(matrix).sum(axis=1)).ravel().astype(np.int64)
+    totals = np.zeros(int(users.max()) + 1, dtype=np.int64)
+    np.add.at(totals, users, per_row)
+    return int(totals.max())
+
+
+def fingerprint(X: Floats, users: Integers) -> str:
+    """A hash of features and users, row by row."""
+    digest = hashlib.sha256(repr(X.shape).encode())
+    digest.update(np.ascontiguousarray(X).data)
+    digest.update(np.ascontiguousarray(users, dtype=np.int64).data)
+    return digest.hexdigest()
+
+
+def resolve_target(X: Floats, target: str) -> str:
+    """``"auto"``: coefficients while the columns are on one scale, else predictions, which no rescaling changes.
+
+    Every coefficient gets the same noise, so a column a thousand times larger than another would turn noise that
+    is harmless in its coefficient's neighbour into a thousandfold error of predictions.
+    """
+    if target != "auto":
+        return target
+    size = np.sqrt(np.einsum("ij,ij->j", X, X))
+    return "coefficients" if size.max() <= COMPARABLE * size.min() else "predictions"
+
+
+def compute(
+    X: Floats,
+    users: Integers,
+    *,
+    names: Sequence[str],
+    epsilon: Decimal,
+    width: float,
+    noise_sd: float,
+    weighting: str = "optimal",
+    target: str = "auto",
+    row_limit: int | None = None,
+    tolerance: float = 1e-5,
+    progress: Progress | None = None,
+) -> RegressionWeights:
+    """Choose weights for features ``X`` (with the intercept as a column) and users; reads no label.
+
+    Args:
+        X: n × d features.
+        users: codes 0 .. m−1.
+        names: of the columns.
+        epsilon: the ε that the release will have.
+        width: of the label bounds.
+        noise_sd: assumed standard deviation of a label about the regression.
+        weighting: ``"optimal"``, or the baselines ``"row-limit"`` and ``"all"``.
+        target: minimise the variance of the ``"coefficients"`` or the mean squared error of ``"predictions"``;
+            `resolve_target` says which for ``"auto"``.
+        row_limit: rows a user for ``"row-limit"``; chosen by forecast if left out.
+        tolerance: relative gap at which the optimiser stops.
+        progress: called now and then with the gap so far.
+    """
+    order = np.argsort(users, kind="stable")
+    sorted_already = bool((np.diff(users) >= 0).all())
+    rows = X if sorted_already else X[order]
+    d = X.shape[1]
+    noise = 2 * d * (width / float(epsilon)) ** 2
+    problem = build(rows, np.bincount(users), noise_sd**2, noise, names)
+    Q: Floats = np.eye(d)
+    if (
+        resolve_target(X, target) == "predictions"
+    ):  # ‖Q(β̂ − β)‖² is the mean squared error of predictions when QᵀQ = XᵀX/n
+        Q = np.asarray(np.linalg.inv(problem.T))
+        problem = replace(problem, T=np.eye(d))
+    limit: int | None = None
+    if weighting == "optimal":
+        optimum = optimise(problem, tolerance, progress)
+        C, value, bound = optimum.C, optimum.value, optimum.bound
+    else:
+        one = baselines.all_rows(problem) if weighting == "all" else baselines.best_row_limit(problem, row_limit)
+        C, value, bound = one.C, one.value, 0.0
+        limit = one.limit if weighting == "row-limit" else None
+    label_bits, exponent = _grids(C, problem.offsets, float(epsilon))
+    integers = np.rint(np.ldexp(C, exponent)).astype(np.int64)
+    if not sorted_already:
+        unsorted = np.empty_like(integers)
+        unsorted[order] = integers
+        integers = unsorted
+    matrix = sparse.csr_array(integers)
+    achieved = np.ldexp((matrix.T @ X).astype(np.float64), -exponent)
+    return RegressionWeights(
+        matrix=matrix,
+        exponent=exponent,
+        label_bits=label_bits,
+        heaviest=heaviest(matrix, users),
+        decode=np.linalg.inv(achieved),
+        target=Q,
+        names=tuple(names),
+        weighting=weighting,
+        row_limit=limit,
+        value=value,
+        bound=bound,
+        fingerprint=fingerprint(X, users),
+    )
+
+
+def _grids(C: Floats, offsets: Integers, epsilon: float) -> tuple[int, int]:
+    """Bits for labels and the exponent for ``C``: as fine as sums and noise in 64-bit integers allow."""
+    size = np.abs(C)
+    column = math.log2(size.sum(axis=0).max())
+    user = math.log2(np.add.reduceat(size.sum(axis=1), offsets).max())
+    room = _NOISE_BITS + math.log2(epsilon)  # for log2(heaviest Σ|c|) + label bits
+    label_bits = int(min(_LABEL_BITS, room // 2))
+    return label_bits, math.floor(min(_SUM_BITS - label_bits - column, room - label_bits - user - 1))
