@@ -29,7 +29,8 @@ class PublishedModel:
         items: the catalogue.
         clusters: the cluster of each item, numbered from 0.
         embedding: a vector per item whose inner products say who is liked together; empty if there is none.
-        popularity: the estimated share of raters who like each item; empty if the sketch is blind to it.
+        popularity: the estimated share of raters who like each item, which noise may carry beyond 0 and 1;
+            empty if the sketch is blind to it.
         reports: how many reports it was learnt from.
         epsilon: the ε of each report.
         public_rated: whether which items a person rated was treated as public.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,12 +46,12 @@ def draw_opinions(tastes: Tastes, items: int, rated: int, people: int, seed: int
 
 
 def compare(
-    model: PublishedModel, training: Opinions, tests: Opinions, dimensions: int, seed: int = 0
+    models: Mapping[str, PublishedModel], training: Opinions, tests: Opinions, dimensions: int, seed: int = 0
 ) -> list[Quality]:
-    """The model's recommendations against popularity and a factorisation that both see all training ratings.
+    """The models' recommendations against popularity and a factorisation that both see all training ratings.
 
     Args:
-        model: the private model.
+        models: private models by name.
         training: what the two methods without privacy learn from.
         tests: people to recommend to; one like each is left out.
         dimensions: of the factorisation.
@@ -65,7 +65,7 @@ def compare(
     known = able.copy()
     known[np.arange(len(known)), left_out] = 0
     rankers = {
-        "private": private_ranker(model),
+        **{name: private_ranker(model) for name, model in models.items()},
         "popularity (not private)": popularity_ranker(training),
         "factorisation (not private)": factor_ranker(training, dimensions),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -13,6 +13,7 @@ from evenhand.guarantee import Amount
 from evenhand.recommender.at_server.campaign import Campaign
 from evenhand.recommender.at_server.fold import Fold
 from evenhand.recommender.forecasting import Setting, forecast
+from evenhand.recommender.messages import PublishedModel
 from evenhand.recommender.simulation.block_people import BlockPeople
 from evenhand.recommender.tastes import Tastes
 
@@ -60,7 +61,7 @@ def study(
     pool: int | str | None = "auto",
     theta: Decimal | None = None,
     seed: int = 0,
-    progress: Callable[[str, int], None] = lambda sketch, users: None,
+    models: dict[str, PublishedModel] | None = None,
 ) -> list[Point]:
     """Run a campaign of simulated people for each sketch, and look at it after each number of users.
 
@@ -68,7 +69,7 @@ def study(
         users: after how many users to look.
         sketches: which sketches to try.
         pool: as for `Campaign`.
-        progress: called with the sketch and the users reached.
+        models: if given, receives each sketch's last model.
     """
     stops = sorted(set(users))
     points = []
@@ -93,5 +94,6 @@ def study(
             model = campaign.publish(fold, tastes.clusters)
             wrong = items_wrong(model.clusters, people.labels)
             points.append(Point(sketch, stop, wrong, forecast(setting_of(fold), tastes, stop)))
-            progress(sketch, stop)
+        if models is not None:
+            models[sketch] = model
     return points

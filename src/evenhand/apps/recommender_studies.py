@@ -1,0 +1,213 @@
+"""``evenhand recommender plan`` and ``simulate``: what a campaign needs, and what it would find."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.apps.console import parse_list, progress, show_json
+from evenhand.guarantee import UsageError, suggest
+
+if TYPE_CHECKING:
+    from evenhand.recommender.simulation import Point, Quality
+    from evenhand.recommender.tastes import Tastes
+
+_MOST_SIMULATED = 3_000_000
+_NOT_PRIVATE = "NOT PRIVATE: computed from the ratings in the file, for the eyes of whoever holds it."
+
+Items = Annotated[int, typer.Option(help="The number of items.")]
+Rated = Annotated[int, typer.Option(help="How many ratings a person has.")]
+Epsilon = Annotated[str, typer.Option(help="The ε of one person's answer.")]
+TastesName = Annotated[str, typer.Option(help="Assumed tastes: popular, mirrored or three.")]
+Like = Annotated[
+    str | None, typer.Option(help="Other tastes: like rates by item class, people classes split by ; as .9,.2;.1,.6")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def plan(
+    items: Items = 200,
+    rated: Rated = 40,
+    epsilon: Epsilon = "1",
+    users: Annotated[int | None, typer.Option(help="How many people you have, if you know.")] = None,
+    tastes: TastesName = "popular",
+    like: Like = None,
+    check: Annotated[bool, typer.Option(help="Simulate the best sketch beside the forecast.")] = True,
+    as_json: Json = False,
+) -> None:
+    """How many people are needed, which sketch suits, and what can't be done. Reads nobody's data.
+
+    Example: evenhand recommender plan --items 1000 --rated 20 --epsilon 1 --users 6000
+    """
+    from evenhand.recommender.planning import plan as make_plan
+    from evenhand.recommender.simulation import study
+
+    assumed = _tastes(tastes, like)
+    found = make_plan(items, rated, epsilon, assumed, users)
+    words, data = found.words(), found.to_dict()
+    people = users or (found.best.needed if found.best else None)
+    if check and found.best and people and people <= _MOST_SIMULATED:
+        with progress(f"Simulating {people} people"):
+            (point,) = study(assumed, items, rated, epsilon, [people], [found.best.setting.sketch])
+        data["simulated"] = asdict(point)
+        words += f"\nA simulation of {point.sketch} with {people:,} people got {point.wrong:.1%} of items wrong."
+    if as_json:
+        show_json(data)
+    else:
+        print(words)
+
+
+def simulate(
+    items: Items = 200,
+    rated: Rated = 40,
+    epsilon: Epsilon = "1",
+    users: Annotated[str, typer.Option(help="After how many people to look: a,b,c.")] = "3000,10000,30000,100000",
+    tastes: TastesName = "popular",
+    like: Like = None,
+    sketch: Annotated[str, typer.Option(help="Sketches: a,b,c or all.")] = "all",
+    ratings: Annotated[Path | None, typer.Option(help="Resample people from this CSV or Parquet file instead.")] = None,
+    columns: Annotated[str, typer.Option(help="Its columns for user, item and rating.")] = "userId,movieId,rating",
+    like_from: Annotated[float, typer.Option(help="With --ratings: a rating of at least this is a like.")] = 4.0,
+    out: Annotated[Path | None, typer.Option(help="A folder for pictures, as PNG, SVG and HTML.")] = None,
+    seed: Annotated[int, typer.Option(help="Which simulated people; has no bearing on privacy.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Play whole campaigns with simulated people: items wrong, and how good the recommendations are.
+
+    Examples: evenhand recommender simulate --tastes mirrored --users 10000,100000 --out pictures;
+    evenhand recommender simulate --ratings ratings.csv --users 1000000 --sketch projection
+    """
+    stops = _counts(users)
+    sketches = _sketches(sketch)
+    points: list[Point] = []
+    if ratings is not None:
+        qualities = _on_table(ratings, columns, like_from, items, rated, epsilon, stops[-1], sketches, seed)
+        about = f"{stops[-1]:,} people resampled from {ratings.name}"
+    else:
+        assumed = _tastes(tastes, like)
+        points, qualities = _on_tastes(assumed, items, rated, epsilon, stops, sketches, seed)
+        about = f"{items} items, {rated} ratings a person, ε = {epsilon}"
+    files = [] if out is None else _draw(out, points, qualities, about, None if ratings else assumed)
+    data: dict[str, Any] = {
+        "about": about,
+        "simulated": True,
+        "not_private": ratings is not None,
+        "items_wrong": [asdict(point) for point in points],
+        "quality": [asdict(quality) for quality in qualities],
+        "files": files,
+    }
+    if as_json:
+        show_json(data)
+        return
+    if ratings is not None:
+        print(_NOT_PRIVATE)
+    _print_tables(points, qualities)
+    for file in files:
+        print(f"Wrote {file}")
+
+
+def _on_tastes(
+    assumed: Tastes, items: int, rated: int, epsilon: str, stops: list[int], sketches: list[str], seed: int
+) -> tuple[list[Point], list[Quality]]:
+    from evenhand.recommender.simulation import compare, draw_opinions, study
+
+    models: dict[str, Any] = {}
+    with progress("Simulating"):
+        points = study(assumed, items, rated, epsilon, stops, sketches, seed=seed, models=models)
+        training, tests = (draw_opinions(assumed, items, rated, count, seed + count) for count in (5000, 1000))
+        return points, compare(models, training, tests, assumed.clusters, seed)
+
+
+def _on_table(
+    path: Path,
+    columns: str,
+    like_from: float,
+    items: int,
+    rated: int,
+    epsilon: str,
+    users: int,
+    sketches: list[str],
+    seed: int,
+) -> list[Quality]:
+    from evenhand.recommender import Campaign
+    from evenhand.recommender.at_server import Fold
+    from evenhand.recommender.simulation import ResampledPeople, compare, read_table
+
+    names = parse_list(columns)
+    if len(names) != 3:
+        raise UsageError(f"--columns {columns!r}: expected three names, for user, item and rating.")
+    user, item, rating = names
+    table = read_table(path, user, item, rating, like_from, items)
+    cut = len(table.opinions) * 4 // 5
+    models = {}
+    for name in sketches:
+        campaign = Campaign(table.items, name, epsilon, min(rated, len(table.items)), users=users, pool="auto")
+        campaign.open()
+        fold = Fold(campaign.task)
+        with progress(f"Simulating {name}"):
+            ResampledPeople(table.opinions[:cut], seed).answer(fold, 0, users)
+            models[name] = campaign.publish(fold)
+    return compare(models, table.opinions[:cut], table.opinions[cut:][:1000], 8, seed)
+
+
+def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, assumed: Tastes | None) -> list[str]:
+    from evenhand.recommender.forecasting import chance
+    from evenhand.recommender.simulation.pictures import quality_chart, save, wrong_chart
+
+    out.mkdir(parents=True, exist_ok=True)
+    charts = {"quality": quality_chart(qualities, about)}
+    if assumed is not None:
+        charts["items-wrong"] = wrong_chart(points, chance(assumed), about)
+    with progress("Drawing"):
+        return [str(save(chart, out / f"{name}{kind}")) for name, chart in charts.items() for kind in _KINDS]
+
+
+_KINDS = (".png", ".svg", ".html")
+
+
+def _print_tables(points: list[Point], qualities: list[Quality]) -> None:
+    if points:
+        print(f"{'sketch':<16}{'people':>12}{'items wrong':>14}{'forecast':>10}")
+        for point in points:
+            print(f"{point.sketch:<16}{point.users:>12,}{point.wrong:>14.1%}{point.expected:>10.1%}")
+        print()
+    print(f"{'recommendations by':<30}{'hit rate@10':>12}{'NDCG@10':>9}")
+    for quality in qualities:
+        print(f"{quality.method:<30}{quality.hit_rate:>12.3f}{quality.ndcg:>9.3f}")
+
+
+def _tastes(name: str, like: str | None) -> Tastes:
+    from evenhand.recommender.tastes import Tastes, preset
+
+    if like is None:
+        return preset(name)
+    try:
+        return Tastes(tuple(tuple(float(rate) for rate in row.split(",")) for row in like.split(";")))
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"--like {like!r} is not a table of numbers; expected such as 0.8,0.2;0.2,0.8.") from None
+
+
+def _counts(given: str) -> list[int]:
+    texts = parse_list(given.replace("_", ""))
+    if not texts or not all(text.isdigit() and int(text) > 0 for text in texts):
+        raise UsageError(f"--users {given!r}: expected whole numbers of people such as 10000,100000.")
+    return sorted({int(text) for text in texts})
+
+
+def _sketches(given: str) -> list[str]:
+    from evenhand.recommender.messages import SKETCHES
+
+    if given == "all":
+        return list(SKETCHES)
+    names = parse_list(given)
+    for name in names:
+        if name not in SKETCHES:
+            raise UsageError(
+                f"--sketch {name!r} is unknown; expected some of {', '.join(SKETCHES)}.{suggest(name, SKETCHES)}"
+            )
+    return names
