@@ -9,6 +9,7 @@ integer arithmetic, so that every engine sorts every user into the same bucket.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,7 @@ class Buckets:
 
     def __post_init__(self) -> None:
         edges = self.edges
-        if not edges or edges[0] != 0 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+        if not edges or edges[0] != 0 or any(a >= b for a, b in pairwise(edges)):
             raise UsageError(
                 f"edges={edges[:4]}... can't be bucket edges; expected strictly increasing integers that start with 0."
             )

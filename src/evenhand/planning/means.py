@@ -28,7 +28,7 @@ from evenhand.planning.weights import HETEROGENEITY, ROW_SD, Array, Sums, Suppor
 MEAN_SHARE = Decimal("0.25")
 """Share of ε that buys the profile of row counts for a mean; the rest locates and releases it."""
 
-_ROWS_SHARE = Decimal("0.2")
+ROWS_SHARE = Decimal("0.2")
 _ONE_SIDED = 0.5  # part of the cut that does not cancel
 _CAPS = 96
 _COARSE = 256
@@ -105,11 +105,13 @@ def _located(
     for_rows, for_sum = (Decimal(0), epsilon)
     rows_cap = None
     if relation is Relation.PRESENCE:
-        for_rows, for_sum = split(epsilon, _ROWS_SHARE)
+        for_rows, for_sum = split(epsilon, ROWS_SHARE)
         rows_cap = max(1, math.ceil(rows_cap_for(support, float(for_rows))))
     moved = 1 if relation is Relation.PRESENCE else 2
-    caps, error2, bias = _forecast(_coarsen(support), location, length, moved / float(for_sum))
-    best = int(error2.argmin())
+    reach = float(support.sizes[-1] * location.distances.max() * length)
+    caps = np.geomspace(max(reach * 1e-5, 1.0), max(reach, 1.0), _CAPS)
+    bias, _ = forecast_located(support, location, length, caps)
+    best = int((2 * (moved * caps / float(for_sum)) ** 2 + bias**2).argmin())
     cap = max(1, math.ceil(caps[best]))
     rows = support.rows
     noise_sd = math.sqrt(2) * moved * cap / float(for_sum) / rows
@@ -138,24 +140,24 @@ def rows_cap_for(support: Support, epsilon: float) -> float:
     return float(caps[error2.argmin()])
 
 
-def _forecast(support: Support, location: Location, length: float, scale: float) -> tuple[Array, Array, Array]:
-    """Candidate caps, squared error of the sum, and bias of the sum, all in grid units.
+def forecast_located(support: Support, location: Location, length: float, caps: Array) -> tuple[Array, Array]:
+    """For each cap: what clipping takes from the sum, as a bias in grid units, and how many users it touches.
 
     A user with s rows at distance d from the centre has residual s·d, of which max(0, s·d − T) is cut. Signs are
     random to a large part: the cut adds up in quadrature, and a fixed part of it in full.
     """
+    support = _coarsen(support)
     residual = np.outer(support.sizes, location.distances * length).ravel()
     users = np.outer(support.users, location.weights).ravel()
     order = np.argsort(residual)
     residual, users = residual[order], users[order]
-    tail = [np.cumsum((users * residual**power)[::-1])[::-1] for power in (0, 1, 2)]
-    caps = np.geomspace(max(residual[-1] * 1e-5, 1.0), max(residual[-1], 1.0), _CAPS)
-    k = np.searchsorted(residual, caps, side="right")
-    count, first, second = (np.concatenate([part, [0.0]])[k] for part in tail)
+    above = np.searchsorted(residual, caps, side="right")
+    count, first, second = (
+        np.append(np.cumsum((users * residual**power)[::-1])[::-1], 0.0)[above] for power in (0, 1, 2)
+    )
     cut = np.maximum(first - count * caps, 0.0)
     square = np.maximum(second - 2 * caps * first + caps**2 * count, 0.0)
-    bias = np.sqrt((_ONE_SIDED * cut) ** 2 + square)
-    return caps, 2 * (caps * scale) ** 2 + bias**2, bias
+    return np.sqrt((_ONE_SIDED * cut) ** 2 + square), count
 
 
 def _coarsen(support: Support) -> Support:
@@ -164,7 +166,7 @@ def _coarsen(support: Support) -> Support:
         return support
     edges = np.geomspace(support.sizes[0], support.sizes[-1] * 1.0001, _COARSE)
     k = np.searchsorted(edges, support.sizes, side="right")
-    users = np.bincount(k, weights=support.users)
+    users = np.bincount(k, weights=support.users).astype(np.float64)
     rows = np.bincount(k, weights=support.users * support.sizes)
     return Support(rows[users > 0] / users[users > 0], users[users > 0])
 

@@ -97,6 +97,15 @@ class Sums:
         kept = below + above * h
         return np.maximum(self.support.rows * (below + inverse * h * h) / kept**2 - 1, 0.0)
 
+    def total_variation(self, h: Array) -> Array:
+        """TV(h) = Σ max(0, s/n − w/n_h): the weight that the bound moves from busy users to the others.
+
+        A user loses weight where s/w > n/n_h, that is above the size h·n/n_h.
+        """
+        kept, rows = self.kept(h), self.support.rows
+        below, above, _ = self.at(h * rows / kept)
+        return np.maximum((rows - below) / rows - above * h / kept, 0.0)
+
 
 def smooth_variance(sums: Sums, h: Array, sigma2: float, length: float, epsilon: float) -> Array:
     """epasto2020's v(h) = σ² Σ w²/s / n_h² + 2(B·h/(ε·n_h))²."""

@@ -1,0 +1,127 @@
+"""``evenhand plan``: what a bound will cost, before anything is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenhand.apps.console import parse_pair, show_json
+from evenhand.guarantee import DataError, UsageError
+
+if TYPE_CHECKING:
+    from evenhand.planning import Plan, Profile
+
+HELP = """See the price of the bound before paying it: noise, bias and the best bound, for every strategy.
+
+Say how many rows the users have: --pareto, --zipf or --lognormal with --users and --rows, --counts FILE (one number a line), or
+--profile FILE (bought before and saved). Nothing is read from a table and nothing is spent.
+
+Exit codes: 0 planned, 2 bad usage, 4 file unreadable.
+"""
+
+EXAMPLES = """Examples:
+
+evenhand plan mean --pareto 1.5 --users 10000 --rows 200000 --bounds 0.5:5 --epsilon 0.2 --html plan.html
+
+evenhand plan count --counts rows_per_user.txt --epsilon 0.1
+
+evenhand plan mean --lognormal 1 --users 5000 --rows 100000 --bounds 0:10 --epsilon 1 --protects values --for-error 0.01
+"""
+
+
+def plan(
+    statistic: Annotated[str, typer.Argument(help="One of: count, sum, mean.")],
+    epsilon: Annotated[str, typer.Option(help="ε of the planned release, such as 0.2.")],
+    bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; needed for sum and mean.")] = None,
+    pareto: Annotated[float | None, typer.Option(help="Pareto tail: exponent α above 1.")] = None,
+    zipf: Annotated[float | None, typer.Option(help="Zipf's law by rank: exponent above 0.")] = None,
+    lognormal: Annotated[float | None, typer.Option(help="Log-normal: standard deviation of the logarithm.")] = None,
+    users: Annotated[int | None, typer.Option(help="Number of users, with --pareto, --zipf or --lognormal.")] = None,
+    rows: Annotated[float | None, typer.Option(help="Number of rows, with --pareto, --zipf or --lognormal.")] = None,
+    counts: Annotated[Path | None, typer.Option(help="A file with the rows of each user, one number a line.")] = None,
+    profile: Annotated[Path | None, typer.Option(help="A profile saved as JSON.")] = None,
+    protects: Annotated[str | None, typer.Option(help="presence (default), or values (row counts are public).")] = None,
+    heterogeneity: Annotated[
+        float | None, typer.Option(help="How much busy users differ, in the unit of the values.")
+    ] = None,
+    for_error: Annotated[
+        float | None, typer.Option(help="Also answer: which ε, and how many users, for this error?")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write one self-contained page.")] = None,
+) -> None:
+    """See HELP."""
+    from evenhand.planning import plan as make_plan
+
+    shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
+    made = make_plan(
+        statistic, shape, epsilon, bounds=parse_pair(bounds, "bounds"), protects=protects, heterogeneity=heterogeneity
+    )
+    answers = {} if for_error is None else {"epsilon": made.epsilon_for(for_error), "users": made.users_for(for_error)}
+    if html is not None:
+        try:
+            made.to_html(html)
+        except OSError as error:
+            raise UsageError(f"--html {html} can't be written: {error.strerror}; give a writable path.") from None
+    if as_json:
+        show_json(made.to_dict() | ({"for_error": {"error": for_error, **answers}} if answers else {}))
+        return
+    _show(made)
+    if answers:
+        print(
+            f"\nFor an error of {for_error:g}: ε = {answers['epsilon']:.3g} with these users, "
+            f"or {answers['users']:,} users at this ε."
+        )
+    if html is not None:
+        print(f"\nWritten: {html}")
+
+
+plan.__doc__ = HELP
+
+
+def _show(made: Plan) -> None:
+    from rich.console import Console
+
+    from evenhand.planning import small_curve
+
+    console = Console()
+    console.print(made.explain(), highlight=False)
+    console.print()
+    console.print(small_curve(made.curve(made.best.strategy), min(60, console.width - 2)), highlight=False)
+    console.print()
+    console.print(str(made.table()), highlight=False, soft_wrap=True)
+
+
+def _profile(
+    laws: dict[str, float | None], users: int | None, rows: float | None, counts: Path | None, saved: Path | None
+) -> Profile:
+    from evenhand.planning import Profile
+
+    given = {name: value for name, value in laws.items() if value is not None}
+    if len(given) + (counts is not None) + (saved is not None) != 1:
+        raise UsageError(
+            "say how many rows the users have, in exactly one way: --pareto, --zipf, --lognormal, --counts or --profile. "
+            "For example --pareto 1.5 --users 10000 --rows 200000."
+        )
+    if saved is not None:
+        return Profile.load(saved)
+    if counts is not None:
+        return Profile.counts(_numbers(counts))
+    name, value = next(iter(given.items()))
+    if users is None or rows is None:
+        raise UsageError(f"--{name} needs --users and --rows too, such as --users 10000 --rows 200000.")
+    make = {"pareto": Profile.pareto, "zipf": Profile.zipf, "lognormal": Profile.lognormal}[name]
+    return make(value, users, rows)
+
+
+def _numbers(path: Path) -> list[float]:
+    try:
+        return [float(line) for line in path.read_text(encoding="utf-8").split()]
+    except OSError as error:
+        raise DataError(
+            f"--counts {path} can't be read: {error.strerror}; give a text file, one number a line."
+        ) from None
+    except ValueError:
+        raise DataError(f"--counts {path} holds something that is not a number; expected one number a line.") from None

@@ -1,0 +1,205 @@
+"""What bounding users costs a learner: the bounds of the papers, in their notation.
+
+Users j = 1, 2, ... have n_j of n examples; capping at τ keeps n_jτ = min(n_j, τ), n_τ = Σ n_jτ in all.
+r_j = n_j/n is the share of a user before and q'_j = n_jτ/n_τ after. Losses lie in [0, 1].
+Where a paper hides a constant in O(...), the function takes ``constant`` with default 1: compare settings with it, don't
+quote the number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.guarantee import UsageError
+
+Utility = Callable[[float, float, float], float]
+
+
+@dataclass(frozen=True)
+class Capped:
+    """Contributions n_j, capped at τ.
+
+    Args:
+        counts: examples of each user.
+        tau: the cap.
+    """
+
+    counts: npt.ArrayLike
+    tau: float
+
+    def __post_init__(self) -> None:
+        counts = np.asarray(self.counts, dtype=np.float64)
+        if counts.size == 0 or not np.isfinite(counts).all() or (counts < 0).any() or counts.sum() == 0:
+            raise UsageError(
+                "counts must be the examples of each user: numbers, 0 or more, at least one of them positive."
+            )
+        if not self.tau > 0:
+            raise UsageError(f"tau={self.tau:g} is out of range; expected a positive number of examples.")
+
+    @property
+    def n_j(self) -> npt.NDArray[np.float64]:
+        """Examples of each user with any."""
+        counts = np.asarray(self.counts, dtype=np.float64)
+        return counts[counts > 0]
+
+    @property
+    def n(self) -> float:
+        """All examples."""
+        return float(self.n_j.sum())
+
+    @property
+    def n_tau(self) -> float:
+        """Examples kept: the effective sample size."""
+        return float(np.minimum(self.n_j, self.tau).sum())
+
+    @property
+    def users_capped(self) -> int:
+        """How many users have more than τ examples."""
+        return int((self.n_j > self.tau).sum())
+
+    @property
+    def total_variation(self) -> float:
+        """TV = Σ max(0, r_j − q'_j)."""
+        r, q = self._shares()
+        return float(np.maximum(r - q, 0.0).sum())
+
+    @property
+    def chi_square(self) -> float:
+        """χ² = Σ q'_j²/r_j − 1, at most n/n_τ − 1 and 0 when nothing is cut."""
+        r, q = self._shares()
+        return max(float((q**2 / r).sum()) - 1.0, 0.0)
+
+    def _shares(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        return self.n_j / self.n, np.minimum(self.n_j, self.tau) / self.n_tau
+
+
+def bias_proposition_1(capped: Capped, variance: float = 0.25) -> float:
+    """amin2019 Proposition 1: bias ≤ min(√(½ ln(n/n_τ)), √(2n/n_τ · Var(H))).
+
+    Args:
+        capped: contributions and cap.
+        variance: Var(H), the variance of a hypothesis' loss between users; at most 1/4 for losses in [0, 1].
+    """
+    kept = capped.n_tau / capped.n
+    return min(math.sqrt(max(-math.log(kept), 0.0) / 2), math.sqrt(2 * _variance(variance) / kept))
+
+
+def bias(capped: Capped, variance: float = 0.25) -> float:
+    """The tighter bound: bias ≤ min(TV, √(½ ln(n/n_τ)), √(Var(H)·χ²)).
+
+    Unlike Proposition 1's second term it vanishes as nothing is cut. The proof is in `docs/proofs/chi-square-bias.md`.
+    """
+    pinsker = math.sqrt(max(math.log(capped.n / capped.n_tau), 0.0) / 2)
+    return min(capped.total_variation, pinsker, math.sqrt(_variance(variance) * capped.chi_square))
+
+
+def chaudhuri(constant: float = 1.0) -> Utility:
+    """F(τ/n, 1/ε, 1/δ) = C·(τ/n)²·ln²(1/δ)/ε² for output perturbation (Chaudhuri et al. 2011, as amin2019 §4 uses it)."""
+    return lambda share, inverse_epsilon, inverse_delta: (
+        constant * (share * inverse_epsilon * math.log(inverse_delta)) ** 2
+    )
+
+
+@dataclass(frozen=True)
+class ExcessRisk:
+    """The three terms of amin2019 Theorem 1; their sum bounds the excess risk."""
+
+    bias: float
+    sampling: float
+    privacy: float
+
+    @property
+    def total(self) -> float:
+        """The sum of the terms."""
+        return self.bias + self.sampling + self.privacy
+
+
+def theorem_1(
+    capped: Capped,
+    epsilon: float,
+    delta: float,
+    dimension: int,
+    utility: Utility | None = None,
+    bias_bound: float | None = None,
+    constant: float = 1.0,
+) -> ExcessRisk:
+    """amin2019 Theorem 1: excess risk ≤ 2·bias + O(√(d ln(n/δ)/n_τ)) + F(τ/n_τ, 1/ε, 3/δ), with probability 1 − δ.
+
+    Args:
+        capped: contributions and cap.
+        epsilon: ε of the learner.
+        delta: the failure probability δ of the bound (not of privacy).
+        dimension: VC dimension d.
+        utility: F, `chaudhuri()` by default.
+        bias_bound: a bound on the bias term, `bias(capped)` by default.
+        constant: hidden in O(...).
+    """
+    _check(epsilon, delta)
+    utility = utility or chaudhuri()
+    bound = bias(capped) if bias_bound is None else bias_bound
+    sampling = constant * math.sqrt(dimension * math.log(capped.n / delta) / capped.n_tau)
+    return ExcessRisk(2 * bound, sampling, utility(capped.tau / capped.n_tau, 1 / epsilon, 3 / delta))
+
+
+def corollary_1(capped: Capped, epsilon: float, delta: float, dimension: int, constant: float = 1.0) -> ExcessRisk:
+    """amin2019 Corollary 1: 2√(1 − n_τ/n) + O(√(d ln(n/δ)/n_τ)) + O(τ² ln²(1/δ)/(n_τ² ε²)), for n_τ/n ≥ 1/4.
+
+    From Proposition 1 and ln(1/(1−x)) ≤ 2x for x ≤ 3/4.
+    """
+    _check(epsilon, delta)
+    cut = 1 - capped.n_tau / capped.n
+    if cut > 0.75:
+        raise UsageError(
+            f"the cap keeps {1 - cut:.0%} of the examples, but Corollary 1 needs 25% at least: raise tau or use theorem_1."
+        )
+    sampling = constant * math.sqrt(dimension * math.log(capped.n / delta) / capped.n_tau)
+    privacy = constant * (capped.tau * math.log(1 / delta) / (capped.n_tau * epsilon)) ** 2
+    return ExcessRisk(2 * math.sqrt(max(cut, 0.0)), sampling, privacy)
+
+
+def amin2018_corollary_1(
+    shares: npt.ArrayLike, gamma: float, n: float, epsilon: float, delta: float, dimension: int, constant: float = 1.0
+) -> ExcessRisk:
+    """amin2018 Corollary 1, linear hypotheses in the unit ball by the exponential mechanism, cap τ = γn.
+
+    2·bias + O(√(d ln(n/d)/n)/γ²) + O(d/(K(γ)ε)), where q_j = min(γ, p_j), the bias is at most Σ max(0, p_j − q_j/Σq), and K(γ) is
+    the number of users with p_j > γ + √(4 ln(n/δ)/n). The paper prints the bias once in the corollary and twice where it uses
+    it; two is what two applications of its Theorem 1 give. With K(γ) = 0 the bound says nothing: infinite.
+
+    Args:
+        shares: p_j, the participation distribution.
+        gamma: γ, the cap as a share of all examples.
+        n: number of examples.
+        epsilon: ε of the learner.
+        delta: failure probability of the bound.
+        dimension: d.
+        constant: hidden in O(...).
+    """
+    _check(epsilon, delta)
+    p = np.asarray(shares, dtype=np.float64)
+    if p.size == 0 or (p < 0).any() or not math.isclose(float(p.sum()), 1.0, rel_tol=1e-6) or not 0 < gamma <= 1:
+        raise UsageError("expected shares that are 0 or more and add up to 1, and a cap gamma in (0, 1].")
+    q = np.minimum(gamma, p)
+    bias_term = float(np.maximum(p - q / q.sum(), 0.0).sum())
+    heavy = int((p > gamma + math.sqrt(4 * math.log(n / delta) / n)).sum())
+    sampling = constant * math.sqrt(dimension * math.log(max(n / dimension, math.e)) / n) / gamma**2
+    privacy = constant * dimension / (heavy * epsilon) if heavy else math.inf
+    return ExcessRisk(2 * bias_term, sampling, privacy)
+
+
+def _variance(variance: float) -> float:
+    if not 0 <= variance <= 0.25:
+        raise UsageError(f"variance={variance:g} is out of range; losses in [0, 1] have a variance between 0 and 1/4.")
+    return variance
+
+
+def _check(epsilon: float, delta: float) -> None:
+    if not (epsilon > 0 and 0 < delta < 1):
+        raise UsageError(
+            f"epsilon={epsilon:g}, delta={delta:g}: expected epsilon > 0 and a failure probability 0 < delta < 1."
+        )

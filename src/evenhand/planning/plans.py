@@ -1,0 +1,311 @@
+"""Plans: the forecast for every strategy and a range of bounds, before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, suggest
+from evenhand.planning.forecasts import Assumptions, Curve, count_total_cap, curve, mean_curves, sum_curves
+from evenhand.planning.profile import Profile
+from evenhand.planning.tables import Forecast, ForecastTable
+from evenhand.planning.weights import HETEROGENEITY, ROW_SD
+
+STATISTICS = ("count", "sum", "mean")
+SPREAD = 1 / 8
+"""Default standard deviation of user means as a part of the value range, for the forecast of a located mean."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A forecast of what each bound costs, made from public facts, a bought profile, or (marked) the exact table.
+
+    Guarantee: making and showing a plan spends nothing. A plan made from an exact profile is NOT PRIVATE and says so.
+
+    Args:
+        statistic: "count", "sum" or "mean".
+        profile: users by number of rows.
+        epsilon: ε of the planned release.
+        relation: the neighbour relation.
+        bounds: of the values.
+        assumed: what the forecast takes as given.
+        curves: one a strategy.
+    """
+
+    statistic: str
+    profile: Profile
+    epsilon: Decimal
+    relation: Relation
+    bounds: tuple[float, float] | None
+    assumed: Assumptions
+    curves: tuple[Curve, ...]
+
+    @property
+    def best(self) -> Forecast:
+        """The strategy and bound with the smallest forecast error."""
+        return min((_best(curve) for curve in self.curves), key=lambda forecast: forecast.error)
+
+    def best_of(self, strategy: str) -> Forecast:
+        """The best bound for one strategy."""
+        return _best(self.curve(strategy))
+
+    def curve(self, strategy: str) -> Curve:
+        """The forecast over the whole range of bounds, for one strategy."""
+        for candidate in self.curves:
+            if candidate.strategy == strategy:
+                return candidate
+        names = [candidate.strategy for candidate in self.curves]
+        raise UsageError(
+            f"strategy={strategy!r} is not in this plan; expected one of {names}.{suggest(strategy, names)}"
+        )
+
+    @property
+    def value(self) -> float | None:
+        """The size of the answer, where the profile tells it: the number of rows of a count."""
+        return self.profile.rows if self.statistic == "count" else None
+
+    def table(self) -> ForecastTable:
+        """The best bound of every strategy, and a few around the best of all."""
+        best, main = self.best, self.curve(self.best.strategy)
+        near = np.unique(np.abs(main.bounds[:, None] - best.bound * np.array([0.1, 0.3, 1, 3, 10])).argmin(axis=0))
+        around = [_at(main, int(k)) for k in near]
+        others = [_best(c) for c in self.curves if c.strategy != best.strategy]
+        return ForecastTable(tuple(around + sorted(others, key=lambda f: f.error)), best, self.profile.mark)
+
+    def explain(self) -> str:
+        """Why the bound sits where it sits, in plain words."""
+        from evenhand.planning.words import explain
+
+        return explain(self)
+
+    def plot(self) -> Any:
+        """The trade-off curve, the users it cuts, and the error against ε, as an Altair chart (``.save("plan.png")``)."""
+        from evenhand.planning.picture import picture
+
+        return picture(self)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page: the words, the pictures and the table. Written to ``path`` if given."""
+        from evenhand.planning.page import page
+
+        html = page(self)
+        if path is not None:
+            Path(path).write_text(html, encoding="utf-8")
+        return html
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as data."""
+        data: dict[str, Any] = {"mark": self.profile.mark} if self.profile.mark else {}
+        return data | {
+            "statistic": self.statistic,
+            "epsilon": float(self.epsilon),
+            "protects": self.relation.value,
+            "bounds": list(self.bounds) if self.bounds else None,
+            "basis": str(self.profile.basis),
+            "profile": self.profile.words,
+            "users": self.profile.users,
+            "rows": self.profile.rows,
+            "assumed": {
+                "row_sd": self.assumed.row_sd,
+                "heterogeneity": self.assumed.heterogeneity,
+                "spread": self.assumed.spread,
+            },
+            "best": self.best.to_dict(),
+            "strategies": [_best(c).to_dict() for c in self.curves],
+            "words": self.explain(),
+        }
+
+    def at(self, epsilon: Amount) -> Plan:
+        """The same plan at another ε."""
+        return replan(self, parse_epsilon(epsilon), self.profile)
+
+    def over_epsilon(self, epsilons: Iterable[Amount]) -> list[tuple[Decimal, Forecast]]:
+        """How the best bound moves with ε."""
+        return [(plan.epsilon, plan.best) for plan in (self.at(epsilon) for epsilon in epsilons)]
+
+    def epsilon_for(self, error: float, relative: bool = False) -> float:
+        """The smallest ε whose best forecast error is at most ``error``.
+
+        Args:
+            error: in the unit of the statistic.
+            relative: ``error`` is a part of the answer (counts only: the size of a sum or mean is not known beforehand).
+        """
+        goal = self._goal(error, relative)
+        return _smallest(
+            lambda eps: replan(self, Decimal(repr(eps)), self.profile).best.error <= goal(self.profile), 1e-6, 1e4, "ε"
+        )
+
+    def users_for(self, error: float, relative: bool = False) -> int:
+        """How many users of the same shape the best forecast error needs to be at most ``error`` at this ε."""
+        goal = self._goal(error, relative)
+
+        def enough(users: float) -> bool:
+            profile = self.profile.scaled(users / self.profile.users)
+            return replan(self, self.epsilon, profile).best.error <= goal(profile)
+
+        return math.ceil(_smallest(enough, 1.0, 1e12, "number of users"))
+
+    def __str__(self) -> str:
+        return f"{self.explain()}\n\n{self.table()}"
+
+    def _goal(self, error: float, relative: bool) -> Callable[[Profile], float]:
+        if not (error > 0 and math.isfinite(error)):
+            raise UsageError(f"error={error} is not an error to aim at; expected a positive number.")
+        if relative and self.statistic != "count":
+            raise UsageError(
+                f"relative=True needs to know the size of the answer; for a {self.statistic} give the error itself."
+            )
+        return (lambda profile: error * profile.rows) if relative else (lambda profile: error)
+
+
+def plan(
+    statistic: str,
+    profile: Profile,
+    epsilon: Amount,
+    bounds: tuple[float, float] | None = None,
+    protects: Relation | str | None = None,
+    row_sd: float | None = None,
+    heterogeneity: float | None = None,
+    spread: float | None = None,
+    points: int = 120,
+) -> Plan:
+    """Forecast the error of a release for every strategy and a range of bounds.
+
+    Guarantee: reads the profile only, spends nothing.
+
+    Edge cases: under ``protects="values"`` the number of rows is public, so a count needs no plan and is refused.
+
+    Args:
+        statistic: "count", "sum" or "mean".
+        profile: users by number of rows: ``Profile.counts``, ``.pareto``, ``.zipf``, ``.lognormal``, ``session.profile``.
+        epsilon: ε of the planned release.
+        bounds: lowest and highest value; needed for sum and mean.
+        protects: "presence" or "values"; the profile's own where it was bought, else "presence".
+        row_sd: standard deviation of a user's rows, in the unit of the values (default: a quarter of the range).
+        heterogeneity: how much busy users differ, ρτ, in the unit of the values (default: a fiftieth of the range).
+        spread: standard deviation of user means, in the unit of the values (default: an eighth of the range).
+        points: how many bounds a strategy is shown at.
+
+    Example:
+        >>> plan("count", Profile.counts([1] * 900 + [50] * 100), epsilon=0.5).best.bound
+        50.0
+
+    Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; method.md §8.
+    """
+    if statistic not in STATISTICS:
+        raise UsageError(
+            f"statistic={statistic!r} can't be planned; expected one of {list(STATISTICS)}.{suggest(str(statistic), STATISTICS)}"
+        )
+    relation = _relation(profile, protects)
+    if statistic == "count" and relation.counts_are_public:
+        raise UsageError(
+            "under protects='values' the number of rows is public: a count needs no noise and no plan. "
+            "Use protects='presence' if who is in the table is secret."
+        )
+    limits = _bounds(statistic, bounds)
+    length = limits[1] - limits[0] if limits else 1.0
+    assumed = Assumptions(
+        _part("row_sd", row_sd, length, ROW_SD),
+        _part("heterogeneity", heterogeneity, length, HETEROGENEITY),
+        _part("spread", spread, length, SPREAD),
+    )
+    if not 2 <= points <= 2000:
+        raise UsageError(f"points={points} is out of range; expected a number between 2 and 2000.")
+    return _build(statistic, profile, parse_epsilon(epsilon), relation, limits, assumed, points)
+
+
+def replan(old: Plan, epsilon: Decimal, profile: Profile) -> Plan:
+    """The best bounds only (few points), for another ε or profile: what the inverse questions ask many times."""
+    return _build(old.statistic, profile, epsilon, old.relation, old.bounds, old.assumed, 2)
+
+
+def _build(
+    statistic: str,
+    profile: Profile,
+    epsilon: Decimal,
+    relation: Relation,
+    bounds: tuple[float, float] | None,
+    assumed: Assumptions,
+    points: int,
+) -> Plan:
+    support = profile.support
+    if bounds is None:
+        pairs = [count_total_cap(support, float(epsilon))]
+    elif statistic == "sum":
+        pairs = sum_curves(support, bounds, float(epsilon), relation)
+    else:
+        pairs = mean_curves(support, bounds, epsilon, relation, assumed)
+    curves = tuple(curve(evaluate, candidates, points) for evaluate, candidates in pairs)
+    return Plan(statistic, profile, epsilon, relation, bounds, assumed, curves)
+
+
+def _relation(profile: Profile, protects: Relation | str | None) -> Relation:
+    own = profile.guarantee.relation if profile.guarantee else Relation.PRESENCE
+    relation = own if protects is None else Relation.parse(protects)
+    profile.for_relation(relation)
+    return relation
+
+
+def _bounds(statistic: str, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    if statistic == "count":
+        return None
+    if bounds is None:
+        raise UsageError(
+            f"a plan for a {statistic} needs bounds=(lowest, highest): the range that values are clamped to, such as (0, 5)."
+        )
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise UsageError(f"bounds={bounds!r} is not a range; expected two numbers such as (0, 5).") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise UsageError(f"bounds=({low:g}, {high:g}) is not a range; expected finite numbers, the lower one first.")
+    return low, high
+
+
+def _part(name: str, given: float | None, length: float, default: float) -> float:
+    if given is None:
+        return default
+    if not (math.isfinite(given) and 0 <= given <= length):
+        raise UsageError(
+            f"{name}={given:g} is out of range; expected a number between 0 and the length of the bounds, {length:g}."
+        )
+    return given / length
+
+
+def _best(curve: Curve) -> Forecast:
+    return _at(curve, int(curve.error.argmin()))
+
+
+def _at(curve: Curve, k: int) -> Forecast:
+    return Forecast(
+        strategy=curve.strategy,
+        bound=float(curve.bounds[k]),
+        noise=float(curve.noise[k]),
+        sampling=float(curve.sampling[k]),
+        bias=float(curve.bias[k]),
+        kind=curve.kind,
+        error=float(curve.error[k]),
+        error_bound=float(curve.error_bound[k]),
+        users_cut=float(curve.users_cut[k]),
+        rows_cut=float(curve.rows_cut[k]),
+    )
+
+
+def _smallest(enough: Callable[[float], bool], low: float, high: float, what: str) -> float:
+    """Bisect on a logarithmic scale for the smallest argument that is enough."""
+    if not enough(high):
+        raise UsageError(
+            f"no {what} up to {high:g} reaches this error with the bounds in this plan; aim at a larger error."
+        )
+    if enough(low):
+        return low
+    for _ in range(50):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

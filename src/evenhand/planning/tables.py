@@ -1,0 +1,94 @@
+"""One line of a plan, and the lines of a plan as a table for a terminal, a page or a data frame."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_COLUMNS = ("strategy", "bound", "users cut", "noise", "sampling", "bias", "error")
+_KINDS = {"exact": "", "bound": "≤ ", "assumed": "~ "}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What one strategy with one bound is forecast to cost.
+
+    ``noise``, ``sampling`` and ``bias`` are in the unit of the statistic; ``kind`` says how the bias is known ("exact",
+    "bound", "assumed"); ``error`` is their root sum of squares, ``error_bound`` holds whatever the values are.
+    """
+
+    strategy: str
+    bound: float
+    noise: float
+    sampling: float
+    bias: float
+    kind: str
+    error: float
+    error_bound: float
+    users_cut: float
+    rows_cut: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The forecast as data."""
+        return asdict(self)
+
+    def cells(self) -> tuple[str, ...]:
+        """The forecast as text, one cell a column."""
+        return (
+            self.strategy,
+            number(self.bound),
+            f"{self.users_cut:,.0f}",
+            number(self.noise),
+            number(self.sampling),
+            _KINDS[self.kind] + number(self.bias),
+            _KINDS[self.kind] + number(self.error),
+        )
+
+
+@dataclass(frozen=True)
+class ForecastTable:
+    """Forecasts as a table: ``print`` it, iterate over it, or make a data frame of it."""
+
+    rows: tuple[Forecast, ...]
+    best: Forecast
+    mark: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The headings."""
+        return _COLUMNS
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary a row, for a data frame of any kind."""
+        return [forecast.to_dict() for forecast in self.rows]
+
+    def __iter__(self) -> Any:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        lines = [_COLUMNS, *(forecast.cells() for forecast in self.rows)]
+        widths = [max(len(line[k]) for line in lines) for k in range(len(_COLUMNS))]
+        marks = ["  ", *("* " if forecast == self.best else "  " for forecast in self.rows)]
+        text = [
+            marks[i]
+            + "  ".join(
+                cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
+            for i, line in enumerate(lines)
+        ]
+        note = "* best   ≤ a proven bound   ~ under the stated assumptions"
+        return "\n".join([*([self.mark] if self.mark else []), *text, note])
+
+
+def number(value: float) -> str:
+    """A number with three significant digits, as a person would write it."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e7 or abs(value) < 1e-4:
+        return f"{value:.2e}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

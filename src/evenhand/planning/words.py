@@ -1,0 +1,70 @@
+"""A plan in plain words, for a person who has never heard of sensitivity."""
+
+from __future__ import annotations
+
+from evenhand.guarantee import Relation, plain
+from evenhand.planning.plans import Plan
+from evenhand.planning.tables import Forecast, number
+
+_DOES = {
+    "total cap": "each user counts up to {bound}",
+    "smooth weights": "a user with more than {bound} rows weighs as much as one with {bound}",
+    "row limit": "of each user at most {bound} rows are used, chosen at random",
+    "centred interval": "each user's total may deviate from the middle of the range by {half} in all",
+    "located mean": "each user's total may deviate by {bound} from where most users lie, which is found out privately first",
+}
+
+_KINDS = {
+    "exact": "exactly",
+    "bound": "at most, whatever the values are",
+    "assumed": "under the assumptions below",
+}
+
+
+def explain(plan: Plan) -> str:
+    """Why the bound sits where it sits: what it does, its two prices, and what the forecast stands on."""
+    best = plan.best
+    parts = [
+        f"For this {plan.statistic} at ε = {plain(plan.epsilon)} the best choice is {best.strategy} at {number(best.bound)}: "
+        f"{does(best)}.",
+        _prices(best),
+        f"The forecast error is {number(best.error)}" + _relative(plan) + ", " + _KINDS[best.kind] + ".",
+        f"It stands on {plan.profile.basis}: {plan.profile.words}.",
+    ]
+    if plan.statistic == "mean" and plan.bounds is not None:
+        parts.append(assumptions(plan))
+    if plan.relation is Relation.PRESENCE and plan.profile.guarantee is None and not plan.profile.mark:
+        parts.append("The bound is public here. Left to be chosen from the table instead, it is bought with part of ε.")
+    text = " ".join(parts)
+    return f"{plan.profile.mark}.\n{text}" if plan.profile.mark else text
+
+
+def does(forecast: Forecast) -> str:
+    """What a strategy does to a user, in one clause."""
+    return _DOES[forecast.strategy].format(bound=number(forecast.bound), half=number(forecast.bound / 2))
+
+
+def assumptions(plan: Plan) -> str:
+    """What a forecast for a mean takes as given, in the unit of the values."""
+    assert plan.bounds is not None
+    length = plan.bounds[1] - plan.bounds[0]
+    return (
+        f"It assumes that a user's rows scatter by {number(plan.assumed.row_sd * length)}, that user means scatter by "
+        f"{number(plan.assumed.spread * length)}, and that busy users differ from the others by up to "
+        f"{number(plan.assumed.heterogeneity * length)} times the imbalance that the bound causes; say otherwise if you know better."
+    )
+
+
+def _prices(best: Forecast) -> str:
+    users = "No user is" if best.users_cut < 0.5 else f"About {best.users_cut:,.0f} users are"
+    return (
+        f"{users} held back by it. A higher bound would hide one user's larger share and so need more noise for everybody "
+        f"(now {number(best.noise)}); a lower one would cut more off the busiest users and so distort the answer "
+        f"(now {number(best.bias)})."
+    )
+
+
+def _relative(plan: Plan) -> str:
+    if not plan.value:
+        return ""
+    return f" ({100 * plan.best.error / plan.value:.2g}% of {plan.value:,.0f})"
