@@ -42,7 +42,7 @@ class CentredInterval(Strategy):
         return relation.counts_are_public
 
     def describe(self) -> str:
-        length = "a chosen length" if self.T is None else f"length {float(self.T):g}"
+        length = "a chosen length" if self.parameter is None else f"length {float(self.parameter):g}"
         return f"each user's sum is clipped to an interval of {length} about its middle"
 
     def of_sum(self, summary: Summary, relation: Relation) -> Contribution:

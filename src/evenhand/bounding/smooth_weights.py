@@ -42,7 +42,7 @@ class SmoothWeights(Strategy):
         return parse_limit(self.h, "SmoothWeights", "rows per user")
 
     def describe(self) -> str:
-        limit = "a chosen number of" if self.h is None else f"{float(self.h):g}"
+        limit = "a chosen number of" if self.parameter is None else f"{float(self.parameter):g}"
         return f"all rows of a user are used, weighed to count as at most {limit} rows"
 
     def of_count(self, summary: Summary) -> Contribution:

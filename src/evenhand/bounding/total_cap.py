@@ -34,7 +34,7 @@ class TotalCap(Strategy):
         return parse_limit(self.T, "TotalCap", "units of the total", largest=2**200)
 
     def describe(self) -> str:
-        cap = "a chosen cap" if self.T is None else f"{float(self.T):g}"
+        cap = "a chosen cap" if self.parameter is None else f"{float(self.parameter):g}"
         return f"each user's total is capped at {cap}"
 
     def of_count(self, summary: Summary) -> Contribution:

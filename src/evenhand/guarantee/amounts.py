@@ -67,13 +67,13 @@ def plain(value: Decimal) -> str:
 
 
 def _decimal(given: Amount, name: str, expected: str) -> Decimal:
-    if isinstance(given, bool) or not isinstance(given, Decimal | int | float | str):
-        if not hasattr(given, "__float__"):
-            raise UsageError(f"{name}={given!r} is not a number; expected {expected}.")
-        given = float(given)
     try:
+        if isinstance(given, bool):
+            raise TypeError
+        if not isinstance(given, Decimal | int | float | str):
+            given = float(given)  # NumPy's numbers
         value = Decimal(repr(float(given))) if isinstance(given, float) else Decimal(given)
-    except (InvalidOperation, ValueError):
+    except (InvalidOperation, TypeError, ValueError):
         raise UsageError(f"{name}={given!r} is not a number; expected {expected}.") from None
     if not value.is_finite():
         raise UsageError(f"{name}={given} is not finite; expected {expected}.")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache, partial
 from typing import Any, Protocol, TypeVar
 
 from evenhand.guarantee import DataError, EngineError, EvenhandError
 from evenhand.tables.secret import Secret
+from evenhand.tables.spark import unlogged
 
 T = TypeVar("T")
 _names = (f"evenhand_{os.getpid()}_{number}" for number in itertools.count())
@@ -89,7 +90,8 @@ def quietly(engine: str, work: Callable[[], T]) -> T:
     original exception is not chained.
     """
     try:
-        return work()
+        with unlogged() if engine == "spark" else nullcontext():
+            return work()
     except EvenhandError:
         raise
     except MemoryError:
@@ -119,9 +121,9 @@ def fresh_name() -> str:
     return next(_names)
 
 
-def first_column_error(error: Exception, columns: tuple[str, ...]) -> DataError:
+def first_column_error(kind: str, columns: tuple[str, ...]) -> DataError:
     """An unreadable in-memory frame, without quoting its values."""
     return DataError(
-        f"the table can't be converted to typed columns ({type(error).__name__}); expected each of the columns "
+        f"the table can't be converted to typed columns ({kind}); expected each of the columns "
         f"{list(columns)} to hold one type. Convert mixed columns first, for example with astype(str)."
     )

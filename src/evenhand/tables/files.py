@@ -7,25 +7,25 @@ of a CSV comes from its header line alone, for the same reason.
 
 from __future__ import annotations
 
-import bz2
 import glob
-import gzip
 import hashlib
-import lzma
+import io
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from evenhand.guarantee import DataError, UsageError
 from evenhand.tables.engines import duckdb_backend, fresh_name
+from evenhand.tables.spark import parquet_rows
 
 _FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv",
     ".json": "json", ".ndjson": "json", ".jsonl": "json",
 }  # fmt: skip
-_COMPRESSED: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_COMPRESSIONS = {"duckdb": (".gz", ".zst"), "spark": (".gz", ".bz2")}
+"""What each engine unpacks by itself; DuckDB would read the packed bytes of anything else as (malformed) lines."""
 _REMOTE = ("s3://", "gs://", "gcs://", "http://", "https://", "hdfs://", "abfss://", "az://")
 
 
@@ -70,51 +70,39 @@ def find(given: str | Path) -> FileSource:
 
 def on_duckdb(source: FileSource) -> tuple[Any, frozenset[str]]:
     """The files as an Ibis table on DuckDB, and which columns were read as text."""
+    _require_unpackable(source, "duckdb")
     backend = duckdb_backend()
     if source.format == "parquet":
         return _readable(source, lambda: backend.read_parquet(list(source.paths), table_name=fresh_name())), frozenset()
     if source.format == "csv":
         options = {
-            "all_varchar": True,
+            "auto_detect": False,
+            "columns": dict.fromkeys(header(source), "VARCHAR"),
             "header": True,
             "delim": delimiter(source),
             "quote": '"',
             "escape": '"',
+            "ignore_errors": True,  # a malformed line is dropped by rule: raising would depend on the data and quote it
         }
-        # A malformed line is dropped by rule: raising would depend on the data and quote it.
-        options |= {
-            "ignore_errors": True,
-            "auto_detect": False,
-            "columns": dict.fromkeys(header(source), "VARCHAR"),
-        }
-        del options["all_varchar"]
         table = _readable(source, lambda: backend.read_csv(list(source.paths), table_name=fresh_name(), **options))
     else:
-        names = _readable(source, lambda: backend.read_json(list(source.paths), table_name=fresh_name())).columns
-        as_text = dict.fromkeys(names, "VARCHAR")
-        table = _readable(
-            source,
-            lambda: (
-                backend.read_json(
-                    list(source.paths),
-                    table_name=fresh_name(),
-                    columns=as_text,
-                    ignore_errors=True,
-                    format="newline_delimited",
-                )
-                if _is_ndjson(source)
-                else backend.read_json(list(source.paths), table_name=fresh_name(), columns=as_text)
-            ),
-        )
+        options = {"format": "newline_delimited", "ignore_errors": True} if _is_ndjson(source) else {}
+
+        def read_json(**more: Any) -> Any:
+            return backend.read_json(list(source.paths), table_name=fresh_name(), **options, **more)
+
+        names = _readable(source, read_json).columns
+        table = _readable(source, lambda: read_json(columns=dict.fromkeys(names, "VARCHAR")))
     return table, frozenset(table.columns)
 
 
 def on_spark(source: FileSource, backend: Any) -> tuple[Any, frozenset[str]]:
     """The files as an Ibis table on Spark, by the same rules."""
+    _require_unpackable(source, "spark")
     session = backend._session
     name = fresh_name()
     if source.format == "parquet":
-        rows = _readable(source, lambda: session.read.parquet(*source.paths))
+        rows = _readable(source, lambda: parquet_rows(session, source.paths))
     elif source.format == "csv":
         schema = ", ".join("`" + column.replace("`", "``") + "` STRING" for column in header(source))
         rows = _readable(
@@ -167,12 +155,12 @@ def delimiter(source: FileSource) -> str:
 
 
 def _first_line(source: FileSource) -> str:
-    path = source.paths[0]
-    opener = _COMPRESSED.get(Path(path).suffix, open)
+    import pyarrow as pa
+
     try:
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="\n") as file:
-            line: str = file.readline()
-            return line.rstrip("\r\n")
+        with pa.input_stream(source.paths[0]) as file:  # unpacks by the ending of the name
+            line: bytes = io.BufferedReader(file).readline()
+            return line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     except OSError as error:
         raise DataError(
             f"the file {source.pattern!r} can't be read: {error.strerror or type(error).__name__}."
@@ -184,7 +172,7 @@ def _is_ndjson(source: FileSource) -> bool:
 
 
 def _format(pattern: str) -> str:
-    suffixes = [suffix for suffix in Path(pattern).suffixes if suffix not in (*_COMPRESSED, ".zst")]
+    suffixes = [suffix for suffix in Path(pattern).suffixes if suffix not in (".gz", ".bz2", ".xz", ".zst")]
     suffix = suffixes[-1].lower() if suffixes else ""
     if os.path.isdir(pattern):
         return "parquet"
@@ -193,6 +181,17 @@ def _format(pattern: str) -> str:
             f"the format of {pattern!r} is not known from its ending {suffix!r}; expected one of {sorted(_FORMATS)}."
         )
     return _FORMATS[suffix]
+
+
+def _require_unpackable(source: FileSource, engine: str) -> None:
+    """Refuse text that is compressed in a way that the engine would not unpack."""
+    suffixes = {Path(path).suffix for path in source.paths} & {".gz", ".bz2", ".xz", ".zst"}
+    refused = suffixes.difference(_COMPRESSIONS[engine])
+    if refused and source.format != "parquet":
+        raise DataError(
+            f"{source.pattern!r} is compressed as {', '.join(sorted(refused))}, which {engine} does not unpack; expected "
+            f"{' or '.join(_COMPRESSIONS[engine])}. Decompress it first."
+        )
 
 
 def _readable(source: FileSource, read: Callable[[], Any]) -> Any:

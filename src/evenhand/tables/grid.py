@@ -35,8 +35,8 @@ def parse_bounds(given: Any, name: str = "bounds") -> Bounds:
             f"{name} are missing; {expected}. They say how large one value can be: for star ratings {name}=(0.5, 5)."
         )
     try:
-        low, high = (float(bound) for bound in given)
-    except (TypeError, ValueError):
+        low, high = (float(bound) for bound in (() if isinstance(given, str) else given))
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{name}={given!r} is not a pair of numbers; {expected}.") from None
     if not (math.isfinite(low) and math.isfinite(high)):
         raise UsageError(f"{name}=({low}, {high}) are not finite; {expected}.")

@@ -9,14 +9,16 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 from evenhand.guarantee import DataError, Relation
 from evenhand.tables.grid import Grid
 from evenhand.tables.table import Table
 
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-_INFINITE = r"^[+-]?(inf|infinity)$"
+# \z and not $: Java's $ also matches before a final line separator, and Spark then refuses the cast.
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?\z"
+_INFINITE = r"^[+-]?(inf|infinity)\z"
 
 
 def number(table: Table, column: str, rows: Any = None) -> Any:
@@ -36,6 +38,8 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
     if dtype.is_decimal() and (dtype.precision is None or dtype.precision > 15):
         # Wide decimals: through text, which every engine rounds correctly; a direct cast may differ in the last bit.
         return value.cast("string").cast("float64")
+    if dtype.is_null() or (dtype.is_unknown() and "NULL" in str(dtype)):  # a column that holds nothing but nulls
+        return value.cast("float64")
     if dtype.is_numeric() or dtype.is_boolean():
         return (value.cast("int8") if dtype.is_boolean() else value).cast("float64")
     raise DataError(
@@ -44,11 +48,10 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
     )
 
 
-def is_number(value: Any) -> Any:
-    """False for null and NaN alike: every engine sorts NaN above +inf."""
-    import ibis
-
-    return value <= ibis.literal(math.inf, "float64")
+def is_number(table: Table, value: Any) -> Any:
+    """False for null and NaN alike."""
+    seen = _opaque()(value) if table.engine.name == "duckdb" else value
+    return value.notnull() & ~seen.isnan()
 
 
 def on_grid(value: Any, grid: Grid) -> Any:
@@ -72,9 +75,23 @@ def fill_or_drop(table: Table, rows: Any, column: str, grid: Grid) -> tuple[Any,
     """Apply the null rule of the table's relation; returns the rows and the column on the grid."""
     value = number(table, column, rows)
     if table.relation is Relation.PRESENCE:
-        kept = rows.filter(is_number(value))
+        kept = rows.filter(is_number(table, value))
         return kept, on_grid(number(table, column, kept), grid)
     import ibis
 
-    filled = is_number(value).fill_null(False).ifelse(value, ibis.literal(middle(grid), "float64"))
+    filled = is_number(table, value).ifelse(value, ibis.literal(middle(grid), "float64"))
     return rows, on_grid(filled, grid)
+
+
+@lru_cache(maxsize=1)
+def _opaque() -> Any:
+    """DuckDB's ``TRY``, here an identity: it keeps DuckDB from answering ``isnan`` out of a Parquet file's statistics.
+
+    Those leave NaN out by specification, and DuckDB 2.0 takes them for the whole truth.
+    """
+    import ibis
+
+    @ibis.udf.scalar.builtin(name="try")  # type: ignore[untyped-decorator]
+    def opaque(value: float) -> float: ...  # type: ignore[empty-body]
+
+    return opaque

@@ -72,6 +72,8 @@ def _names(given: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(given)
     if not all(isinstance(name, str) and name for name in names):
         raise UsageError(f"{role}={given!r} is not a column name or a list of them.")
+    if len(set(names)) < len(names):
+        raise UsageError(f"{role}={given!r} names a column twice; name each once.")
     return names
 
 
@@ -155,8 +157,8 @@ def _to_arrow(source: Any) -> Any:
             raise DataError("the frame names a column more than once; rename the columns.")
         try:
             return pa.Table.from_pandas(source, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            kind: Exception = type(error)()
+        except Exception as error:
+            kind = type(error).__name__
         raise first_column_error(kind, names)
     if root == "polars":
         frame = source.collect() if hasattr(source, "collect") else source

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from evenhand.guarantee import EngineError
@@ -31,6 +33,58 @@ def spark_backend(session: Any = None) -> Any:
     import ibis
 
     return ibis.pyspark.connect(session)
+
+
+def parquet_rows(session: Any, paths: Sequence[str]) -> Any:
+    """Parquet files as a Spark DataFrame.
+
+    Spark refuses a whole file because of one column of a type it does not know (UUIDs, nanosecond timestamps, times of
+    day). Their stored form serves as well for telling users apart, so such columns are read as bytes or integers,
+    and others that it can't read are left out.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return session.read.parquet(*paths)
+    except AnalysisException:
+        return session.read.schema(_stored_types(paths[0])).parquet(*paths)
+
+
+def _stored_types(path: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+    fields = []
+    for column in pq.read_schema(path):
+        try:
+            if column.type == pa.uuid():
+                stored: Any = BinaryType()
+            elif pa.types.is_time64(column.type) or column.type in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
+                stored = LongType()
+            else:
+                stored = from_arrow_type(column.type)
+        except Exception:  # PySpark's own error for a type it does not know
+            continue
+        fields.append(StructField(column.name, stored))
+    return StructType(fields)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep PySpark from logging a failed query: its message quotes the offending value."""
+    from pyspark.logger import PySparkLogger
+
+    loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _local_session(spark: Any) -> Any:

@@ -35,8 +35,8 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
         counted = sampled_sums(table, rows, above, limit)
     else:
         sums = {name: saturating_sum(table, value) for name, value in above.items()}
-        counted = rows.group_by(list(table.user)).aggregate(rows=rows.count(), **sums)
-    return counted.filter(*(known(counted[name]) for name in table.user)).drop(*table.user)
+        counted = rows.group_by(**table.user_keys(rows)).aggregate(rows=rows.count(), **sums)
+    return counted.filter(*(known(counted[name]) for name in table.user_names)).drop(*table.user_names)
 
 
 def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, list[Any]]:
@@ -46,11 +46,12 @@ def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, 
         rows, value = fill_or_drop(table, rows, *columns[0])
         return rows, [value]
     if table.relation is Relation.PRESENCE:
-        rows = rows.filter(*(is_number(number(table, name, rows)) for name, _ in columns)) if columns else rows
+        rows = rows.filter(*(is_number(table, number(table, name, rows)) for name, _ in columns)) if columns else rows
         return rows, [on_grid(number(table, name, rows), grid) for name, grid in columns]
     return rows, [fill_or_drop(table, rows, name, grid)[1] for name, grid in columns]
 
 
 def known(user: Any) -> Any:
-    """Whether a user id is neither null nor NaN."""
-    return is_number(user.cast("float64")) if user.type().is_floating() else user.notnull()
+    """Whether a user id is neither null nor NaN; as text, because DuckDB's ``isnan`` errs (see ``numbers._opaque``)."""
+    named = user.notnull()
+    return named & (user.cast("string").lower() != "nan") if user.type().is_floating() else named

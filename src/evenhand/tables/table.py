@@ -48,6 +48,15 @@ class Table:
         """What the ledger is keyed by: the population if it was named, else the user columns."""
         return (self.population,) if self.population else self.user
 
+    @property
+    def user_names(self) -> tuple[str, ...]:
+        """What the user columns are called inside queries, where they can't collide with other columns."""
+        return tuple(f"evenhand_user_{index}" for index in range(len(self.user)))
+
+    def user_keys(self, rows: Any) -> dict[str, Any]:
+        """The user columns of some rows, under their names inside queries."""
+        return {name: rows[column] for name, column in zip(self.user_names, self.user, strict=True)}
+
     def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
         """The guarantee of a release from this table."""
         return Guarantee(epsilon, delta, self.relation, self.unit, self.public)
