@@ -113,8 +113,8 @@ def answer(
     report = book.answer(asked, Token.parse(token), mine.liked)
     _write(out, _encoded(report, out))
     notes = [
-        f"{count} lines of {ratings} were about {what}"
-        for count, what in ((mine.unknown, "items not in the catalogue"), (mine.repeated, "items rated before"))
+        f"Left out of {ratings}: {count} about {what}."
+        for count, what in ((mine.unknown, "items not in the catalogue"), (mine.repeated, "items rated again further down"))
         if count
     ]
     _say(
@@ -191,7 +191,7 @@ def publish(
             "notes": list(model.notes),
             "guarantee": model.guarantee.to_dict(),
         },
-        "\n".join([f"Wrote {out}: {count} clusters from {model.reports} reports.", *model.notes, str(model.guarantee)]),
+        "\n".join([f"Wrote {out}. Clusters: {count}; reports: {model.reports}.", *model.notes, str(model.guarantee)]),
     )
 
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from evenhand.guarantee import Amount, UsageError, parse_epsilon
 from evenhand.recommender.at_server.fold import Fold
 from evenhand.recommender.at_server.publishing import publish
-from evenhand.recommender.at_server.sketches import RatedSets
+from evenhand.recommender.at_server.sketches import RatedSets, sketch_for
 from evenhand.recommender.at_server.tokens import SECRET_SIZE, Issuer
 from evenhand.recommender.messages import SENSING, PublishedModel, Query, Task, Token
 from evenhand.recommender.tuning import best_questions, best_theta, pool_size
@@ -117,7 +117,10 @@ class Campaign:
 
     def query(self, serial: int, rated: RatedSets | None = None) -> Query:
         """What the server says this token's query is, for the client to check."""
-        digest = hashlib.sha256(self.fold(rated).sketch.encode(serial)).digest()
+        if not 0 <= serial < self.task.tokens:
+            raise UsageError(f"serial={serial} is out of range: expected 0 to {self.task.tokens - 1}.")
+        encoded = sketch_for(self.task, rated).encode(self.task.query_number(serial))
+        digest = hashlib.sha256(encoded).digest()
         return Query(self.task.short_id, serial, digest)
 
     def fold(self, rated: RatedSets | None = None) -> Fold:

@@ -1,0 +1,88 @@
+"""Exact laws of randomised code: run it under every outcome of its coins, and add up exact probabilities."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from decimal import Context, Decimal
+from fractions import Fraction
+
+from evenhand.recommender.at_home import answer
+from evenhand.recommender.at_home.coins import Coins
+from evenhand.recommender.messages import Report, Task, Token
+
+Law = dict[Hashable, Fraction]
+
+
+class _Replay:
+    """Coins that follow a given path of outcomes, then take the first branch, and note the probabilities."""
+
+    def __init__(self, path: list[int]) -> None:
+        self.path = path
+        self.taken: list[tuple[int, list[Fraction]]] = []
+
+    def _branch(self, chances: list[Fraction]) -> int:
+        place = len(self.taken)
+        outcome = self.path[place] if place < len(self.path) else 0
+        self.taken.append((outcome, chances))
+        return outcome
+
+    def below(self, n: int) -> int:
+        return self._branch([Fraction(1, n)] * n)
+
+    def chance(self, threshold: int) -> bool:
+        likely = Fraction(threshold, 1 << 64)
+        return self._branch([1 - likely, likely]) == 1
+
+
+def law_of(experiment: Callable[[Coins], Hashable]) -> Law:
+    """The exact distribution of what ``experiment`` returns."""
+    law: Law = defaultdict(Fraction)
+    path: list[int] | None = []
+    while path is not None:
+        coins = _Replay(path)
+        outcome = experiment(coins)
+        probability = Fraction(1)
+        for branch, chances in coins.taken:
+            probability *= chances[branch]
+        law[outcome] += probability
+        path = _next(coins.taken)
+    assert sum(law.values()) == 1
+    return law
+
+
+def _next(taken: list[tuple[int, list[Fraction]]]) -> list[int] | None:
+    for place in range(len(taken) - 1, -1, -1):
+        branch, chances = taken[place]
+        if branch + 1 < len(chances):
+            return [*(outcome for outcome, _ in taken[:place]), branch + 1]
+    return None
+
+
+def all_ratings(items: int) -> Iterator[dict[int, bool]]:
+    """Every way to like, dislike or not rate each item."""
+    for opinions in itertools.product((None, False, True), repeat=items):
+        yield {item: opinion for item, opinion in enumerate(opinions) if opinion is not None}
+
+
+Answer = Callable[[Task, Token, Mapping[int, bool], Coins], Report]
+
+
+def worst_ratio(task: Task, serial: int, inputs: list[dict[int, bool]], respond: Answer = answer) -> Fraction | None:
+    """The largest ratio of any report's probabilities under any two inputs; None if one of them is 0."""
+    token = Token(task.short_id, serial, bytes(8))
+    laws = [law_of(lambda coins, x=x: respond(task, token, x, coins).answer) for x in inputs]
+    worst = Fraction(1)
+    for report in set().union(*laws):
+        chances = [law.get(report, Fraction(0)) for law in laws]
+        if min(chances) == 0:
+            return None
+        worst = max(worst, max(chances) / min(chances))
+    return worst
+
+
+def power_below(epsilon: Decimal) -> Fraction:
+    """A rational number just below e^ε."""
+    context = Context(prec=100)
+    return Fraction(context.next_minus(context.exp(epsilon)))
