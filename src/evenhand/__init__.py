@@ -9,7 +9,7 @@ A release is a bounded per-user aggregate, plus noise scaled to that bound, debi
     print(session.mean("rating", bounds=(0.5, 5.0), epsilon=0.2))
 """
 
-from evenhand.bounding import Auto, CentredInterval, RowLimit, SmoothWeights, TotalCap
+from evenhand.bounding import Auto, CentredInterval, NormClip, RowLimit, SmoothWeights, TotalCap
 from evenhand.guarantee import (
     BudgetExceeded,
     DataError,
@@ -22,6 +22,7 @@ from evenhand.guarantee import (
 from evenhand.ledger import Ledger
 from evenhand.release import Release
 from evenhand.session import Session
+from evenhand.statistics.specs import count, mean, sum, variance
 from evenhand.tables import Table, read
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ __all__ = [
     "Guarantee",
     "Ledger",
     "LedgerError",
+    "NormClip",
     "Release",
     "RowLimit",
     "Session",
@@ -43,5 +45,9 @@ __all__ = [
     "Table",
     "TotalCap",
     "UsageError",
+    "count",
+    "mean",
     "read",
+    "sum",
+    "variance",
 ]

@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="release", help=release_cli._HELP, epilog=release_cli._EXAMPLES)(release_cli.release)
+app.command(name="release", help=release_cli.HELP, epilog=release_cli.EXAMPLES)(release_cli.release)
 app.add_typer(ledger_cli.app, name="ledger")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import sys
@@ -40,12 +41,18 @@ def show_json(data: Mapping[str, Any]) -> None:
     print(json.dumps(data, ensure_ascii=False, default=str))
 
 
+def check_writable(path: Path, option: str) -> None:
+    """Find out before anything is spent that a result can be written."""
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise UsageError(f"--{option} {path} can't be written: {error.strerror}; give a writable path.") from None
+
+
 def write_page(path: Path, title: str, body: str) -> None:
     """Write a self-contained HTML page."""
-    try:
-        path.write_text(_PAGE.format(title=title, body=body), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--html {path} can't be written: {error.strerror}; give a writable path.") from None
+    path.write_text(_PAGE.format(title=html.escape(title), body=body), encoding="utf-8")
 
 
 @contextmanager

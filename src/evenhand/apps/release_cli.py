@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand.apps.console import parse_list, parse_pair, progress, show_json, write_page
-from evenhand.guarantee import UsageError, suggest
+from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json, write_page
+from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
 
-STATISTICS = ("count", "users", "sum", "mean")
+STATISTICS = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram")
+_OF_A_COLUMN = ("sum", "mean", "variance", "quantiles", "histogram")
 
-_HELP = """Release one statistic about people.
+HELP = """Release one statistic about people.
 
 The ledger is debited before the noise is drawn. A ledger that does not exist yet is created with the total --budget,
 by default this release's epsilon, so that nothing more can be spent by accident.
@@ -21,15 +22,22 @@ by default this release's epsilon, so that nothing more can be spent by accident
 Exit codes: 0 released, 2 bad usage, 3 budget refused, 4 data unreadable.
 """
 
-_EXAMPLES = """Examples:
+EXAMPLES = """Examples:
 
 evenhand release mean ratings.parquet --user userId --value rating --bounds 0.5:5 --epsilon 0.2 --ledger budget.db
 
 evenhand release count ratings.csv --user userId --epsilon 0.1 --ledger budget.db --budget 1 --json
 
-evenhand release sum ratings.parquet --user userId --value rating --bounds 0:5 --epsilon 0.5 --bounding total-cap:500 --ledger budget.db
+evenhand release mean ratings.csv --user userId --value rating --bounds 0.5:5 --by genre --keys drama,comedy
+--epsilon 0.5 --ledger budget.db
 
-evenhand release mean 'logs/*.parquet' --user account,device --value minutes --bounds 0:600 --epsilon 1 --engine spark --ledger budget.db
+evenhand release count ratings.csv --user userId --by movieId --epsilon 0.5 --delta 1e-6 --ledger budget.db
+
+evenhand release quantiles ratings.csv --user userId --value rating --bounds 0.5:5 --quantiles 0.5,0.9
+--epsilon 0.5 --ledger budget.db
+
+evenhand release sum 'logs/*.parquet' --user account,device --value minutes --bounds 0:600 --bounding total-cap:500
+--epsilon 1 --engine spark --ledger budget.db
 """
 
 
@@ -39,14 +47,26 @@ def release(
     user: Annotated[str, typer.Option(help="The column (or columns, a,b) that name a person.")],
     epsilon: Annotated[str, typer.Option(help="How much of the budget to spend, such as 0.2.")],
     ledger: Annotated[str, typer.Option(help="The budget: a SQLite file, or postgresql://...")],
-    value: Annotated[str | None, typer.Option(help="The column to sum or average.")] = None,
+    value: Annotated[str | None, typer.Option(help="The column (or columns, a,b) that the statistic is of.")] = None,
     bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; values outside are clamped.")] = None,
+    quantiles: Annotated[str, typer.Option(help="Which quantiles: numbers between 0 and 1.")] = "0.5",
+    edges: Annotated[str | None, typer.Option(help="Edges of a histogram: 0,1,2,5.")] = None,
+    by: Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")] = None,
+    keys: Annotated[
+        str | None,
+        typer.Option(help="The public groups: a,b,c, or col=a,b;other=x,y for several columns, or @FILE, one a line."),
+    ] = None,
+    other: Annotated[str | None, typer.Option(help="A label for one more group that holds all other rows.")] = None,
+    groups_per_user: Annotated[
+        int | None, typer.Option(help="Without --keys: how many groups one user may support.")
+    ] = None,
     bounding: Annotated[
         str, typer.Option(help="auto, or STRATEGY:BOUND such as smooth-weights:100 or total-cap:500.")
     ] = "auto",
-    delta: Annotated[str, typer.Option(help="The δ to spend; 0 is pure differential privacy.")] = "0",
+    delta: Annotated[str, typer.Option(help="The δ to spend; needed to select groups without --keys.")] = "0",
     protects: Annotated[str, typer.Option(help="presence, or values (row counts are public).")] = "presence",
     public: Annotated[str | None, typer.Option(help="Columns that are public with --protects values: a,b.")] = None,
+    population: Annotated[str | None, typer.Option(help="A name for the people, if tables share a ledger.")] = None,
     budget: Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")] = None,
     budget_delta: Annotated[str | None, typer.Option(help="Total delta of a ledger that does not exist yet.")] = None,
     engine: Annotated[str | None, typer.Option(help="duckdb (default) or spark.")] = None,
@@ -54,82 +74,135 @@ def release(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")] = None,
 ) -> None:
-    """See _HELP."""
+    """Release one statistic about people (the help text is `HELP`)."""
     import evenhand as eh
     from evenhand.session import Drafts
 
     if statistic not in STATISTICS:
         raise UsageError(
-            f"{statistic!r} is not a statistic; expected one of {', '.join(STATISTICS)}.{suggest(statistic, STATISTICS)}"
+            f"{statistic!r} is not a statistic; expected one of {', '.join(STATISTICS)}."
+            f"{suggest(statistic, STATISTICS)}"
         )
-    eh.guarantee.parse_epsilon(epsilon)
-    eh.guarantee.parse_delta(delta)
-    pair = parse_pair(bounds, "bounds")
-    arguments: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    if statistic != "users":
-        arguments["bounding"] = parse_strategy(bounding)
-    positional = []
-    if statistic in ("sum", "mean"):
-        if value is None:
-            raise UsageError(f"--value is missing: which column is the {statistic} of? For example --value rating.")
-        positional, arguments["bounds"] = [value], eh.tables.parse_bounds(pair)
+    parse_epsilon(epsilon)
+    parse_delta(delta)
+    columns = _columns(statistic, value)
+    options: dict[str, Any] = {"epsilon": epsilon, "bounding": parse_strategy(bounding)}
+    if statistic in ("sum", "mean", "variance", "quantiles"):
+        options["bounds"] = eh.tables.parse_bounds(parse_pair(bounds, "bounds"))
+    if statistic == "quantiles":
+        columns.append(parse_list(quantiles))
+    else:
+        options["delta"] = delta
+    if statistic == "histogram":
+        columns.append(_numbers(edges, "edges"))
+    if by is not None:
+        group_columns = parse_list(by)
+        options |= {"by": group_columns, "keys": parse_key_option(keys, group_columns), "other": other}
+        if statistic not in ("quantiles", "histogram"):
+            options["groups_per_user"] = groups_per_user
+    elif keys is not None:
+        raise UsageError("--keys without --by: which column are these the keys of? For example --by genre.")
+    if html is not None:
+        check_writable(html, "html")
     with progress(f"Reading {source}"):
-        table = eh.read(source, user=parse_list(user), protects=protects, public=parse_list(public), engine=engine)
+        table = eh.read(
+            source, parse_list(user), protects=protects, public=parse_list(public), population=population, engine=engine
+        )
     # Everything that can be wrong is found here, before a ledger file is made.
-    draft = getattr(Drafts(table), statistic)(*positional, **arguments)
+    draft = getattr(Drafts(table), statistic)(*columns, **options)
+    if preview and not _exists(ledger):
+        result = draft.preview(None)
+        show_json(result.to_dict()) if as_json else print(result)
+        return
     book = open_ledger(ledger, epsilon, delta, budget, budget_delta)
     with progress(f"Computing the {statistic}"):
         result = draft.preview(book) if preview else draft.release(book)
-    if html is not None and not preview:
-        write_page(html, result.statistic, result.to_html())
     if as_json:
         show_json({**result.to_dict(), "ledger": ledger_facts(book)})
     else:
         print(result)
-        left = book.remaining
-        print(f"  {'ledger':<16} {left} left of {book.total} in {book.location}")
-
-
-release.__doc__ = _HELP
+        print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
+    if html is not None and not preview:
+        write_page(html, result.statistic, result.to_html())
 
 
 def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> Any:
     """Open the ledger, or create it with the given total."""
     import evenhand as eh
 
-    exists = "://" not in location and os.path.exists(location) and os.path.getsize(location) > 0
-    if exists and budget is None:
-        return eh.Ledger(location)
-    if "://" in location and budget is None:
+    if budget is None and _exists(location):
         try:
             return eh.Ledger(location)
         except UsageError:
-            pass  # an empty database: make the ledger there, as for a new file
+            if "://" not in location:
+                raise  # on a server this means an empty database: make the ledger there, as for a new file
     total = budget if budget is not None else epsilon
     return eh.Ledger(location, epsilon=total, delta=budget_delta if budget_delta is not None else delta)
 
 
 def ledger_facts(book: Any) -> dict[str, Any]:
     """What a program wants to know about the ledger after a release."""
+    amounts = {"total": book.total, "spent": book.spent, "remaining": book.remaining}
     return {
         "location": book.location,
-        "total": {"epsilon": float(book.total.epsilon), "delta": float(book.total.delta)},
-        "spent": {"epsilon": float(book.spent.epsilon), "delta": float(book.spent.delta)},
-        "remaining": {"epsilon": float(book.remaining.epsilon), "delta": float(book.remaining.delta)},
+        **{name: {"epsilon": float(amount.epsilon), "delta": float(amount.delta)} for name, amount in amounts.items()},
     }
 
 
 def parse_strategy(text: str) -> Any:
-    """Read ``auto`` or ``strategy:bound``."""
+    """Read ``auto``, ``auto:SHARE`` or ``strategy:bound``."""
     import evenhand as eh
 
-    strategies = {"total-cap": eh.TotalCap, "smooth-weights": eh.SmoothWeights}
+    strategies: dict[str, Any] = {
+        "total-cap": eh.TotalCap,
+        "smooth-weights": eh.SmoothWeights,
+        "row-limit": eh.RowLimit,
+        "centred-interval": eh.CentredInterval,
+        "norm-clip": eh.NormClip,
+    }
     name, _, bound = text.partition(":")
     if name == "auto":
-        return eh.Auto(share=float(bound)) if bound else "auto"
+        return eh.Auto(share=_numbers(bound, "bounding")[0]) if bound else "auto"
     if name not in strategies:
         raise UsageError(
             f"--bounding {text!r} is not known; expected auto, or one of {', '.join(strategies)} with a bound, such as "
             f"smooth-weights:100.{suggest(name, strategies)}"
         )
     return strategies[name](bound or None)
+
+
+def parse_key_option(text: str | None, columns: list[str]) -> Any:
+    """Read ``a,b``, ``col=a,b;other=x,y`` or ``@FILE``."""
+    if text is None:
+        return None
+    if text.startswith("@"):
+        try:
+            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise UsageError(f"--keys {text}: the file can't be read ({error.strerror}).") from None
+        rows = [tuple(line.split("\t")) for line in lines if line]
+        return [row[0] for row in rows] if len(columns) == 1 else rows
+    if len(columns) == 1 and "=" not in text:
+        return parse_list(text)
+    pairs = [pair.partition("=") for pair in text.split(";")]
+    return {name.strip(): parse_list(values) for name, _, values in pairs}
+
+
+def _columns(statistic: str, value: str | None) -> list[Any]:
+    if statistic not in _OF_A_COLUMN:
+        return []
+    if value is None:
+        raise UsageError(f"--value is missing: which column is the {statistic} of? For example --value rating.")
+    several = parse_list(value)
+    return [several[0] if len(several) == 1 else several]
+
+
+def _numbers(text: str | None, option: str) -> list[float]:
+    try:
+        return [float(item) for item in parse_list(text)] or [float("nan")]
+    except ValueError:
+        raise UsageError(f"--{option} {text!r}: expected numbers separated by commas.") from None
+
+
+def _exists(location: str) -> bool:
+    return "://" in location or (os.path.exists(location) and os.path.getsize(location) > 0)

@@ -3,6 +3,7 @@
 from evenhand.bounding.auto import Auto, parse_bounding
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.located_mean import LocatedMean
+from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.row_limit import RowLimit
 from evenhand.bounding.smooth_weights import SmoothWeights
 from evenhand.bounding.strategy import Contribution, Strategy, Summary, WeightedMean
@@ -13,6 +14,7 @@ __all__ = [
     "CentredInterval",
     "Contribution",
     "LocatedMean",
+    "NormClip",
     "RowLimit",
     "SmoothWeights",
     "Strategy",

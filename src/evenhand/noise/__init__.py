@@ -2,5 +2,7 @@
 
 from evenhand.noise.calibration import rho_for
 from evenhand.noise.integers import LARGEST_SCALE, Gaussian, IntegerNoise, Laplace
+from evenhand.noise.library import opendp
+from evenhand.noise.selection import NoisyMax
 
-__all__ = ["LARGEST_SCALE", "Gaussian", "IntegerNoise", "Laplace", "rho_for"]
+__all__ = ["LARGEST_SCALE", "Gaussian", "IntegerNoise", "Laplace", "NoisyMax", "opendp", "rho_for"]

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from evenhand.guarantee import UsageError
 from evenhand.noise import seam
+from evenhand.noise.library import opendp
 
 LARGEST_SCALE = 2**56
 """Noise stays far inside 64 bits: the chance to leave them at this scale is below e^-60."""
@@ -83,7 +84,7 @@ class Laplace(IntegerNoise):
     @classmethod
     def calibrated(cls, l1: int, epsilon: Decimal) -> Laplace:
         """The least noise that protects an L1 sensitivity of ``l1`` with ε."""
-        return cls(_round_up(Fraction(max(l1, 1)) / Fraction(epsilon)))
+        return cls(round_up(Fraction(max(l1, 1)) / Fraction(epsilon)))
 
     def epsilon(self, l1: int) -> Fraction:
         """The privacy map: the ε that this noise gives a vector of L1 sensitivity ``l1``, exactly."""
@@ -115,7 +116,7 @@ class Gaussian(IntegerNoise):
     def calibrated(cls, l2_squared: int, rho: Fraction) -> Gaussian:
         """The least noise that protects a squared L2 sensitivity of ``l2_squared`` with ρ."""
         square = Fraction(max(l2_squared, 1)) / (2 * rho)
-        scale = _round_up(Fraction(math.sqrt(square)))
+        scale = round_up(Fraction(math.sqrt(square)))
         while scale * scale < square:
             scale = Fraction(math.nextafter(float(scale), math.inf))
         return cls(scale)
@@ -135,7 +136,7 @@ class Gaussian(IntegerNoise):
         return math.erfc(max(math.floor(distance), 0) / (float(self.scale) * math.sqrt(2)))
 
 
-def _round_up(value: Fraction) -> Fraction:
+def round_up(value: Fraction) -> Fraction:
     """The smallest double at or above a positive rational, as a rational."""
     nearest = float(value)
     return Fraction(nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf))
@@ -143,17 +144,9 @@ def _round_up(value: Fraction) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _sampler(name: str, scale: float) -> Any:
-    """OpenDP's sampler for one scale. Making it costs 0.1 ms, importing OpenDP a second: both once."""
-    dp = _opendp()
+    """OpenDP's sampler for one scale; making one costs 0.1 ms."""
+    dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     if name == "laplace":
-        return (domain, dp.l1_distance(T="i64")) >> dp.m.then_laplace(scale=scale)
-    return (domain, dp.l2_distance(T="f64")) >> dp.m.then_gaussian(scale=scale)
-
-
-@lru_cache(maxsize=1)
-def _opendp() -> Any:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    return dp
+        return dp.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    return dp.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)

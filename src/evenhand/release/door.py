@@ -6,14 +6,14 @@ it counts down what was paid for: code that forgets to split its ε can't draw n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import EvenhandError, Guarantee
+from evenhand.guarantee import EvenhandError, Guarantee, divide
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import Gaussian, IntegerNoise, Laplace, rho_for
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, opendp, rho_for
 from evenhand.tables import Secret
 
 SATURATION = 2**62
@@ -55,9 +55,19 @@ class Receipt:
         """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
         self.use(epsilon, delta)
-        exact = measurement.integers().reveal()
-        saturated = [max(-SATURATION, min(SATURATION, value)) for value in exact]
-        return Noisy(noise.add(saturated), noise)
+        return Noisy(noise.add(_exact(measurement)), noise)
+
+    def release_all(
+        self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
+    ) -> list[Noisy]:
+        """Release several measurements with equal shares: of ε for Laplace, of ρ for Gaussian noise, which is better."""
+        if not delta:
+            share = divide(epsilon, max(len(measurements), 1))
+            return [self.release(measurement, share) for measurement in measurements]
+        self.use(epsilon, delta)
+        rho = rho_for(epsilon, delta) / max(len(measurements), 1)
+        noises = [Gaussian.calibrated(measurement.l2_squared, rho) for measurement in measurements]
+        return [Noisy(noise.add(_exact(one)), noise) for one, noise in zip(measurements, noises, strict=True)]
 
     def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
         """Take a part of what was paid for; a selection mechanism calls this before it draws."""
@@ -69,6 +79,10 @@ class Receipt:
         self._delta -= delta
 
 
+def _exact(measurement: Measurement) -> list[int]:
+    return [max(-SATURATION, min(SATURATION, value)) for value in measurement.integers().reveal()]
+
+
 def noise_for(l1: int, l2_squared: int, epsilon: Decimal, delta: Decimal = Decimal(0)) -> IntegerNoise:
     """The noise that protects the declared sensitivity."""
     return Gaussian.calibrated(l2_squared, rho_for(epsilon, delta)) if delta else Laplace.calibrated(l1, epsilon)
@@ -76,5 +90,6 @@ def noise_for(l1: int, l2_squared: int, epsilon: Decimal, delta: Decimal = Decim
 
 def debit(ledger: Ledger, guarantee: Guarantee, cost: Cost, query: Mapping[str, Any]) -> Receipt:
     """Commit the debit durably; only then is there a receipt to draw noise with."""
+    opendp()  # load the sampler first: a process killed while importing it would have paid for nothing
     event = ledger.debit(cost, query=query, guarantee=guarantee)
     return Receipt(cost.epsilon, cost.delta, event.id)

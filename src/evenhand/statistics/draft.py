@@ -63,9 +63,9 @@ class Draft:
             _interval=outcome.interval,
         )
 
-    def preview(self, ledger: Ledger) -> Preview:
-        """What the release would cost and how well it would do."""
-        affordable = self.cost is None or ledger.can_afford(self.cost, self.guarantee)
+    def preview(self, ledger: Ledger | None) -> Preview:
+        """What the release would cost and how well it would do; a ledger that is yet to be made can afford it."""
+        affordable = self.cost is None or ledger is None or ledger.can_afford(self.cost, self.guarantee)
         return Preview(self.statistic, self.guarantee, self.bounding, self.error, affordable)
 
 

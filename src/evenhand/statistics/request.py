@@ -68,9 +68,9 @@ class Request:
         """Which neighbours count."""
         return self.table.relation
 
-    def guarantee(self, epsilon: Decimal | None = None) -> Guarantee:
-        """What the release will promise."""
-        return self.table.guarantee(self.epsilon if epsilon is None else epsilon, self.delta)
+    def guarantee(self) -> Guarantee:
+        """What a release with Laplace noise only will promise: it needs no δ, even if some was granted."""
+        return self.table.guarantee(self.epsilon, Decimal(0))
 
     def pure(self) -> Cost:
         """The cost of a release with Laplace noise only."""

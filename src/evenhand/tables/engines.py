@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache, partial
 from typing import Any, Protocol, TypeVar
 
@@ -28,12 +29,16 @@ class Engine(Protocol):
     def kept(self, expression: Any) -> AbstractContextManager[Any]:
         """Evaluate once and keep the (small, per-user) result in the engine for a while; yields an expression over it."""
 
+    def hold(self, owner: object, public: Any) -> Any:
+        """Make a public Arrow table available for joins as long as ``owner`` lives; returns an expression over it."""
+
 
 class IbisEngine:
     """Any backend that Ibis drives."""
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
+        self._held: dict[int, Any] = {}
         self.name: str = {"pyspark": "spark"}.get(backend.name, backend.name)
 
     def fetch(self, expression: Any) -> Secret[Any]:
@@ -54,33 +59,77 @@ class IbisEngine:
         finally:
             quietly(self.name, release)
 
+    def hold(self, owner: object, public: Any) -> Any:
+        if id(owner) not in self._held:
+            name = fresh_name()
+            if self.name == "spark":
+                frame = self.backend._session.createDataFrame(public.to_pandas(), schema=_spark_schema(public))
+                frame.createOrReplaceTempView(name)
+                drop: Callable[[], Any] = partial(self.backend._session.catalog.dropTempView, name)
+            elif self.name == "duckdb":
+                self.backend.con.register(name, public)
+                drop = partial(self.backend.con.unregister, name)
+            else:
+                self.backend.create_table(name, public, temp=True)
+                drop = partial(self.backend.drop_table, name)
+            self._held[id(owner)] = self.backend.table(name)
+            weakref.finalize(owner, _forget, self._held, id(owner), drop)
+        return self._held[id(owner)]
+
 
 class RelationEngine:
-    """A DuckDB relation: it belongs to a connection that it doesn't hand out, so queries go through it."""
+    """A DuckDB relation: it belongs to a connection that it doesn't hand out, so queries go through it.
+
+    DuckDB resolves unknown table names among the Python globals of the module that runs the query. What has to be
+    joined with the relation is therefore put there for as long as it is needed.
+    """
 
     name = "duckdb"
     rows_name = "evenhand_rows"
 
     def __init__(self, relation: Any) -> None:
         self.relation = relation
+        self._held: dict[int, Any] = {}
 
     def fetch(self, expression: Any) -> Secret[Any]:
         import ibis
 
-        if expression.op().find(ibis.expr.operations.DatabaseTable):
-            return IbisEngine(duckdb_backend()).fetch(expression)  # over a kept result, not over the relation
         sql = str(ibis.to_sql(expression, dialect="duckdb"))
         return Secret(quietly(self.name, lambda: self.relation.query(self.rows_name, sql).to_arrow_table()))
 
     @contextmanager
     def kept(self, expression: Any) -> Iterator[Any]:
-        # The relation's connection is not ours to write to; the result moves to our own.
-        backend, name = duckdb_backend(), fresh_name()
-        backend.con.register(name, self.fetch(expression).reveal())
+        name, table = self._publish(self.fetch(expression).reveal())
         try:
-            yield backend.table(name)
+            yield table
         finally:
-            backend.con.unregister(name)
+            del globals()[name]
+
+    def hold(self, owner: object, public: Any) -> Any:
+        if id(owner) not in self._held:
+            name, self._held[id(owner)] = self._publish(public)
+            weakref.finalize(owner, _forget, self._held, id(owner), partial(globals().pop, name))
+        return self._held[id(owner)]
+
+    def _publish(self, table: Any) -> tuple[str, Any]:
+        import ibis
+
+        name = fresh_name()
+        globals()[name] = table
+        return name, ibis.table(ibis.memtable(table.schema.empty_table()).schema(), name=name)
+
+
+def _forget(held: dict[int, Any], key: int, drop: Callable[[], Any]) -> None:
+    """Let go of a public table whose owner is gone."""
+    held.pop(key, None)
+    with suppress(Exception):  # the engine may be gone too
+        drop()
+
+
+def _spark_schema(table: Any) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(table.schema)
 
 
 def quietly(engine: str, work: Callable[[], T]) -> T:

@@ -1,0 +1,46 @@
+"""Grouped results as frames: keys first, then values; the same with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.statistics.keys import Keys
+from evenhand.statistics.parts import Estimate
+
+
+@dataclass(frozen=True)
+class GroupedInterval:
+    """Intervals of all groups, as a frame with ``name``, ``name_low`` and ``name_high``."""
+
+    keys: Keys
+    estimates: Mapping[str, Sequence[Estimate]]
+
+    def at(self, confidence: float) -> Any:
+        columns: dict[str, list[float]] = {}
+        for name, estimates in self.estimates.items():
+            ends = [estimate.interval.at(confidence) for estimate in estimates]
+            columns[name] = [estimate.value for estimate in estimates]
+            columns[f"{name}_low"] = [low for low, _ in ends]
+            columns[f"{name}_high"] = [high for _, high in ends]
+        return frame(self.keys, columns)
+
+
+@dataclass(frozen=True)
+class ListedInterval:
+    """Intervals of several columns, as a list of pairs."""
+
+    estimates: Sequence[Estimate]
+
+    def at(self, confidence: float) -> Any:
+        return [estimate.interval.at(confidence) for estimate in self.estimates]
+
+
+def frame(keys: Keys, columns: Mapping[str, Sequence[Any]]) -> Any:
+    """A pandas frame: one row a group, the keys in the order given."""
+    import pandas as pd
+
+    labels = keys.labels
+    key_columns = {name: [row[index] for row in labels] for index, name in enumerate(keys.columns)}
+    return pd.DataFrame({**key_columns, **columns})

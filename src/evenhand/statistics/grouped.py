@@ -1,0 +1,247 @@
+"""Several statistics by group, in one pass over weighed rows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from evenhand.bounding import Auto, RowLimit, Strategy
+from evenhand.guarantee import UsageError
+from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt
+from evenhand.statistics.allocation import Allocation
+from evenhand.statistics.choosing import pending
+from evenhand.statistics.count import UNBOUNDED
+from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
+from evenhand.statistics.keys import Keys, public_keys
+from evenhand.statistics.limits import Limit, chosen_limit, given_limit, norm_for
+from evenhand.statistics.parts import Estimate, Part
+from evenhand.statistics.request import Request
+from evenhand.statistics.selection import Selection, select_keys
+from evenhand.statistics.users import DistinctRows, UsersPart
+from evenhand.statistics.weighted_rows import WEIGHT, Norm, WeightedRows, capacity_of, fetch_groups
+from evenhand.tables import Secret
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A release of several statistics, by group or not.
+
+    Args:
+        request: table, ε, δ and bounding.
+        parts: the statistics; they share ε equally.
+        by: the group columns.
+        keys: the public groups; None if they are to be selected privately.
+        other: under secret keys, the label of a group for all that is not shown.
+        groups_per_user: under secret keys, how many groups one user may support.
+        listed: the value is a plain list of numbers, one a part (several columns, no groups).
+    """
+
+    request: Request
+    parts: tuple[Part, ...]
+    by: tuple[str, ...]
+    keys: Keys | None
+    other: str | None = None
+    groups_per_user: int | None = None
+    listed: bool = False
+
+    @property
+    def label(self) -> str:
+        """The release in words."""
+        words = ", ".join(part.words for part in self.parts)
+        return f"{words} by {', '.join(self.by)}" if self.by else words
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The public parameters, for the ledger; of the keys only how many."""
+        facts: dict[str, Any] = {"statistic": "aggregate", "parts": {part.name: part.query for part in self.parts}}
+        if len(self.parts) == 1:
+            facts = dict(self.parts[0].query)
+        if self.by:
+            facts |= {"by": list(self.by), "keys": "selected privately" if self.keys is None else len(self.keys.rows)}
+        return facts
+
+    @property
+    def hidden(self) -> list[Part]:
+        """The parts that need noise."""
+        return [part for part in self.parts if part.hidden(self.request.relation)]
+
+
+def draft_grouped(grouped: Grouped) -> Draft:
+    """Work out a grouped release from public facts."""
+    request = grouped.request
+    if grouped.keys is None and not request.delta and not request.relation.counts_are_public:
+        raise UsageError(
+            f"by={list(grouped.by)} without keys= needs delta: keys that come from the data must be selected privately, which "
+            "pure differential privacy can't do. Give delta=1e-6 (well below one over the number of users), or list the "
+            "public keys."
+        )
+    if not grouped.hidden and (grouped.keys is not None or request.relation.counts_are_public):
+        free = request.table.guarantee(Decimal(0), Decimal(0))
+        exact = Error(0.0, 0.0, "the exact answer is public")
+        return Draft(grouped.label, free, None, grouped.query, UNBOUNDED, exact, lambda receipt: _exact(grouped))
+    if grouped.keys is not None:
+        allocation = Allocation.of(request, grouped.keys.groups)
+    elif request.relation.counts_are_public:
+        allocation = Allocation.of(
+            request, 1, laplace=True
+        )  # the groups are public, but not known before the table is read
+    else:
+        allocation = Allocation.of(request, None)
+    norm = norm_for(request, grouped.hidden, bool(allocation.delta))
+    bounding = request.bounding
+    described = (
+        pending(bounding, request)
+        if isinstance(bounding, Auto)
+        else given_limit(bounding, norm, grouped.hidden[0]).bounding
+    )
+    spent_delta = request.delta if allocation.cost.delta else Decimal(0)
+    return Draft(
+        grouped.label,
+        request.table.guarantee(request.epsilon, spent_delta),
+        allocation.cost,
+        {**grouped.query, "bounding": described.to_dict()},
+        described,
+        Error(None),
+        lambda receipt: _run(grouped, allocation, norm, receipt),
+    )
+
+
+def _run(grouped: Grouped, allocation: Allocation, norm: Norm, receipt: Receipt) -> Outcome:
+    request, selection = grouped.request, None
+    if grouped.keys is not None or request.relation.counts_are_public:
+        keys = _given_keys(grouped)
+    else:
+        selection = select_keys(request, grouped.by, *allocation.selection, grouped.groups_per_user, receipt)
+        keys = replace(selection.keys, other=grouped.other)
+    if not keys.groups:
+        return _outcome(grouped, keys, {part.name: [] for part in grouped.parts}, UNBOUNDED, selection)
+    with bounded_sums(grouped, keys, allocation, norm, receipt, keys.groups) as (limit, capacity, sums):
+        measured = [_measure(request, part, sums, keys.groups, norm, capacity) for part in grouped.hidden]
+        noisy = receipt.release_all(measured, allocation.epsilon, allocation.delta)
+        exact = sums().reveal()
+    by_part = dict(zip([part.name for part in grouped.hidden], noisy, strict=True))
+    estimates = {part.name: _read(request, part, exact, by_part.get(part.name), keys.groups) for part in grouped.parts}
+    return _outcome(grouped, keys, estimates, limit.bounding, selection)
+
+
+Sums = Callable[[], Secret[dict[str, list[int]]]]
+
+
+@contextmanager
+def bounded_sums(
+    grouped: Grouped, keys: Keys, allocation: Allocation, norm: Norm, receipt: Receipt, spread: int
+) -> Iterator[tuple[Limit, int, Sums]]:
+    """Bound each user, given or by choice; yields the bound, the weight of one user, and the exact sums by group."""
+    request = grouped.request
+    rows = _rows(grouped, keys)
+    with request.table.engine.kept(rows.norms(norm)) as users:
+        if isinstance(request.bounding, Strategy):
+            limit = given_limit(request.bounding, norm, grouped.hidden[0])
+        else:
+            limit = chosen_limit(
+                request, receipt, users, norm, grouped.hidden, allocation.profile, allocation.epsilon, spread
+            )
+        capacity = capacity_of(limit.amount)
+        yield limit, capacity, _sums(grouped, rows, users, capacity)
+
+
+def _exact(grouped: Grouped) -> Outcome:
+    """All parts are public facts."""
+    keys = _given_keys(grouped)
+    rows = _rows(grouped, keys)
+    with grouped.request.table.engine.kept(rows.norms(Norm.ROWS)) as users:
+        exact = _sums(grouped, rows, users, 1)().reveal()
+    estimates = {part.name: _read(grouped.request, part, exact, None, keys.groups) for part in grouped.parts}
+    return _outcome(grouped, keys, estimates, UNBOUNDED, None)
+
+
+def _given_keys(grouped: Grouped) -> Keys:
+    """The public keys: listed, or read from the table where the group columns are public."""
+    if grouped.keys is not None:
+        return grouped.keys
+    return replace(public_keys(grouped.request.table, grouped.by), other=grouped.other)
+
+
+def _rows(grouped: Grouped, keys: Keys) -> WeightedRows:
+    columns = tuple(column for part in grouped.parts for column in part.columns)
+    bounding = grouped.request.bounding
+    sampled = bounding.limit if isinstance(bounding, RowLimit) else None
+    kind = DistinctRows if any(isinstance(part, UsersPart) for part in grouped.parts) else WeightedRows
+    return kind(grouped.request.table, keys, columns, sampled)
+
+
+def _sums(
+    grouped: Grouped, rows: WeightedRows, users: Any, capacity: int
+) -> Callable[[], Secret[dict[str, list[int]]]]:
+    """All integers of all parts, by group, from one query that runs at most once."""
+    weighted = rows.weighted(users, capacity)
+    relation = grouped.request.relation
+    integers: dict[str, Any] = {}
+    first = 0
+    for part in grouped.parts:
+        values = [weighted[f"value_{first + index}"] for index in range(len(part.columns))]
+        first += len(part.columns)
+        needed = {*part.hidden(relation), *part.public(relation)}
+        named = part.integers(weighted[WEIGHT], values)
+        integers |= {f"{part.name}.{name}": value for name, value in named.items() if name in needed}
+    return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
+
+
+def _measure(
+    request: Request,
+    part: Part,
+    sums: Callable[[], Secret[dict[str, list[int]]]],
+    groups: int,
+    norm: Norm,
+    capacity: int,
+) -> Measurement:
+    """The hidden integers of one part, group after group, and how far one user can move them."""
+    names = [f"{part.name}.{name}" for name in part.hidden(request.relation)]
+    moves = capacity if norm is Norm.VALUES else capacity * part.reach(request.relation)
+
+    def integers() -> Secret[list[int]]:
+        cells = sums().reveal()
+        return Secret([cells[name][group] for name in names for group in range(groups)])
+
+    return Measurement(integers, moves, moves**2)
+
+
+def _read(
+    request: Request, part: Part, exact: dict[str, list[int]], noisy: Noisy | None, groups: int
+) -> list[Estimate]:
+    """The estimates of one part from its noisy integers and from those that are public."""
+    columns = {name: exact[f"{part.name}.{name}"] for name in part.public(request.relation)}
+    if noisy is not None:
+        for index, name in enumerate(part.hidden(request.relation)):
+            columns[name] = noisy.values[index * groups : (index + 1) * groups]
+    noise = None if noisy is None else noisy.noise
+    return [part.read({name: column[group] for name, column in columns.items()}, noise) for group in range(groups)]
+
+
+def _outcome(
+    grouped: Grouped,
+    keys: Keys,
+    estimates: dict[str, list[Estimate]],
+    bounding: Bounding,
+    selection: Selection | None,
+) -> Outcome:
+    details = {} if selection is None else {"selection": selection.to_dict()}
+    noises = [estimate.noise for column in estimates.values() for estimate in column]
+    typical = sorted(noises)[len(noises) // 2] if noises else 0.0
+    error = (
+        Error(typical, None, "not known: it depends on the heavy users")
+        if bounding is not UNBOUNDED
+        else Error(typical, 0.0, "the exact answer is public")
+    )
+    if grouped.listed:
+        listed = [column[0] for column in estimates.values()]
+        if len(listed) == 1:
+            return Outcome(listed[0].value, listed[0].interval, bounding, error, details)
+        return Outcome([estimate.value for estimate in listed], ListedInterval(listed), bounding, error, details)
+    value = frame(keys, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
+    return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details)

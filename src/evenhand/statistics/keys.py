@@ -1,0 +1,164 @@
+"""Public group keys: what may appear in a grouped release, stated without looking at the data."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from evenhand.guarantee import UsageError
+from evenhand.tables import Table
+from evenhand.tables.summaries import known
+
+MOST_KEYS = 10_000_000
+ID = "evenhand_group"
+"""The column that numbers the groups inside a query."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The groups of a release, numbered 0, 1, ... in the order given.
+
+    Args:
+        columns: the group columns; none for an ungrouped release, which is one group.
+        rows: one tuple of key values a group.
+        other: the label of the group for rows with any other key; None if those rows are dropped.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    other: str | None = None
+
+    @property
+    def groups(self) -> int:
+        """How many groups the release has."""
+        return len(self.rows) + (self.other is not None)
+
+    @property
+    def labels(self) -> list[tuple[Any, ...]]:
+        """The keys of all groups, the one for the rest last."""
+        return [*self.rows, *([(self.other,) * len(self.columns)] if self.other is not None else [])]
+
+    def attach(self, table: Table, rows: Any) -> Any:
+        """Number each row's group in the column `ID`; rows of no group are dropped."""
+        import ibis
+
+        if not self.columns:
+            return rows.mutate(**{ID: ibis.literal(0, "int64")})
+        names = [f"evenhand_key_{index}" for index in range(len(self.columns))]
+        public = table.engine.hold(self, self._numbered(table, names))
+        on = [rows[column] == public[name] for column, name in zip(self.columns, names, strict=True)]
+        if self.other is None:
+            return rows.join(public, on, how="inner").drop(*names)
+        joined = rows.join(public, on, how="left").drop(*names)
+        return joined.mutate(**{ID: joined[ID].fill_null(len(self.rows))})
+
+    def _numbered(self, table: Table, names: Sequence[str]) -> Any:
+        """The keys and their numbers as an Arrow table, in the types of their columns."""
+        import pyarrow as pa
+
+        schema = table.expression.schema()
+        arrays = {
+            name: pa.array([row[index] for row in self.rows], type=schema[column].to_pyarrow())
+            for index, (name, column) in enumerate(zip(names, self.columns, strict=True))
+        }
+        return pa.table({**arrays, ID: pa.array(range(len(self.rows)), type=pa.int64())})
+
+
+UNGROUPED = Keys((), ((),))
+
+
+def parse_by(table: Table, by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Read ``by=`` as column names."""
+    columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    if len(set(columns)) < len(columns):
+        raise UsageError(f"by={list(columns)} names a column twice.")
+    table.require_groupable(columns)
+    return columns
+
+
+def parse_keys(table: Table, columns: tuple[str, ...], keys: Any, other: str | None = None) -> Keys:
+    """Read ``keys=``: a list for one column, a list of tuples, a frame, or a mapping of column to list (their product)."""
+    rows = [tuple(_convert(table, column, value) for column, value in zip(columns, row, strict=True))
+            for row in _rows(columns, keys)]  # fmt: skip
+    if not rows:
+        raise UsageError(
+            "keys= is empty; expected at least one key, or leave keys out and give delta to select them privately."
+        )
+    if len(rows) > MOST_KEYS:
+        raise UsageError(
+            f"keys= holds {len(rows):,} keys; at most {MOST_KEYS:,} fit one release. Split them, or group more coarsely."
+        )
+    if len(set(rows)) < len(rows):
+        raise UsageError("keys= holds a key more than once; each group is released once.")
+    return Keys(columns, tuple(rows), other)
+
+
+def public_keys(table: Table, columns: tuple[str, ...]) -> Keys:
+    """All keys that occur, sorted; only for group columns that are public."""
+    assert table.relation.counts_are_public
+    rows = table.expression
+    present = rows.filter(*(known(rows[name]) for name in (*table.user, *columns))).select(*columns).distinct()
+    found = table.engine.fetch(present).reveal()
+    return Keys(columns, tuple(sorted(zip(*(found[name].to_pylist() for name in columns), strict=True))))
+
+
+def _rows(columns: tuple[str, ...], keys: Any) -> Iterable[tuple[Any, ...]]:
+    expected = (
+        f"expected for by={list(columns)} a list of {'keys' if len(columns) == 1 else 'tuples'}, a frame with these columns, "
+        "or a mapping from each column to a list"
+    )
+    if hasattr(keys, "to_pandas"):
+        keys = keys.to_pandas()
+    if hasattr(keys, "columns") and hasattr(keys, "itertuples"):
+        missing = [column for column in columns if column not in list(keys.columns)]
+        if missing:
+            raise UsageError(f"keys= is a frame without the columns {missing}; {expected}.")
+        return list(keys[list(columns)].itertuples(index=False, name=None))
+    if isinstance(keys, Mapping):
+        if set(keys) != set(columns):
+            raise UsageError(f"keys= names {sorted(map(str, keys))}; {expected}.")
+        return list(itertools.product(*(keys[column] for column in columns)))
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise UsageError(f"keys= of type {type(keys).__name__} can't be read; {expected}.")
+    rows = [row if isinstance(row, tuple | list) else (row,) for row in keys]
+    if any(len(row) != len(columns) for row in rows):
+        raise UsageError(f"keys= does not hold one value for each of {list(columns)}; {expected}.")
+    return [tuple(row) for row in rows]
+
+
+def _convert(table: Table, column: str, value: Any) -> Any:
+    """A key in the type of its column, so that '7' from a command line finds 7."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if value is None or value != value:
+        raise UsageError(
+            f"keys= holds a missing value for {column!r}; rows without a key are dropped and can't be a group."
+        )
+    dtype = table.expression.schema()[column]
+    readers: list[tuple[bool, Callable[[Any], Any]]] = [
+        (column in table.text or dtype.is_string(), str),
+        (dtype.is_boolean(), _boolean),
+        (dtype.is_integer(), int),
+        (dtype.is_floating(), float),
+        (dtype.is_decimal(), lambda given: Decimal(str(given))),
+        (dtype.is_timestamp(), lambda given: datetime.datetime.fromisoformat(str(given))),
+        (dtype.is_date(), lambda given: datetime.date.fromisoformat(str(given)[:10])),
+    ]
+    reader = next((read for applies, read in readers if applies), lambda given: given)
+    try:
+        return reader(value)
+    except (TypeError, ValueError, ArithmeticError):
+        raise UsageError(f"keys= holds {value!r}, which is no {dtype} like the column {column!r}.") from None
+
+
+def _boolean(given: Any) -> bool:
+    names = {"true": True, "false": False, "1": True, "0": False}
+    return names[str(given).lower()] if str(given).lower() in names else _raise()
+
+
+def _raise() -> bool:
+    raise ValueError

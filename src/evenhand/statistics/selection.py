@@ -1,0 +1,99 @@
+"""Private selection of group keys: which groups may be shown at all.
+
+A user alone in a group would be revealed by the group's name. So each user supports at most k groups, chosen at random, the
+number of supporters of each group gets noise, and only groups above a threshold are shown, which a user alone in up
+to k groups passes with probability at most δ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from evenhand.guarantee import UsageError, split
+from evenhand.planning import choose_total_cap, row_buckets
+from evenhand.release import Measurement, Receipt
+from evenhand.statistics.keys import Keys
+from evenhand.statistics.request import Request
+from evenhand.statistics.totals import bucket_counts
+from evenhand.tables import Secret
+from evenhand.tables.sampling import sampled_rows
+from evenhand.tables.summaries import known
+
+_CHOICE = Fraction(1, 5)
+MOST_GROUPS = 1024
+"""The largest k that is chosen; more groups a user need more noise than small groups survive."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The groups that may be shown, and how they were found."""
+
+    keys: Keys
+    groups_per_user: int
+    threshold: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the release: how keys were selected."""
+        return {"groups_per_user": self.groups_per_user, "users_needed": self.threshold}
+
+
+def threshold(k: int, epsilon: Decimal, delta: Decimal) -> int:
+    """The noisy number of supporters from which a group is shown.
+
+    A group with one supporter is shown with probability P(noise ≥ τ − 1) = q^(τ−1)/(1+q), q = e^(−ε/k). Over the k groups of
+    one user that must not exceed δ: τ = 1 + ⌈(k/ε)·ln(k/(δ(1+q)))⌉.
+    """
+    scale = k / float(epsilon)
+    needed = scale * math.log(k / (float(delta) * (1 + math.exp(-1 / scale))))
+    return 1 + max(1, math.ceil(needed * (1 + 1e-12)))
+
+
+def select_keys(
+    request: Request, by: tuple[str, ...], epsilon: Decimal, delta: Decimal, limit: int | None, receipt: Receipt
+) -> Selection:
+    """Select groups with (ε, δ); ``limit`` is the number of groups a user may support, chosen privately if None.
+
+    Guarantee: (ε, δ) under presence. Sorted output; groups that were tested and not shown leave no trace.
+    """
+    table = request.table
+    rows = table.expression.filter(*(known(table.expression[name]) for name in (*table.user, *by)))
+    pairs = rows.select(
+        **table.user_keys(rows), **{f"key_{index}": rows[name] for index, name in enumerate(by)}
+    ).distinct()
+    with table.engine.kept(pairs) as kept:
+        if limit is None:
+            for_limit, epsilon = split(epsilon, _CHOICE)
+            limit = _choose_limit(request, kept, for_limit, epsilon, receipt)
+        supported = sampled_rows(table, kept, limit)
+        names = [f"key_{index}" for index in range(len(by))]
+        counted = supported.group_by(names).aggregate(supporters=supported.count())
+        groups = table.engine.fetch(counted).reveal()
+    supporters = [int(count) for count in groups["supporters"].to_pylist()]
+    noisy = receipt.release(Measurement(lambda: Secret(supporters), limit, limit), epsilon, delta=Decimal(0))
+    receipt.use(Decimal(0), delta)
+    needed = threshold(limit, epsilon, delta)
+    columns = [groups[name].to_pylist() for name in names]
+    shown = [key for key, count in zip(zip(*columns, strict=True), noisy.values, strict=True) if count >= needed]
+    return Selection(Keys(by, tuple(sorted(shown))), limit, needed)
+
+
+def _choose_limit(request: Request, pairs: Any, epsilon: Decimal, left: Decimal, receipt: Receipt) -> int:
+    """How many groups a user may support: balances the noise on every group against the support that is lost."""
+    users = pairs.group_by(list(request.table.user_names)).aggregate(groups=pairs.count())
+    buckets = row_buckets()
+    noisy = receipt.release(bucket_counts(request.table, users, users.groups, buckets), epsilon)
+    choice = choose_total_cap(buckets, noisy.values, epsilon, float(left) / 10)
+    return max(1, min(int(choice.parameter), MOST_GROUPS))
+
+
+def parse_groups_per_user(given: Any) -> int | None:
+    """Read ``groups_per_user=``."""
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= 10_000:
+        raise UsageError(f"groups_per_user={given!r}: expected a whole number between 1 and 10000, such as 10.")
+    return given

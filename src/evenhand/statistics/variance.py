@@ -1,0 +1,88 @@
+"""The variance of a column: two moments about the middle of the range, released together.
+
+For values in ``[lo, hi]`` with middle ``c`` the variance is ``E(x−c)² − (E x − c)²``. About the middle the squares span the
+smallest possible range, ``(B/2)²``, so they need the least noise that holds for every table. Each moment is a weighted
+mean released as a pair (method.md section 3); the four integers share one L1 bound, three quarters of it for the squares,
+whose noise enters the variance in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.guarantee import Relation
+from evenhand.noise import IntegerNoise
+from evenhand.release import Interval, Ratio
+from evenhand.statistics.parts import Estimate, MeanPart
+
+_SQUARES = 3  # grid steps of the squares for one of the values
+
+
+@dataclass(frozen=True)
+class VarianceInterval:
+    """Both moments at once: each at half the allowed failure, combined at their worst."""
+
+    mean: Interval
+    square: Interval
+    middle: float
+
+    def at(self, confidence: float) -> tuple[float, float]:
+        each = (1 + confidence) / 2
+        low, high = self.mean.at(each)
+        distances = [abs(low - self.middle), abs(high - self.middle)]
+        nearest = 0.0 if low <= self.middle <= high else min(distances)
+        least, most = self.square.at(each)
+        return max(least - max(distances) ** 2, 0.0), max(most - nearest**2, 0.0)
+
+
+@dataclass(frozen=True)
+class VariancePart(MeanPart):
+    """The variance of a column over rows."""
+
+    @property
+    def words(self) -> str:
+        return f"variance of {self.column}"
+
+    @property
+    def query(self) -> dict[str, Any]:
+        return {"statistic": "variance", "column": self.column, "bounds": list(self.bounds)}
+
+    def hidden(self, relation: Relation) -> tuple[str, ...]:
+        return ("above", "below", "square", "rest")
+
+    def public(self, relation: Relation) -> tuple[str, ...]:
+        return ()
+
+    def integers(self, weight: Any, values: Sequence[Any]) -> dict[str, Any]:
+        import ibis
+
+        top, half = self.grid.top, self.grid.top / 2
+        part = (values[0].cast("float64") - half) / half
+        square = (part * part * float(_SQUARES * top) + 0.5).floor().cast("int64")
+        square = ibis.least(ibis.greatest(square, 0), _SQUARES * top)
+        both = super().integers(weight, values)
+        return {
+            "above": both["above"],
+            "below": both["below"],
+            "square": square * weight,
+            "rest": (_SQUARES * top - square) * weight,
+        }
+
+    def reach(self, relation: Relation) -> int:
+        """Under presence the four integers of a row add up to this; under values each pair moves by twice its range."""
+        return (1 + _SQUARES) * self.grid.top * (1 if relation is Relation.PRESENCE else 2)
+
+    def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
+        assert noise is not None
+        low, width = self.bounds[0], self.bounds[1] - self.bounds[0]
+        noises, middle = (noise, noise), low + width / 2
+        mean = Ratio(sums["above"], sums["above"] + sums["below"], noises, (0.0, 1.0), low, width, paired=True)
+        square = Ratio(
+            sums["square"], sums["square"] + sums["rest"], noises, (0.0, 1.0), 0.0, (width / 2) ** 2, paired=True
+        )
+        distance = mean.value - middle
+        spread = (square.spread**2 + (2 * distance * mean.spread) ** 2) ** 0.5
+        value = max(square.value - distance**2, 0.0)
+        return Estimate(value, VarianceInterval(mean, square, middle), spread)

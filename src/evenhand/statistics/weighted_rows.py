@@ -1,0 +1,114 @@
+"""Rows weighed by user: the shape of every grouped statistic, of histograms and of quantiles.
+
+A user who adds much weighs each row less, by one public integer formula: ``W = ⌊N/norm⌋``, at most `FULL`. The norm is the
+user's number of rows, or sum of absolute values (L1), or the root of the summed squares of rows per group (L2). What a
+user adds to all groups together is then at most ``N``, exactly; and for L1 no (user, group) pair has to be formed:
+two scans and a hash join are cheaper than ``GROUP BY user, group``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from evenhand.statistics.keys import ID, Keys
+from evenhand.tables import Grid, Secret, Table
+from evenhand.tables.sampling import sampled_rows
+from evenhand.tables.saturation import saturating_sum
+from evenhand.tables.summaries import known, valid_rows
+
+WEIGHT_BITS = 16
+FULL = 2**WEIGHT_BITS
+"""The weight of a row of a user who is not cut."""
+
+VALUE_BITS = 16
+"""Row values on a coarser grid than ungrouped ones: with the weight, 2^30 rows of a group fit 62 bits."""
+
+WEIGHT = "evenhand_weight"
+
+
+class Norm(Enum):
+    """What is bounded for each user, over all groups together."""
+
+    ROWS = "rows"
+    VALUES = "absolute values"
+    SQUARED_ROWS = "root of squared rows per group"
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """Rows with their group, their user's weight, and value columns on their grids.
+
+    Args:
+        table: where the rows come from.
+        keys: the groups.
+        columns: value columns with their grids.
+        sampled: keep at most this many random rows of a user; None for all.
+    """
+
+    table: Table
+    keys: Keys
+    columns: tuple[tuple[str, Grid], ...]
+    sampled: int | None = None
+
+    def rows(self) -> Any:
+        """The rows that count: user columns, group, and ``value_i`` for each column."""
+        grouped = replace(self.table, expression=self.keys.attach(self.table, self.table.expression))
+        valid, values = valid_rows(grouped, self.columns)
+        named = {f"value_{index}": value for index, value in enumerate(values)}
+        selected = valid.select(ID, **self.table.user_keys(valid), **named)
+        selected = selected.filter(*(known(selected[name]) for name in self.table.user_names))
+        return selected if self.sampled is None else sampled_rows(self.table, selected, self.sampled)
+
+    def norms(self, norm: Norm) -> Any:
+        """One row a user: the user columns and ``norm``."""
+        rows = self.rows()
+        user = list(self.table.user_names)
+        if norm is Norm.ROWS:
+            return rows.group_by(user).aggregate(norm=rows.count())
+        if norm is Norm.VALUES:
+            return rows.group_by(user).aggregate(norm=saturating_sum(self.table, rows.value_0.abs()))
+        pairs = rows.group_by([*user, ID]).aggregate(count=rows.count())
+        squares = (pairs["count"].cast("float64") * pairs["count"].cast("float64")).sum()
+        users = pairs.group_by(user).aggregate(squares=squares)
+        # A hair too large, so that rounding in the root can only lower a weight.
+        return users.mutate(norm=users.squares.sqrt() * (1 + 2.0**-40)).drop("squares")
+
+    def weighted(self, users: Any, capacity: int) -> Any:
+        """The rows with the integer weight of their user in the column `WEIGHT`.
+
+        ``⌊capacity/norm⌋`` in doubles is the exact quotient for integers whose product with it is below 2^53.
+        """
+        import ibis
+
+        norm = ibis.greatest(users.norm.cast("float64"), ibis.literal(1.0, "float64"))
+        weight = (ibis.literal(float(capacity), "float64") / norm).floor()
+        weight = ibis.least(weight, ibis.literal(float(FULL), "float64")).cast("int64")
+        weights = users.select(*self.table.user_names, **{WEIGHT: weight})
+        return self.rows().join(weights, list(self.table.user_names), how="inner")
+
+
+def capacity_of(limit: Fraction) -> int:
+    """N: the weight that all rows of one user have together, at most."""
+    return max(1, int(limit * FULL))
+
+
+def fetch_groups(table: Table, rows: Any, groups: int, integers: Mapping[str, Any]) -> Secret[dict[str, list[int]]]:
+    """Sum row integers by group in the engine; groups without rows are zero."""
+    sums = {name: _wide_sum(table, value) for name, value in integers.items()}
+    found = table.engine.fetch(rows.group_by(ID).aggregate(**sums)).reveal().to_pydict()
+    result = {name: [0] * groups for name in integers}
+    for position, group in enumerate(found[ID]):
+        for name in integers:
+            result[name][group] = int(found[name][position] or 0)
+    return Secret(result)
+
+
+def _wide_sum(table: Table, integers: Any) -> Any:
+    """A sum of 64-bit integers that can't overflow: DuckDB widens by itself, elsewhere decimals do."""
+    if table.engine.name == "duckdb":
+        return integers.sum().cast("decimal(38, 0)")
+    return integers.cast("decimal(38, 0)").sum()
