@@ -1,5 +1,28 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and how hard the property tests search."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
 pytest_plugins = ["postgres"]
+
+# HYPOTHESIS_PROFILE=thorough searches for minutes; the default keeps the whole run short. Exact comparisons can't
+# raise a false alarm, so each run may search elsewhere.
+for name, examples in (("quick", 12), ("thorough", 1000)):
+    settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[None]:
+    """The one local Spark session of the run; ``engine="spark"`` finds it. Mark such tests with the xdist group "spark"."""
+    pytest.importorskip("pyspark")
+    from evenhand.tables.spark import spark_backend
+
+    backend = spark_backend()
+    yield
+    backend._session.stop()

@@ -1,0 +1,114 @@
+"""Every strategy, statistic and relation whose declared sensitivity the neighbour suite checks.
+
+A new statistic is one more line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import evenhand as eh
+from nasty import HIGH, LOW
+from watch import Ask
+
+BOUNDS = (LOW, HIGH)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question under a relation.
+
+    Args:
+        name: for test ids.
+        relation: which neighbours.
+        ask: the question.
+        attains: the share of the declared L1 bound that some extreme pair reaches; None where the bound is chosen.
+        steady: the strategy draws rows at random, so other users' rows are made alike.
+        on_spark: part of the small suite on Spark.
+    """
+
+    name: str
+    relation: str
+    ask: Ask
+    attains: float | None = 1.0
+    steady: bool = False
+    on_spark: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.relation}"
+
+
+def _cases() -> Iterator[Case]:
+    for relation in ("presence", "values"):
+        for cap in ("0.001", 5, 60):
+            yield Case(
+                f"sum-TotalCap({cap})",
+                relation,
+                lambda ask, cap=cap: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=eh.TotalCap(cap)),
+                on_spark=cap == 5,
+            )
+        yield Case(
+            "sum-nonnegative-TotalCap(5)",
+            relation,
+            lambda ask: ask.sum("v", bounds=(0, HIGH), epsilon=1, bounding=eh.TotalCap(5)),
+        )
+        yield Case(
+            "sum-nonpositive-TotalCap(5)",
+            relation,
+            lambda ask: ask.sum("v", bounds=(LOW, 0), epsilon=1, bounding=eh.TotalCap(5)),
+        )
+        for h in ("1/3", 2, 1000.5):
+            yield Case(
+                f"sum-SmoothWeights({h})",
+                relation,
+                lambda ask, h=h: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(h)),
+                attains=1 - 1e-6,
+                on_spark=h == 2,
+            )
+            yield Case(
+                f"mean-SmoothWeights({h})",
+                relation,
+                lambda ask, h=h: ask.mean("v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(h)),
+                attains=1 - 1e-6,
+                on_spark=h == "1/3",
+            )
+        yield Case(
+            "sum-RowLimit(2)",
+            relation,
+            lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=eh.RowLimit(2)),
+            steady=True,
+            on_spark=True,
+        )
+        yield Case(
+            "mean-RowLimit(2)",
+            relation,
+            lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1, bounding=eh.RowLimit(2)),
+            steady=True,
+        )
+        yield Case("sum-auto", relation, lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1), None)
+        yield Case("mean-auto", relation, lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1), None, on_spark=True)
+        yield Case("mean-auto-tiny-ε", relation, lambda ask: ask.mean("v", bounds=BOUNDS, epsilon="1e-6"), None)
+        yield Case("count-auto", relation, lambda ask: ask.count(epsilon=1), None)
+        yield Case("users", relation, lambda ask: ask.users(epsilon=1))
+    for strategy in (eh.TotalCap(3), eh.SmoothWeights("2.5"), eh.RowLimit(3)):
+        yield Case(
+            f"count-{strategy.title}",
+            "presence",
+            lambda ask, strategy=strategy: ask.count(epsilon=1, bounding=strategy),
+        )
+    for length in ("0.001", 5, 60):
+        yield Case(
+            f"sum-CentredInterval({length})",
+            "values",
+            lambda ask, length=length: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=eh.CentredInterval(length)),
+        )
+        yield Case(
+            f"mean-CentredInterval({length})",
+            "values",
+            lambda ask, length=length: ask.mean("v", bounds=BOUNDS, epsilon=1, bounding=eh.CentredInterval(length)),
+            on_spark=length == 5,
+        )
+
+
+CASES = tuple(_cases())

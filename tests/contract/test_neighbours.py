@@ -1,0 +1,194 @@
+"""One user, added, removed or altered, never moves what is handed to the noise by more than was declared.
+
+Exact integers, so there is no tolerance. Given the same noisy outputs, everything else a release says must be the same on
+both tables: nothing but the noisy integers may depend on the rows.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cases import CASES, Case
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenhand as eh
+from evenhand.bounding import Contribution
+from evenhand.guarantee import Relation
+from evenhand.release import Error, Receipt
+from evenhand.session import Drafts
+from evenhand.statistics import Draft, Outcome
+from nasty import HIGH, LOW, Pair, Row, Rows, extreme_pairs, pairs
+from watch import Ask, Step, watch
+
+
+def compare(ask: Ask, one: eh.Table, other: eh.Table, seed: int | None = None) -> list[float]:
+    """Check two neighbouring tables; returns the share of each declared L1 bound that was reached."""
+    played = watch(one, ask, seed=seed)
+    replayed = watch(other, ask, replay=played.steps)
+    assert _public(played.draft) == _public(replayed.draft), "what is said before anything is read depends on rows"
+    assert len(played.steps) == len(replayed.steps), "how often noise is drawn depends on rows"
+    reached = [_change(*steps) for steps in zip(played.steps, replayed.steps, strict=True)]
+    assert played.seen == replayed.seen, "the release depends on more than the noisy integers"
+    return reached
+
+
+def _change(step: Step, other: Step) -> float:
+    assert (step.kind, step.l1, step.l2_squared) == (other.kind, other.l1, other.l2_squared), (
+        "the declared bound depends on rows"
+    )
+    l1, l2_squared = step.change(other)
+    assert l1 <= step.l1, f"one user moved the integers by {l1} in L1 norm, declared {step.l1}"
+    assert step.l2_squared is None or l2_squared <= step.l2_squared, (
+        f"one user moved the integers by √{l2_squared} in L2 norm, declared √{step.l2_squared}"
+    )
+    return l1 / step.l1 if step.l1 else 1.0
+
+
+def _public(draft: object) -> dict[str, object]:
+    return {name: repr(value) for name, value in vars(draft).items() if name != "run"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_no_user_moves_more_than_declared(case: Case) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+
+        @given(pair=pairs(case.relation, case.steady), seed=st.none() | st.integers(0, 9), file=st.booleans())
+        def check(pair: Pair, seed: int | None, file: bool) -> None:
+            place = Path(folder) if file else None
+            compare(case.ask, pair.first.read(case.relation, place), pair.second.read(case.relation, place), seed)
+
+        check()
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.attains is not None], ids=str)
+def test_the_declared_bound_is_attained(case: Case) -> None:
+    """A bound that nobody can reach would be noise for nothing."""
+    best = 0.0
+    for pair in extreme_pairs(case.relation):
+        reached = compare(case.ask, pair.first.read(case.relation), pair.second.read(case.relation))
+        best = max(best, *reached) if reached else 1.0  # nothing was noised: the answer is public
+        if best >= case.attains:
+            return
+    pytest.fail(f"no pair of tables reaches more than {best:.4f} of the declared bound, expected {case.attains}")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("case", [case for case in CASES if case.on_spark], ids=str)
+def test_no_user_moves_more_than_declared_on_spark(case: Case, spark: None, tmp_path: Path) -> None:
+    table = Rows(
+        "pairs",
+        (
+            *(Row(("a", "b"), "a", value) for value in (None, math.nan, math.inf, HIGH, 1 / 3)),
+            *(Row(("b", "a"), "b", 2.25) for _ in range(3)),
+            Row(("", "ab"), None, -math.inf),
+            Row(None, "a", HIGH),
+        ),
+    )
+    changed = ("a", "b")
+    neighbour = table.without(changed) if case.relation == "presence" else table.altered(changed, [LOW] * 5)
+    one, other = (rows.read(case.relation, tmp_path, "spark") for rows in (table, neighbour))
+    compare(case.ask, one, other)
+
+
+# Broken twins: each breaks the promise in one way, and the suite must notice.
+
+
+@dataclass(frozen=True)
+class OneRow(eh.SmoothWeights):
+    """Declares what one row can do, not what one user can."""
+
+    def of_sum(self, summary: Any, relation: Any) -> Contribution:
+        honest = super().of_sum(summary, relation)
+        return Contribution(honest.integers, summary.grid.width, summary.grid.width**2)
+
+
+@dataclass(frozen=True)
+class OneStepShort(eh.TotalCap):
+    """Declares one grid step too little."""
+
+    def of_sum(self, summary: Any, relation: Any) -> Contribution:
+        honest = super().of_sum(summary, relation)
+        return Contribution(honest.integers, honest.l1 - 1, (honest.l1 - 1) ** 2)
+
+
+@dataclass(frozen=True)
+class Uncapped(eh.TotalCap):
+    """Forgets to apply the cap."""
+
+    def of_sum(self, summary: Any, relation: Any) -> Contribution:
+        honest = super().of_sum(summary, relation)
+        return Contribution((summary.total,), honest.l1, honest.l2_squared)
+
+
+@dataclass(frozen=True)
+class PresenceOnly(eh.TotalCap):
+    """Declares under values what holds under presence: a user who turns from +T to −T moves twice as far."""
+
+    def of_sum(self, summary: Any, relation: Any) -> Contribution:
+        return super().of_sum(summary, Relation.PRESENCE)
+
+
+def _asks(strategy: eh.TotalCap | eh.SmoothWeights) -> Ask:
+    return lambda ask: ask.sum("v", bounds=(LOW, HIGH), epsilon=1, bounding=strategy)
+
+
+def _exact(ask: Drafts, expression: Any) -> int:
+    return int(ask.table.engine.fetch(expression.as_table()).reveal()[0][0].as_py())
+
+
+def _peeks_at_error(ask: Drafts) -> Draft:
+    """States the exact number of rows in the error forecast."""
+    draft = ask.count(epsilon=1, bounding=eh.TotalCap(3))
+
+    def run(receipt: Receipt) -> Outcome:
+        return replace(draft.run(receipt), error=Error(float(_exact(ask, ask.table.expression.count()))))
+
+    return replace(draft, run=run)
+
+
+def _bounds_by_data(ask: Drafts) -> Draft:
+    """Takes the largest number of rows in the table for the cap: private if it were public."""
+    rows = ask.table.expression.group_by("u").aggregate(rows=ask.table.expression.count())
+    largest = _exact(ask, rows.rows.max())
+    return replace(ask.count(epsilon=1, bounding=eh.TotalCap(largest)), query={}, bounding=None, error=None)  # type: ignore[arg-type]
+
+
+def _hides_small(ask: Drafts) -> Draft:
+    """Releases nothing when the table looks small."""
+    draft = ask.count(epsilon=1, bounding=eh.TotalCap(3))
+
+    def run(receipt: Receipt) -> Outcome:
+        small = _exact(ask, ask.table.expression.count()) < 10
+        return replace(draft.run(receipt), value=0) if small else draft.run(receipt)
+
+    return replace(draft, run=run)
+
+
+@pytest.mark.parametrize(
+    ("relation", "ask", "complaint"),
+    [
+        ("presence", _asks(OneRow(5)), "moved the integers"),
+        ("values", _asks(OneRow(5)), "moved the integers"),
+        ("presence", _asks(OneStepShort(5)), "moved the integers"),
+        ("values", _asks(OneStepShort(5)), "moved the integers"),
+        ("presence", _asks(Uncapped(5)), "moved the integers"),
+        ("values", _asks(PresenceOnly(5)), "moved the integers"),
+        ("presence", _peeks_at_error, "more than the noisy integers"),
+        ("presence", _bounds_by_data, "declared bound depends on rows"),
+        ("presence", _hides_small, "more than the noisy integers"),
+    ],
+)
+def test_the_suite_notices_a_broken_twin(relation: str, ask: Ask, complaint: str) -> None:
+    def look_for_it() -> None:
+        for pair in extreme_pairs(relation):
+            compare(ask, pair.first.read(relation), pair.second.read(relation))
+
+    with pytest.raises(AssertionError, match=complaint):
+        look_for_it()

@@ -1,0 +1,141 @@
+"""Looking at a release from inside: which integers were handed to the noise, and what was declared about them.
+
+`watch` runs a draft with a receipt that records instead of drawing. Given the transcript of an earlier run it plays that
+one's outputs back, whatever the integers are now: so two neighbouring tables can be compared step by step under the same
+outputs, as the adaptive composition theorem does, and everything that follows from equal outputs must be equal.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from unittest import mock
+
+from evenhand.noise import NoisyMax
+from evenhand.release import Measurement, Receipt
+from evenhand.release.door import SATURATION, Noisy, noise_for
+from evenhand.session import Drafts
+from evenhand.statistics import Draft
+from evenhand.tables import Table
+
+Ask = Callable[[Drafts], Draft]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One use of noise: the exact integers, what was declared about them, and what was let out.
+
+    Args:
+        kind: ``"sum"`` for integers that get noise, ``"choice"`` for scores of which the best is chosen.
+        integers: before noise.
+        l1: declared: the L1 norm by which one user moves the integers; for scores, the largest move of any one.
+        l2_squared: declared: the squared L2 norm.
+        output: what the rest of the run sees.
+    """
+
+    kind: str
+    integers: list[int]
+    l1: int
+    l2_squared: int | None
+    output: Any
+
+    def change(self, other: Step) -> tuple[int, int]:
+        """How far another table's integers are from these: L1 (for scores, the maximum) and squared L2."""
+        assert len(self.integers) == len(other.integers), "the number of released integers depends on the table"
+        moves = [abs(a - b) for a, b in zip(self.integers, other.integers, strict=True)]
+        return max(moves, default=0) if self.kind == "choice" else sum(moves), sum(move**2 for move in moves)
+
+
+@dataclass
+class Watched:
+    """A run of a draft."""
+
+    draft: Draft
+    steps: list[Step]
+    seen: dict[str, Any]
+
+
+def watch(table: Table, ask: Ask, replay: Sequence[Step] | None = None, seed: int | None = None) -> Watched:
+    """Run a draft, recording every step.
+
+    Args:
+        table: where from.
+        ask: the question, such as ``lambda drafts: drafts.count(epsilon=1)``.
+        replay: outputs to play back.
+        seed: let pseudo-random noise of the right size out, instead of none.
+    """
+    draft = ask(Drafts(table))
+    receipt = _Watching(draft, replay, None if seed is None else random.Random(seed))
+    with mock.patch.object(NoisyMax, "calibrated", receipt.chooser):
+        outcome = draft.run(receipt)
+    seen = {
+        "value": repr(outcome.value),
+        "interval": repr(outcome.interval.at(0.95)),
+        "bounding": outcome.bounding.to_dict(),
+        "error": outcome.error.to_dict(),
+        "details": repr(outcome.details),
+    }
+    return Watched(draft, receipt.steps, seen)
+
+
+class _Watching(Receipt):
+    """A receipt that records. What was paid for still counts down, so overspending is noticed."""
+
+    def __init__(self, draft: Draft, replay: Sequence[Step] | None, noise: random.Random | None) -> None:
+        cost = draft.cost
+        super().__init__(cost.epsilon if cost else Decimal(0), cost.delta if cost else Decimal(0), "test")
+        self.steps: list[Step] = []
+        self._replay = replay
+        self._noise = noise
+
+    def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        self.use(epsilon, delta)
+        return self._measure(measurement, epsilon, delta)
+
+    def release_all(
+        self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
+    ) -> list[Noisy]:
+        self.use(epsilon, delta)
+        return [self._measure(measurement, epsilon, delta) for measurement in measurements]
+
+    def _measure(self, measurement: Measurement, epsilon: Decimal, delta: Decimal) -> Noisy:
+        noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
+        exact = [max(-SATURATION, min(SATURATION, value)) for value in measurement.integers().reveal()]
+        output = [value + self._pretend(float(noise.scale)) for value in exact]
+        step = self._record(Step("sum", exact, measurement.l1, measurement.l2_squared, output))
+        return Noisy(list(step.output), noise)
+
+    def chooser(self, sensitivity: int, epsilon: Decimal) -> _Choosing:
+        return _Choosing(self, sensitivity, 2 * max(sensitivity, 1) / float(epsilon))
+
+    def choose(self, scores: Sequence[int], sensitivity: int, scale: float) -> int:
+        noisy = [score + self._pretend(scale) for score in scores]
+        best = max(range(len(scores)), key=lambda index: noisy[index])
+        return int(self._record(Step("choice", list(scores), sensitivity, None, best)).output)
+
+    def _pretend(self, scale: float) -> int:
+        return 0 if self._noise is None else round(self._noise.choice((-1, 1)) * self._noise.expovariate(1) * scale)
+
+    def _record(self, step: Step) -> Step:
+        if self._replay is not None:
+            step = Step(step.kind, step.integers, step.l1, step.l2_squared, self._replay[len(self.steps)].output)
+        self.steps.append(step)
+        return step
+
+
+@dataclass(frozen=True)
+class _Choosing:
+    receipt: _Watching = field(repr=False)
+    sensitivity: int
+    scale: float
+
+    def choose(self, scores: Sequence[int]) -> int:
+        return self.receipt.choose(scores, self.sensitivity, self.scale)
+
+
+def integers(table: Table, ask: Ask) -> list[list[int]]:
+    """The integers before noise, step by step, when no noise is added."""
+    return [step.integers for step in watch(table, ask).steps]
