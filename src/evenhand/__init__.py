@@ -20,6 +20,7 @@ from evenhand.guarantee import (
     UsageError,
 )
 from evenhand.ledger import Ledger
+from evenhand.planning import Plan, Profile, plan
 from evenhand.release import Release
 from evenhand.session import Session
 from evenhand.statistics.specs import count, mean, sum, variance
@@ -38,6 +39,8 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "NormClip",
+    "Plan",
+    "Profile",
     "Release",
     "RowLimit",
     "Session",
@@ -47,6 +50,7 @@ __all__ = [
     "UsageError",
     "count",
     "mean",
+    "plan",
     "read",
     "sum",
     "variance",

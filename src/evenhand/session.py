@@ -7,6 +7,7 @@ from typing import Any
 
 from evenhand.guarantee import Amount, UsageError
 from evenhand.ledger import Ledger
+from evenhand.planning import Profile
 from evenhand.release import Release
 from evenhand.statistics import (
     UNGROUPED,
@@ -31,6 +32,7 @@ from evenhand.statistics import (
     parse_keys,
     parse_specs,
 )
+from evenhand.statistics.choosing import ROWS, buy_profile
 from evenhand.statistics.parts import Part
 from evenhand.tables import Table
 
@@ -317,6 +319,25 @@ class Session(_Questions):
 
     def _answer(self, draft: Draft) -> Release:
         return draft.release(self.ledger)
+
+    def profile(self, *, epsilon: Amount | None = None) -> Profile:
+        """Buy a private histogram of users by number of rows; everything made from it costs nothing more.
+
+        The session keeps it, so that bounds chosen later on the same table reuse it for free. ``profile.save(path)`` keeps it
+        for another day. Under ``protects="values"`` row counts are public: use ``eh.Profile.exact(table)`` for planning.
+
+        Example:
+            >>> eh.plan("mean", session.profile(epsilon=0.05), bounds=(0.5, 5), epsilon=0.2).best
+        """
+        request = self._request(epsilon, 0, "auto")
+        if request.relation.counts_are_public:
+            raise UsageError(
+                "with protects='values' the number of rows of each user is public, so there is nothing to buy: "
+                "bounds are chosen from it for free, and eh.Profile.exact(table) shows it."
+            )
+        profile = buy_profile(request, self.ledger)
+        self._shelf[ROWS, self.table.snapshot] = profile
+        return profile
 
     @property
     def preview(self) -> Previews:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from evenhand.apps import ledger_cli, release_cli
+from evenhand.apps import ledger_cli, plan_cli, recommender_cli, release_cli
 from evenhand.apps.console import fail
 
 app = typer.Typer(
@@ -19,7 +19,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="release", help=release_cli.HELP, epilog=release_cli.EXAMPLES)(release_cli.release)
+app.command(name="plan", help=plan_cli.HELP, epilog=plan_cli.EXAMPLES)(plan_cli.plan)
 app.add_typer(ledger_cli.app, name="ledger")
+app.add_typer(recommender_cli.app, name="recommender")
 
 
 @app.command()

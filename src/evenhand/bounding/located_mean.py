@@ -24,6 +24,7 @@ class LocatedMean(Strategy):
         centre: grid steps of one row above the grid's bottom.
         cap: ``T`` in grid steps.
         rows_cap: under presence, the cap on each user's rows in the denominator.
+        rows: under presence, about how many rows there are: a noisy denominator is kept within half and twice this.
 
     Reference: Levy et al. 2021 and Cummings et al. 2022 locate and clip user means; capping the total residual instead
     needs no division and lets light users through untouched.
@@ -32,6 +33,7 @@ class LocatedMean(Strategy):
     centre: int
     cap: int
     rows_cap: int | None = None
+    rows: float | None = None
     words: str = "each user's distance from a located centre is capped"
     title = "LocatedMean"
 

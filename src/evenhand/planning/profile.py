@@ -21,6 +21,7 @@ from evenhand.planning import priors
 from evenhand.planning.buckets import Buckets
 from evenhand.planning.support import support_of_counts, support_of_histogram
 from evenhand.planning.weights import Support
+from evenhand.tables import Table
 
 NOT_PRIVATE = "NOT PRIVATE: drawn from the exact table, for the data holder's eyes only"
 
@@ -92,6 +93,15 @@ class Profile:
         support = support_of_histogram(buckets, counts, moved / float(guarantee.epsilon))
         words = f"a noisy histogram of users by rows (ε = {guarantee.epsilon.normalize():f})"
         return cls(support, Basis.BOUGHT, words, guarantee, buckets, counts)
+
+    @classmethod
+    def exact(cls, table: Table) -> Profile:
+        """The exact profile of a table from ``eh.read``: for the data holder's eyes, marked NOT PRIVATE everywhere."""
+        from evenhand.tables.summaries import per_user
+
+        users = per_user(table)
+        counted = table.engine.fetch(users.group_by("rows").aggregate(users=users.count())).reveal()
+        return cls.of_table(counted["rows"].to_pylist(), counted["users"].to_pylist())
 
     @classmethod
     def of_table(cls, sizes: npt.ArrayLike, users: npt.ArrayLike) -> Profile:

@@ -78,6 +78,8 @@ class Ratio:
         unit: what one unit of m is worth.
         paired: the two released integers are the numerator and the rest of the denominator (c = 1 − m and m), not the
             numerator and the denominator (c = 1 and m).
+        expected: about what the denominator should be, from another release; the estimate of m keeps it within half and
+            twice this, so that an unlucky draw can't blow it up.
     """
 
     numerator: int
@@ -87,14 +89,21 @@ class Ratio:
     offset: float
     unit: float
     paired: bool
+    expected: float | None = None
 
     @property
     def fraction(self) -> float:
         """The estimate of m, inside its range; the middle when the denominator is drowned in noise."""
         low, high = self.feasible
-        if self.denominator <= 0:
+        if self._divisor <= 0:
             return (low + high) / 2
-        return min(max(self.numerator / self.denominator, low), high)
+        return min(max(self.numerator / self._divisor, low), high)
+
+    @property
+    def _divisor(self) -> float:
+        if self.expected is None:
+            return self.denominator
+        return min(max(self.denominator, self.expected / 2), self.expected * 2)
 
     @property
     def value(self) -> float:
@@ -107,7 +116,7 @@ class Ratio:
         low, high = self.feasible
         first, second = self._coefficients(self.fraction)
         deviation = math.hypot(first * self.noises[0].variance ** 0.5, second * self.noises[1].variance ** 0.5)
-        return self.unit * min(deviation / max(self.denominator, 1), (high - low) / 2)
+        return self.unit * min(deviation / max(self._divisor, 1), (high - low) / 2)
 
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.feasible

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from evenhand.bounding import (
     Auto,
@@ -18,28 +21,37 @@ from evenhand.bounding import (
     TotalCap,
 )
 from evenhand.bounding.strategy import clamp
-from evenhand.guarantee import Relation, split
+from evenhand.guarantee import Relation, UsageError, split
+from evenhand.ledger import Ledger
 from evenhand.planning import (
+    MEAN_SHARE,
     PROFILE_SHARE,
-    choose_total_cap,
-    row_buckets,
-    total_buckets,
-)
-from evenhand.planning.location import LocationRequest, locate, location_request
-from evenhand.planning.means import MEAN_SHARE, choose_mean
-from evenhand.planning.support import support_of_counts, support_of_histogram
-from evenhand.planning.weights import (
-    HETEROGENEITY,
-    ROW_SD,
+    Basis,
+    Buckets,
+    LocationRequest,
+    Profile,
     Support,
     centred_bound,
+    choose_mean,
+    choose_total_cap,
+    locate,
+    location_request,
+    row_buckets,
     row_limit_bound,
     smooth_bound,
+    support_of_counts,
+    support_of_histogram,
+    total_buckets,
 )
-from evenhand.release import Bounding, Error, Measurement, Receipt
+from evenhand.planning.weights import HETEROGENEITY, ROW_SD
+from evenhand.release import Bounding, Error, Measurement, Receipt, debit
 from evenhand.statistics.request import Request
 from evenhand.statistics.totals import bucket_counts, histogram
 from evenhand.tables import Grid
+from evenhand.tables.summaries import per_user
+
+ROWS = "rows"
+"""The key of the profile of row counts on a session's shelf."""
 
 
 @dataclass(frozen=True)
@@ -86,45 +98,93 @@ def cap_from_profile(
     A strategy that bounds rows (the analyst named it) gets its bound from a histogram of row counts instead.
     """
     by_rows = auto.strategy is not None and not isinstance(auto.strategy, TotalCap)
-    if summary.grid is None or by_rows:
-        buckets, quantity, key = row_buckets(), summary.rows, "rows"
+    if summary.grid is None or by_rows or auto.profile is not None:
+        buckets, quantity, key = row_buckets(), summary.rows, ROWS
     else:
         buckets, quantity, key = total_buckets(summary.grid.reach), summary.total.abs(), repr(summary.grid)
     share = auto.share or PROFILE_SHARE
-    profile, left, paid = _profile(request, receipt, bucket_counts(request.table, users, quantity, buckets), key, share)
-    choice = choose_total_cap(buckets, profile.counts, profile.epsilon, left)
+    measurement = bucket_counts(request.table, users, quantity, buckets)
+    known = known_histogram(request, auto, receipt, measurement, buckets, key, share)
+    left, paid = known.left, known.paid
+    choice = choose_total_cap(buckets, known.counts, known.epsilon, left)
     strategy: Strategy
     if auto.strategy is not None and by_rows:
         strategy, bias = replace(auto.strategy, h=choice.parameter), None  # type: ignore[type-var]
+    elif summary.grid is not None and key == ROWS:
+        # A profile of rows for a sum: as much as that many rows can add.
+        reach = Fraction(summary.grid.reach) / summary.grid.steps_per_unit
+        strategy, bias = TotalCap(choice.parameter * reach), None
     else:
         strategy = TotalCap(choice.parameter / steps_per_unit(summary))
         bias = choice.bias * unit
     assert strategy.parameter is not None
     bounding = Bounding(
-        strategy.title, float(strategy.parameter), strategy.describe(), f"chosen from {choice.basis}", paid or None
+        strategy.title, float(strategy.parameter), strategy.describe(), f"chosen from {known.basis}", paid or None
     )
     return Chosen(strategy, bounding, left, bias, Error(None).basis if bias is None else "estimated from the profile")
 
 
 @dataclass(frozen=True)
-class Bought:
-    """A noisy histogram of users, and what it cost."""
+class Known:
+    """A histogram of users that may be used: its counts, the ε that bought them, what is left and what was paid now."""
 
-    counts: list[int]
-    epsilon: Decimal
+    counts: Sequence[float]
+    epsilon: float
+    left: Decimal
+    paid: Decimal
+    basis: str = "a noisy histogram of users by contribution, bought with part of ε"
 
 
-def _profile(
-    request: Request, receipt: Receipt, measurement: Measurement, key: str, share: Any
-) -> tuple[Bought, Decimal, Decimal]:
-    """A histogram from the session's shelf, or one bought now; and what is left of ε and what was paid."""
+def known_histogram(
+    request: Request, auto: Auto, receipt: Receipt, measurement: Measurement, buckets: Buckets, key: str, share: Any
+) -> Known:
+    """A histogram of users: from the given profile, from the session's shelf, or bought now."""
+    profile = _given(auto, request) if key == ROWS else None
     place = (key, request.table.snapshot)
-    if place in request.shelf and request.table.snapshot is not None:
-        return request.shelf[place], request.epsilon, Decimal(0)
+    if profile is None and request.table.snapshot is not None:
+        profile = request.shelf.get(place)
+    if profile is not None:
+        counts, epsilon = _histogram_of(profile, buckets)
+        return Known(counts, epsilon, request.epsilon, Decimal(0), profile.words)
     paid, left = split(request.epsilon, share)
-    bought = Bought(receipt.release(measurement, paid).values, paid)
-    request.shelf[place] = bought
-    return bought, left, paid
+    noisy = receipt.release(measurement, paid).values
+    request.shelf[place] = Profile.bought(buckets, noisy, request.table.guarantee(paid, Decimal(0)))
+    return Known(noisy, float(paid), left, paid)
+
+
+def buy_profile(request: Request, ledger: Ledger) -> Profile:
+    """A noisy histogram of users by number of rows, as a release of its own."""
+    buckets, users = row_buckets(), per_user(request.table)
+    guarantee = request.guarantee()
+    receipt = debit(ledger, guarantee, request.pure(), {"statistic": "profile", "buckets": buckets.size})
+    noisy = receipt.release(bucket_counts(request.table, users, users.rows, buckets), request.epsilon)
+    return Profile.bought(buckets, noisy.values, guarantee)
+
+
+def _given(auto: Auto, request: Request) -> Profile | None:
+    """The analyst's profile, if it may be used."""
+    if auto.profile is None:
+        return None
+    if not isinstance(auto.profile, Profile):
+        raise UsageError(f"Auto(profile={type(auto.profile).__name__}): expected an eh.Profile.")
+    if auto.profile.basis is Basis.EXACT:
+        raise UsageError(
+            "Auto(profile=...) was given an exact profile, which is NOT PRIVATE: a bound chosen from it would leak. "
+            "Buy one with session.profile(epsilon=...), or state a public prior such as eh.Profile.pareto(...)."
+        )
+    return auto.profile
+
+
+def _histogram_of(profile: Profile, buckets: Buckets) -> tuple[Sequence[float], float]:
+    """A profile as counts over ``buckets``, and the ε that explains their noise; a public prior has none."""
+    if profile.noisy is not None and profile.guarantee is not None and profile.buckets == buckets:
+        return profile.noisy, float(profile.guarantee.epsilon)
+    counts = [0.0] * buckets.size
+    for place, users in zip(
+        buckets.index(np.ceil(profile.support.sizes).astype(np.int64)), profile.support.users, strict=True
+    ):
+        counts[int(place)] += float(users)
+    return counts, 1e6
 
 
 def steps_per_unit(summary: Summary) -> Fraction:
@@ -156,7 +216,7 @@ def mean_from_profile(request: Request, auto: Auto, receipt: Receipt, users: Any
     else:
         centre, cap = grid.low + grid.units(choice.centre), grid.units(choice.parameter)
         words = f"each user's sum is capped at {cap:,.4g} away from rows × {centre:.4g}"
-        strategy = LocatedMean(choice.centre, int(choice.parameter), choice.rows_cap, words)
+        strategy = LocatedMean(choice.centre, int(choice.parameter), choice.rows_cap, choice.rows, words)
         parameter = cap
     bounding = Bounding(strategy.title, parameter, words, f"chosen from {choice.basis}", paid or None)
     return Chosen(
@@ -176,10 +236,9 @@ def _support(
     if request.relation.counts_are_public:
         return public_support(request, users), request.epsilon, Decimal(0)
     buckets = row_buckets()
-    share = auto.share or MEAN_SHARE
     measurement = bucket_counts(request.table, users, summary.rows, buckets)
-    profile, left, paid = _profile(request, receipt, measurement, "rows", share)
-    return support_of_histogram(buckets, profile.counts, 1 / float(profile.epsilon)), left, paid
+    known = known_histogram(request, auto, receipt, measurement, buckets, ROWS, auto.share or MEAN_SHARE)
+    return support_of_histogram(buckets, known.counts, 1 / known.epsilon), known.left, known.paid
 
 
 def public_support(request: Request, users: Any) -> Support:

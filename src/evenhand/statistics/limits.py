@@ -14,7 +14,7 @@ from evenhand.bounding import Auto, CentredInterval, NormClip, Strategy, TotalCa
 from evenhand.guarantee import UsageError
 from evenhand.planning import choose_total_cap, row_buckets, total_buckets
 from evenhand.planning.support import support_of_counts, support_of_histogram
-from evenhand.planning.weights import HETEROGENEITY, ROW_SD, Support, smooth_bound
+from evenhand.planning.weights import Support
 from evenhand.release import Bounding, Receipt
 from evenhand.statistics.parts import Part, SumPart
 from evenhand.statistics.request import Request
@@ -77,7 +77,7 @@ def chosen_limit(
     share = float(epsilon) / (max(len(parts), 1) * spread)
     if request.relation.counts_are_public:
         support, basis, paid = _public_norms(request, users), "the public number of rows of each user", None
-        amount = Fraction(_smooth(support, share)).limit_denominator(1000)
+        amount = parts[0].best_weight(support, share)
     else:
         part = parts[0]
         unit = part.grid.reach if norm is Norm.VALUES and isinstance(part, SumPart) else 1
@@ -87,16 +87,12 @@ def chosen_limit(
         basis, paid = "a noisy histogram of users by contribution, bought with part of ε", profile_epsilon
         if any(part.is_average for part in parts):
             support = support_of_histogram(buckets, noisy.values, 1 / float(profile_epsilon))
-            amount = Fraction(_smooth(support, share)).limit_denominator(1000)
+            amount = parts[0].best_weight(support, share)
         else:
             amount = Fraction(choose_total_cap(buckets, noisy.values, profile_epsilon, share).parameter)
     shown, words = _describe(amount, norm, parts)
     strategy = "NormClip" if norm is not Norm.ROWS else "SmoothWeights"
     return Limit(amount, Bounding(strategy, shown, words, f"chosen from {basis}", paid))
-
-
-def _smooth(support: Support, epsilon: float) -> float:
-    return smooth_bound(support, ROW_SD**2, 1.0, epsilon, HETEROGENEITY)
 
 
 def _public_norms(request: Request, users: Any) -> Support:

@@ -92,6 +92,7 @@ def _located(
         grid.low + strategy.centre * step,
         step,
         paired=False,
+        expected=strategy.rows,
     )
     return Outcome(ratio.value, ratio, chosen.bounding, chosen.error(ratio.spread))
 

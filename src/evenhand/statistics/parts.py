@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
+from evenhand.planning import Support, smooth_bound
+from evenhand.planning.weights import HETEROGENEITY, ROW_SD
 from evenhand.release import Additive, Exact, Interval, Ratio
 from evenhand.statistics.weighted_rows import FULL, VALUE_BITS
 from evenhand.tables import Bounds, Grid
@@ -37,6 +40,11 @@ class Part(ABC):
     def is_average(self) -> bool:
         """Whether weights matter rather than totals: then bounding biases only if heavy users differ from the others."""
         return False
+
+    def best_weight(self, support: Support, epsilon: float) -> Fraction:
+        """How many rows one user should count for at most, given how many rows users have: for averages."""
+        bound = smooth_bound(support, ROW_SD**2, 1.0, epsilon, HETEROGENEITY)
+        return Fraction(bound).limit_denominator(1000)
 
     @property
     @abstractmethod

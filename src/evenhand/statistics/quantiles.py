@@ -21,6 +21,7 @@ from typing import Any
 from evenhand.bounding import Auto
 from evenhand.guarantee import Relation, UsageError, divide
 from evenhand.noise import NoisyMax
+from evenhand.planning import Support, quantile_bound
 from evenhand.release import Error, Receipt
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import MOST_CELLS, CellCount, GridCells
@@ -58,12 +59,19 @@ class QuantileInterval:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
 class RankCount(CellCount):
-    """Rows at each grid point; what matters is their weight, not their number."""
+    """Rows at each grid point, for one or several quantiles; what matters is their weight, not their number."""
+
+    quantiles: tuple[Fraction, ...]
 
     @property
     def is_average(self) -> bool:
         return True
+
+    def best_weight(self, support: Support, epsilon: float) -> Fraction:
+        share = epsilon / len(self.quantiles)
+        return max(quantile_bound(support, float(quantile), share) for quantile in self.quantiles)
 
 
 def parse_quantiles(given: Any) -> tuple[Fraction, ...]:
@@ -88,7 +96,7 @@ def draft_quantiles(request: Request, column: str, wanted: Any, bounds: Any, key
     if bits < 4:
         raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
     cells = GridCells(keys.columns, keys.rows, keys.other, keys, column, Grid.about((low, high), low, bits))
-    grouped = Grouped(request, (RankCount("rows", column),), keys.columns, cells)
+    grouped = Grouped(request, (RankCount("rows", column, quantiles),), keys.columns, cells)
     allocation = Allocation.of(request, keys.groups, laplace=True)
     bounding = request.bounding
     described = (

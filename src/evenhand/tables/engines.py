@@ -45,7 +45,7 @@ class IbisEngine:
         if self.name == "duckdb":
             # Straight from DuckDB: Ibis' own way to Arrow imports pandas first, half a second at the start.
             sql = str(self.backend.compile(expression))
-            return Secret(quietly(self.name, lambda: self.backend.con.execute(sql).to_arrow_table()))
+            return Secret(quietly(self.name, lambda: self.backend.con.sql(sql).to_arrow_table()))
         return Secret(quietly(self.name, lambda: self.backend.to_pyarrow(expression)))
 
     @contextmanager
