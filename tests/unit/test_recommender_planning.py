@@ -1,0 +1,124 @@
+"""The planner's numbers, against ones computed independently, and its honest sentences."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from evenhand.guarantee import UsageError
+from evenhand.recommender import Campaign
+from evenhand.recommender.forecasting import Setting, forecast, users_needed
+from evenhand.recommender.planning import necessary_users, plan, sufficient_users
+from evenhand.recommender.tastes import PRESETS, Tastes, preset
+from evenhand.recommender.tuning import best_questions, best_theta, pool_size
+
+
+def test_sufficient_users_with_the_corrected_constant() -> None:
+    """N=200, w=40, ε=1, like rates .8/.2: the formula by hand, and about 3e7 as in the method page."""
+    theta, hat = 1.0, 2 * (math.e - 1) / (math.e + 1)
+    separation = math.exp(-0.5) * 0.6
+    by_hand = 300 * 200**2 * (math.log(2) + 2 * math.log(200)) / (hat**2 * separation**2 * 40 * (1 - 1 / 40) ** 2)
+    found = sufficient_users(200, 40, Decimal(1), preset("popular"), theta)
+    assert found == math.ceil(by_hand)
+    assert found == pytest.approx(3e7, rel=0.1)
+    assert sufficient_users(200, 40, Decimal(1), preset("mirrored"), theta) is None
+
+
+def test_necessary_users() -> None:
+    assert necessary_users(200, Decimal(1)) == math.ceil(99 / (math.log2(math.e) * math.tanh(0.5)))
+    assert necessary_users(2, Decimal(1)) == 1
+
+
+def test_best_number_of_questions() -> None:
+    """One question up to ε = 3.06, then about ε/2.18, and never more than fit."""
+    chosen = {
+        epsilon: best_questions(Decimal(epsilon), 1000, 20, Decimal(1)) for epsilon in ("1", "3.05", "3.07", "10", "30")
+    }
+    assert chosen["1"] == chosen["3.05"] == 1
+    assert chosen["3.07"] == 2
+    assert chosen["10"] == round(10 / 2.18)
+    assert chosen["30"] == round(30 / 2.18)
+    assert best_questions(Decimal(30), 1000, 4, Decimal(1)) == 4
+    for epsilon, questions in chosen.items():
+        value = [q * math.tanh(float(epsilon) / (2 * q)) ** 2 for q in range(1, 21)]
+        assert questions == 1 + int(np.argmax(value))
+
+
+def test_best_theta() -> None:
+    assert best_theta() == 1
+    assert best_theta(0.25) == 2
+    settings = [Setting("maxsense", 1000, 20, Decimal(1), theta) for theta in (0.5, 0.9, 1.0, 1.1, 2.0)]
+    needed = [users_needed(setting, preset("popular"), 0.01) or 0 for setting in settings]
+    assert min(needed[1:4]) < min(needed[0], needed[4])
+
+
+def test_forecast_falls_with_users_and_ends_at_guessing() -> None:
+    setting = Setting("maxsense", 200, 40, Decimal(1))
+    wrong = [forecast(setting, preset("popular"), users) for users in (10, 10**4, 10**5, 10**6)]
+    assert wrong == sorted(wrong, reverse=True)
+    assert wrong[0] == pytest.approx(0.5, abs=0.01)
+    assert wrong[-1] < 1e-6
+
+
+def test_exact_from_half_a_million_users() -> None:
+    """The method page's figure: N=200, w=40, ε=1, like rates .8/.2 are exact from 5e5 users."""
+    expected_items = 200 * forecast(Setting("maxsense", 200, 40, Decimal(1)), preset("popular"), 5e5)
+    assert expected_items < 0.01
+
+
+def test_plans_choose_the_sketch_that_can_see() -> None:
+    popular, mirrored = plan(200, 40, 1, preset("popular")), plan(200, 40, 1, preset("mirrored"), users=10**6)
+    assert popular.best is not None
+    assert popular.best.setting.sketch == "maxsense"
+    assert mirrored.best is not None
+    assert mirrored.best.setting.sketch == "projection"
+    assert "maxsense can't see these tastes at all" in mirrored.words()
+    rich = plan(200, 200, 1, preset("mirrored"))
+    assert rich.best is not None
+    assert rich.best.setting.sketch == "pairwise"
+
+
+def test_plans_say_honestly_what_is_missing() -> None:
+    words = plan(1000, 20, 1, preset("popular"), users=6000).words()
+    assert "You have 6,000 users; this needs 9.3 million." in words
+    assert "guessing gets 50% wrong" in words
+    assert "enough" in plan(200, 40, 1, preset("popular"), users=10**6).words()
+    alike = plan(50, 10, 1, Tastes(((0.5, 0.5),)))
+    assert alike.best is None
+    assert "No sketch can tell" in alike.words()
+
+
+@pytest.mark.parametrize("arguments", [(1, 1), (10, 11), (10, 0), (70_000, 5)])
+def test_impossible_plans_are_explained(arguments: tuple[int, int]) -> None:
+    with pytest.raises(UsageError, match="out of range"):
+        plan(*arguments, 1, preset("popular"))
+
+
+def test_tastes() -> None:
+    for tastes in PRESETS.values():
+        labels = tastes.labels(120)
+        assert np.bincount(labels).tolist() == [round(120 * share) for share in tastes.items]
+    assert np.allclose(preset("mirrored").second_moment, [[0.36, -0.36], [-0.36, 0.36]])
+    with pytest.raises(UsageError, match="mirrored"):
+        preset("mirorred")
+    for wrong in (((1.5,),), ((0.1, 0.2), (0.3,)), ()):
+        with pytest.raises(UsageError, match="like="):
+            Tastes(wrong)
+    with pytest.raises(UsageError, match="add up to 1"):
+        Tastes(((0.1, 0.2),), items=(0.5, 0.6))
+
+
+def test_campaigns_choose_what_is_left_out() -> None:
+    names = [f"item {n}" for n in range(100)]
+    assert Campaign(names, "maxsense", 1, 20).task.theta == 1
+    assert Campaign(names, "multi-maxsense", 10, 20).task.questions == 5
+    assert Campaign(names, "projection", 1, 20, users=10**6, pool="auto").task.pool == pool_size(100, 20, 10**6)
+    with pytest.raises(UsageError, match="pool='some'"):
+        Campaign(names, pool="some", rated=5)
+    with pytest.raises(UsageError, match="theta=2"):
+        Campaign(names, "pairwise", theta=2, rated=5)
+    with pytest.raises(UsageError, match="rated=101"):
+        Campaign(names, rated=101)
