@@ -13,6 +13,7 @@ from evenhand.bounding import Auto, RowLimit, Strategy
 from evenhand.guarantee import UsageError
 from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt
 from evenhand.statistics.allocation import Allocation
+from evenhand.statistics.cells import Cells
 from evenhand.statistics.choosing import pending
 from evenhand.statistics.count import UNBOUNDED
 from evenhand.statistics.draft import Draft, Outcome
@@ -85,7 +86,9 @@ def draft_grouped(grouped: Grouped) -> Draft:
         exact = Error(0.0, 0.0, "the exact answer is public")
         return Draft(grouped.label, free, None, grouped.query, UNBOUNDED, exact, lambda receipt: _exact(grouped))
     if grouped.keys is not None:
-        allocation = Allocation.of(request, grouped.keys.groups)
+        # Where counts are public the cells of a histogram are not, nor is an L2 norm over them: it must not choose the bound.
+        private = isinstance(grouped.keys, Cells) and request.relation.counts_are_public
+        allocation = Allocation.of(request, grouped.keys.groups, laplace=private and isinstance(request.bounding, Auto))
     elif request.relation.counts_are_public:
         allocation = Allocation.of(
             request, 1, laplace=True

@@ -20,7 +20,7 @@ from evenhand.statistics.parts import Part, SumPart
 from evenhand.statistics.request import Request
 from evenhand.statistics.totals import bucket_counts
 from evenhand.statistics.users import UsersPart
-from evenhand.statistics.weighted_rows import Norm
+from evenhand.statistics.weighted_rows import LARGEST_AMOUNT, Norm
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ def given_limit(strategy: Strategy, norm: Norm, part: Part) -> Limit:
         amount *= part.grid.steps_per_unit
     elif isinstance(part, SumPart) and isinstance(strategy, NormClip | TotalCap):
         amount = amount * part.grid.steps_per_unit / part.grid.reach  # as many rows as reach it at the most
+    if amount > LARGEST_AMOUNT:
+        raise UsageError(
+            f"{strategy.title}({strategy.parameter}) is too large for these bounds: {float(amount):.3g} steps, and the exact "
+            f"integer range ends at {LARGEST_AMOUNT:.3g}. Lower it, or widen the bounds of a single value."
+        )
     words = strategy.describe()
     if isinstance(strategy, TotalCap):
         words = f"what a user adds to all groups together is scaled down to at most {float(strategy.parameter):g}"
@@ -90,6 +95,7 @@ def chosen_limit(
             amount = parts[0].best_weight(support, share)
         else:
             amount = Fraction(choose_total_cap(buckets, noisy.values, profile_epsilon, share).parameter)
+    amount = min(amount, Fraction(LARGEST_AMOUNT))
     shown, words = _describe(amount, norm, parts)
     strategy = "NormClip" if norm is not Norm.ROWS else "SmoothWeights"
     return Limit(amount, Bounding(strategy, shown, words, f"chosen from {basis}", paid))

@@ -37,7 +37,7 @@ from evenhand.tables import Bounds, Grid, parse_bounds
 from evenhand.tables.numbers import number
 
 _POINT_BITS = 12
-_LARGEST_WEIGHT = 2**50  # clamped here, so that scores times a denominator of 1000 fit 64 bits
+_LOWEST_SCORE = -(2**62)  # clamped here: 1-Lipschitz, so the sensitivity of a score still holds
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,10 @@ def _sensitivity(quantile: Fraction, capacity: int, relation: Relation) -> int:
 def _choose(chooser: NoisyMax, quantile: Fraction, weights: Sequence[int]) -> int:
     """The chosen grid point; for q = a/b the scores are b times those above, so that they are integers."""
     a, b = quantile.numerator, quantile.denominator
-    running = [0, *(min(weight, _LARGEST_WEIGHT) for weight in itertools.accumulate(weights))]
+    running = [0, *itertools.accumulate(weights)]
     offsets = [b * below - a * running[-1] for below in running]
-    return chooser.choose([-max(0, before, -upto) for before, upto in itertools.pairwise(offsets)])
+    scores = (-max(0, before, -upto) for before, upto in itertools.pairwise(offsets))
+    return chooser.choose([max(score, _LOWEST_SCORE) for score in scores])
 
 
 def _increasing(found: list[list[float]], quantiles: Sequence[Fraction]) -> list[list[float]]:

@@ -27,6 +27,9 @@ FULL = 2**WEIGHT_BITS
 VALUE_BITS = 16
 """Row values on a coarser grid than ungrouped ones: with the weight, 2^30 rows of a group fit 62 bits."""
 
+LARGEST_AMOUNT = 2**53 // FULL
+"""The largest bound on a norm: with it ``⌊N/norm⌋`` in doubles is the exact quotient."""
+
 WEIGHT = "evenhand_weight"
 
 
@@ -80,7 +83,7 @@ class WeightedRows:
     def weighted(self, users: Any, capacity: int) -> Any:
         """The rows with the integer weight of their user in the column `WEIGHT`.
 
-        ``⌊capacity/norm⌋`` in doubles is the exact quotient for integers whose product with it is below 2^53.
+        ``⌊capacity/norm⌋`` in doubles is the exact quotient of integers up to 2^53; a larger norm gets weight 0.
         """
         import ibis
 
