@@ -1,6 +1,9 @@
 """Models learned from people's rows under user-level differential privacy, as scikit-learn estimators."""
 
+from evenhand.learning.bounded_erm import BoundedERM
 from evenhand.learning.regression import LabelPrivateRegression
+from evenhand.learning.selection import HypothesisSelection
+from evenhand.learning.weighted_erm import WeightedERM
 from evenhand.learning.weights.integer import RegressionWeights
 
-__all__ = ["LabelPrivateRegression", "RegressionWeights"]
+__all__ = ["BoundedERM", "HypothesisSelection", "LabelPrivateRegression", "RegressionWeights", "WeightedERM"]

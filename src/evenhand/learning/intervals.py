@@ -69,3 +69,26 @@ class ErrorLaw:
 def combine(weights: Sequence[float], scale: float, normal_sd: float) -> ErrorLaw:
     """The law of ``Σ weights_k · Laplace(scale)`` plus a normal error."""
     return ErrorLaw(float(normal_sd), tuple(abs(float(weight)) * scale for weight in weights))
+
+
+def spherical_radius(confidence: float, size: int, scale: float) -> float:
+    """The distance that one coordinate of spherical noise exceeds with probability 1 − confidence.
+
+    The noise has density ∝ exp(−‖b‖/scale) in ``size`` dimensions: a Gamma(size) radius times a coordinate of a
+    uniform direction, whose square is Beta(½, (size−1)/2).
+    """
+    from scipy import integrate, optimize, stats
+
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence={confidence} is out of range; expected a number such as 0.95.")
+    if size == 1:
+        return -scale * math.log(1 - confidence)
+    share = stats.beta(0.5, (size - 1) / 2)
+
+    def excess(distance: float) -> float:
+        tail, _ = integrate.quad(
+            lambda r: stats.gamma.pdf(r, size) * share.sf((distance / r) ** 2), distance, math.inf, limit=200
+        )
+        return float(tail - (1 - confidence))
+
+    return scale * float(optimize.brentq(excess, 1e-9, 40.0 * size))

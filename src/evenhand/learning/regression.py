@@ -25,9 +25,9 @@ from evenhand.learning.inputs import (
 )
 from evenhand.learning.intervals import ErrorLaw, combine
 from evenhand.learning.progress import shown
-from evenhand.learning.selection import select
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
+from evenhand.noise.selection import NoisyMax
 from evenhand.release.door import Measurement, Receipt
 from evenhand.tables import Grid, Secret, Table, parse_bounds
 
@@ -307,5 +307,5 @@ def _buy_noise_sd(
     grid = noise_level.candidates(bounds[1] - bounds[0])
     clean = np.where(np.isnan(labels), sum(bounds) / 2, np.clip(labels, *bounds))
     receipt.use(epsilon)
-    index = select(noise_level.scores(blocks, clean, grid), noise_level.SENSITIVITY, epsilon, monotone=False)
-    return float(grid[index])
+    chooser = NoisyMax.calibrated(noise_level.SENSITIVITY, epsilon)
+    return float(grid[chooser.choose(noise_level.scores(blocks, clean, grid))])

@@ -1,0 +1,212 @@
+"""Empirical risk minimisation with a bounded number of rows a user (amin2019, Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
+from evenhand.learning.base import choice, pay, public_number
+from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
+from evenhand.learning.inputs import Floats
+from evenhand.learning.intervals import spherical_radius
+from evenhand.learning.linear_model import LinearModel, moves, rows_support
+from evenhand.learning.losses import Loss
+from evenhand.learning.minimise import Objective, minimise
+from evenhand.learning.private_rows import open_rows
+from evenhand.learning.row_choice import LARGEST_TAU, RowChoice, Scales, choose_rows
+from evenhand.learning.sources import KeptRows
+from evenhand.learning.vector_noise import add_spherical
+from evenhand.ledger import Cost, Ledger
+from evenhand.planning import Profile
+
+ACCURACY = Fraction(1, 1000)
+"""The optimiser's gradient norm, in units of what one user can do: 0.2 % more noise buys a certain answer."""
+
+_LATTICE = 2**20  # lattice steps per noise scale
+
+
+class BoundedERM(LinearModel):
+    """A linear model by output perturbation: at most τ rows a user, a regularised minimiser, spherical noise.
+
+    Guarantee: pure ε-differential privacy for *all rows of a user*. Features are clipped to a public norm, so one
+    user moves the minimiser of ``Σ ℓ + (Λ/2)‖f‖²`` by at most τL/Λ in L2 norm (2τL/Λ under values); the
+    accuracy of the optimiser, guaranteed for every table, and the rounding to a lattice are part of the declared
+    sensitivity. See docs/proofs/output-perturbation.md.
+
+    Edge cases: under presence rows with a missing feature or label are dropped; under values a missing feature
+    counts as 0 and a missing label as the middle or the first class. Infinite features sit at the edge of the
+    ball. Labels outside the bounds are clamped; any label that is not the second class counts as the first.
+
+    Args:
+        epsilon: the privacy-loss bound ε of one fit.
+        loss: ``"logistic"``, ``"huber-svm"`` (both for two classes) or ``"squared"`` (needs ``label_bounds``).
+        classes: the two labels (negative, positive).
+        label_bounds: (low, high) of a numeric label.
+        feature_norm: rows are clipped to this Euclidean norm, and divided by it.
+        feature_bounds: instead of the norm: (low, high) for all features, or one pair each; features are then
+            centred and scaled to the unit ball.
+        rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
+            profile bought with a tenth of ε (presence).
+        regularisation: Λ for the features divided by their norm, or ``"auto"``.
+        coefficient_norm: a guess of the norm of good coefficients, for the automatic choices.
+        profile: a public or bought `Profile` of rows per user.
+        protects: ``"presence"`` or ``"values"``; a table knows its own.
+        fit_intercept: whether to add a constant feature.
+        features: names of the feature columns of a frame or table.
+        ledger: where to debit ε before the release.
+
+    Attributes:
+        coef_, intercept_: the released model, for features as they came.
+        guarantee_: the `Guarantee`.
+        rows_per_user_, regularisation_: τ and Λ.
+        sensitivity_, noise_scale_: Δ and Δ/ε, for the coefficients of the scaled features.
+        forecast_: `RowChoice`, the forecast excess of the average loss and its parts.
+
+    Example:
+        >>> BoundedERM(epsilon=1.0, feature_bounds=(0, 1)).fit(X, y, users=ids).predict(X)
+
+    Reference: Amin, Kulesza, Muñoz Medina and Vassilvitskii (ICML 2019); Chaudhuri, Monteleoni and Sarwate
+    (JMLR 2011) for output perturbation.
+    """
+
+    def __init__(
+        self,
+        epsilon: Amount = 1.0,
+        *,
+        loss: str = "logistic",
+        classes: Sequence[Any] = (0, 1),
+        label_bounds: tuple[float, float] | None = None,
+        feature_norm: float = 1.0,
+        feature_bounds: FeatureBounds | None = None,
+        rows_per_user: int | str = "auto",
+        regularisation: float | str = "auto",
+        coefficient_norm: float | None = None,
+        profile: Profile | None = None,
+        protects: str = "presence",
+        fit_intercept: bool = True,
+        features: Sequence[str] | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.loss = loss
+        self.classes = classes
+        self.label_bounds = label_bounds
+        self.feature_norm = feature_norm
+        self.feature_bounds = feature_bounds
+        self.rows_per_user = rows_per_user
+        self.regularisation = regularisation
+        self.coefficient_norm = coefficient_norm
+        self.profile = profile
+        self.protects = protects
+        self.fit_intercept = fit_intercept
+        self.features = features
+        self.ledger = ledger
+
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
+        """Bound, debit ε, minimise, and release the noisy minimiser.
+
+        Args:
+            X: n × d features; a data frame; or an `eh.read` table, which stays where it is.
+            y: one label per row, or the name of the label column.
+            users: one id per row, or the name of the user column; known already for a table.
+        """
+        epsilon = parse_epsilon(self.epsilon)
+        loss, targets = self._problem()
+        tau, regularisation = self._given()
+        source, names, matrix = open_rows(X, y, users, features=self.features, targets=targets, protects=self.protects)
+        self._remember(matrix, names)
+        mapped = feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
+        guarantee = source.guarantee(epsilon)
+        receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), self._query(names))
+        left = epsilon
+        if tau is None or regularisation is None:
+            support, left = rows_support(source, self.profile, epsilon, receipt)
+            chosen = choose_rows(support, self._scales(loss, mapped, left, source.relation), tau, regularisation)
+        else:  # nothing to choose, so nothing is bought; of the forecast only the noise is known
+            noise = self._scales(loss, mapped, left, source.relation).noise(tau, regularisation)
+            chosen = RowChoice(tau, regularisation, math.nan, math.nan, noise, math.nan)
+        receipt.use(left)
+        with source.limited(mapped, chosen.tau) as rows:
+            self._adopt(self._release(rows, loss, mapped, chosen, left, source.relation), mapped, targets)
+        self.guarantee_, self.forecast_ = guarantee, chosen
+        return self
+
+    def interval(self, confidence: float = 0.95) -> Floats:
+        """A range for each coefficient (intercept last): privacy noise only, not sampling error or bias."""
+        check_is_fitted(self)
+        radius = spherical_radius(confidence, self._map.size, self.noise_scale_)
+        spread = np.r_[radius / self._map.scale, radius] if self.fit_intercept else radius / self._map.scale
+        if self.fit_intercept:  # the intercept moves with every slope that is centred
+            spread[-1] = radius * math.sqrt(1 + float(np.sum((self._map.centre / self._map.scale) ** 2)))
+        values = np.r_[self.coef_, self.intercept_] if self.fit_intercept else self.coef_
+        return np.column_stack([values - spread, values + spread])
+
+    def _given(self) -> tuple[int | None, float | None]:
+        """τ and Λ as far as the analyst set them."""
+        tau, regularisation = self.rows_per_user, self.regularisation
+        if isinstance(tau, str):
+            choice("rows_per_user", tau, ("auto",))
+        elif int(tau) != tau or not 1 <= tau <= LARGEST_TAU:
+            raise UsageError(f"rows_per_user={tau}; expected a whole number from 1 to {LARGEST_TAU}, or 'auto'.")
+        if isinstance(regularisation, str):
+            choice("regularisation", regularisation, ("auto",))
+        else:
+            public_number("regularisation", regularisation)
+        return (
+            None if isinstance(tau, str) else int(tau),
+            None if isinstance(regularisation, str) else float(regularisation),
+        )
+
+    def _query(self, names: Sequence[str]) -> dict[str, Any]:
+        return {
+            "model": "bounded ERM",
+            "loss": self.loss,
+            "features": list(names),
+            "rows_per_user": self.rows_per_user,
+            "regularisation": self.regularisation,
+        }
+
+    def _scales(self, loss: Loss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
+        guess = self.coefficient_norm
+        typical = 3.0 if loss.classifies else loss.steepest / 2
+        return Scales(
+            mapped.size,
+            loss.steepest * mapped.norm,
+            loss.roundest * mapped.norm**2,
+            typical if guess is None else public_number("coefficient_norm", guess),
+            moves(relation),
+            float(epsilon),
+        )
+
+    def _release(
+        self, rows: KeptRows, loss: Loss, mapped: FeatureMap, chosen: RowChoice, epsilon: Decimal, relation: Relation
+    ) -> Floats:
+        one_user = Fraction(chosen.tau) * Fraction(loss.steepest * mapped.norm * (1 + 1e-12))
+        accuracy = one_user * ACCURACY
+        objective = Objective(
+            lambda f: rows.gradient(f, loss),
+            lambda f: rows.hessian(f, loss),
+            chosen.regularisation,
+            loss.roundest * mapped.norm**2 * rows.rows,
+            mapped.size,
+        )
+        minimiser = minimise(objective, float(accuracy))
+        exact = (moves(relation) * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
+        exponent = math.floor(math.log2(_LATTICE * float(epsilon) / float(exact)))
+        lattice = [math.floor(Fraction(float(value)) * Fraction(2) ** exponent + Fraction(1, 2)) for value in minimiser]
+        # Rounding moves either minimiser by at most half a step a coordinate.
+        steps = exact * Fraction(2) ** exponent + math.isqrt(mapped.size) + 1
+        noisy = add_spherical(lattice, steps / Fraction(epsilon))
+        unit = float(Fraction(2) ** -exponent)
+        self._map = mapped
+        self.rows_per_user_, self.regularisation_ = chosen.tau, chosen.regularisation
+        self.sensitivity_ = float(steps) * unit
+        self.noise_scale_ = self.sensitivity_ / float(epsilon)
+        return np.array(noisy, dtype=np.float64) * unit

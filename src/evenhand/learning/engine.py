@@ -1,0 +1,196 @@
+"""Sums over rows computed where the rows are: the same learning on DuckDB and Spark, for tables of any size.
+
+Features are clipped and rounded, and rows limited or weighted, once, into a temporary table of the engine; each
+step of an optimiser is then one aggregate query.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from evenhand.guarantee import Relation
+from evenhand.learning.features import STEPS, FeatureMap
+from evenhand.learning.inputs import Floats
+from evenhand.learning.losses import EXPRESSIONS, Loss
+from evenhand.learning.sources import SLOPE_STEPS, KeptRows, Source, WeightedRows
+from evenhand.learning.targets import Classes, Targets
+from evenhand.planning import Buckets, Support, support_of_counts
+from evenhand.release import Measurement
+from evenhand.statistics.totals import bucket_counts
+from evenhand.tables import Table
+from evenhand.tables.numbers import is_number, number
+from evenhand.tables.summaries import exact_sum, known, per_user
+
+
+class EngineRows(Source):
+    """A table with label and feature columns, on its engine."""
+
+    def __init__(self, table: Table, label: str, names: Sequence[str], targets: Targets) -> None:
+        self._table, self._label, self._names, self._targets = table, label, tuple(names), targets
+        self.relation, self.unit, self.public = table.relation, table.unit, table.public
+
+    def histogram(self, buckets: Buckets) -> Measurement:
+        users = per_user(self._table)
+        return bucket_counts(self._table, users, users.rows, buckets)
+
+    def public_support(self) -> Support:
+        assert self.relation.counts_are_public
+        users = per_user(self._table)
+        sizes = users.group_by("rows").aggregate(users=users.count()).order_by("rows")
+        frame = self._table.engine.fetch(sizes).reveal()
+        if not frame.num_rows:
+            return support_of_counts([1])  # an empty table: any bound will do
+        return Support(*(frame[name].to_numpy(zero_copy_only=False).astype(float) for name in ("rows", "users")))
+
+    @contextmanager
+    def limited(self, features: FeatureMap, tau: int) -> Iterator[KeptRows]:
+        import ibis
+
+        rows = self._prepared(features)
+        # The engine refuses random numbers inside a window: draw them first.
+        drawn = rows.mutate(draw=ibis.random())
+        window = ibis.window(group_by=self._users(drawn), order_by="draw")
+        ranked = drawn.mutate(place=ibis.row_number().over(window))
+        with self._table.engine.kept(ranked.filter(ranked.place < tau).select("target", *_columns(features))) as kept:
+            yield _KeptTable(self._table, kept, features)
+
+    @contextmanager
+    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[WeightedRows]:
+        import ibis
+
+        rows = self._prepared(features)
+        size = rows.count().over(ibis.window(group_by=self._users(rows)))
+        counted = rows.mutate(size=size.cast("int64"))
+        few = counted["size"] * h.denominator <= h.numerator
+        # ⌊h·SLOPE_STEPS/s⌋ exactly: the quotient of doubles may be one too large, which the product shows.
+        total = h.numerator * SLOPE_STEPS
+        parts = counted["size"] * h.denominator
+        quotient = (ibis.literal(float(total), "float64") / parts.cast("float64")).floor().cast("int64")
+        cap = quotient - (quotient * parts > total).cast("int64")
+        weights = ibis.literal(float(h), "float64") / counted["size"].cast("float64")
+        weighted = counted.mutate(cap=few.ifelse(SLOPE_STEPS, cap), weight=few.ifelse(1.0, weights))
+        chosen = weighted.select("target", "cap", "weight", *_columns(features))
+        with self._table.engine.kept(chosen) as kept:
+            yield _WeightedTable(self._table, kept, features)
+
+    def _is_number(self, value: Any) -> Any:
+        return is_number(self._table, value)
+
+    def _users(self, rows: Any) -> list[Any]:
+        return [rows[f"user_{index}"] for index in range(len(self._table.user))]
+
+    def _prepared(self, features: FeatureMap) -> Any:
+        """Users, targets and features on the grid, by the null rule of the table's relation."""
+        import ibis
+
+        table = self._table
+        rows = table.expression.select(
+            **{f"user_{index}": table.expression[name] for index, name in enumerate(table.user)},
+            **{f"raw_{index}": number(table, name) for index, name in enumerate(self._names)},
+            target=self._target(),
+        )
+        rows = rows.filter(*(known(user) for user in self._users(rows)))
+        raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
+        if self.relation is Relation.PRESENCE:
+            rows = rows.filter(self._is_number(rows.target), *(self._is_number(value) for value in raw))
+        else:
+            values = {
+                f"raw_{index}": self._is_number(x).fill_null(False).ifelse(x, c)
+                for index, (x, c) in enumerate(zip(raw, features.centre.tolist(), strict=True))
+            }
+            target = self._is_number(rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
+            rows = rows.mutate(**values, target=target)
+        scaled = {
+            f"scaled_{index}": ((rows[f"raw_{index}"] - float(centre)) / float(scale)).clip(-1.0, 1.0)
+            for index, (centre, scale) in enumerate(zip(features.centre, features.scale, strict=True))
+        }
+        rows = rows.mutate(**scaled)
+        parts = [rows[name] for name in scaled]
+        norm = functools.reduce(operator.add, (part * part for part in parts)).sqrt()
+        rows = rows.mutate(stretch=ibis.literal(float(STEPS), "float64") / ibis.greatest(norm, 1.0))
+        return rows.mutate(
+            **{f"x_{index}": _toward_zero(rows[name] * rows.stretch) for index, name in enumerate(scaled)}
+        )
+
+    def _target(self) -> Any:
+        table, targets = self._table, self._targets
+        if not isinstance(targets, Classes):
+            low, high = targets.bounds
+            return number(table, self._label).clip(low, high) - targets.offset
+        positive = targets.labels[1]
+        if all(isinstance(label, int | float | np.number) for label in targets.labels):
+            value = number(table, self._label)
+            return self._is_number(value).ifelse((value == float(positive)).ifelse(1.0, -1.0), None)
+        return (table.expression[self._label].cast("string") == str(positive)).ifelse(1.0, -1.0)
+
+
+class _KeptTable(KeptRows):
+    def __init__(self, table: Table, rows: Any, features: FeatureMap) -> None:
+        self._table, self._rows, self._size = table, rows, features.size
+        self._x = _values(rows, features, 1 / STEPS)
+        self.rows = int(_fetch(table, rows, [rows.count()])[0])
+
+    def gradient(self, f: Floats, loss: Loss) -> Floats:
+        slope = loss.slope(_margin(self._x, f), self._rows.target, EXPRESSIONS)
+        return np.array(_fetch(self._table, self._rows, [(slope * x).sum() for x in self._x]))
+
+    def hessian(self, f: Floats, loss: Loss) -> Floats:
+        curvature = loss.curvature(_margin(self._x, f), self._rows.target, EXPRESSIONS)
+        weighted = self._rows.mutate(curvature=curvature)
+        places = np.triu_indices(self._size)
+        products = [(weighted.curvature * (self._x[j] * self._x[k])).sum() for j, k in zip(*places, strict=True)]
+        upper = np.zeros((self._size, self._size))
+        upper[places] = _fetch(self._table, weighted, products)
+        return upper + np.triu(upper, 1).T
+
+
+class _WeightedTable(WeightedRows):
+    def __init__(self, table: Table, rows: Any, features: FeatureMap) -> None:
+        self._table, self._rows, self._features = table, rows, features
+
+    def gradient(self, f: Floats, loss: Loss, share: float) -> list[int]:
+        rows = self._rows
+        margin = _margin(_values(rows, self._features, 1 / STEPS), f)
+        slope = loss.slope(margin, rows.target, EXPRESSIONS) * rows.weight * (SLOPE_STEPS / loss.steepest)
+        steps = _toward_zero(slope)
+        clamped = (steps > rows.cap).ifelse(rows.cap, (steps < -rows.cap).ifelse(-rows.cap, steps))
+        stepped = rows.mutate(steps=clamped)
+        whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
+        if self._features.intercept:
+            whole.append(stepped.steps * STEPS)
+        return [int(value) for value in _fetch(self._table, stepped, [exact_sum(value) for value in whole])]
+
+
+def _columns(features: FeatureMap) -> list[str]:
+    return [f"x_{index}" for index in range(len(features.centre))]
+
+
+def _values(rows: Any, features: FeatureMap, unit: float) -> list[Any]:
+    """The features as doubles in units of the ball, the constant last."""
+    import ibis
+
+    values = [rows[name].cast("float64") * unit for name in _columns(features)]
+    return [*values, ibis.literal(1.0, "float64")] if features.intercept else values
+
+
+def _margin(values: Sequence[Any], f: Floats) -> Any:
+    return functools.reduce(operator.add, (value * float(c) for value, c in zip(values, f, strict=True)))
+
+
+def _toward_zero(value: Any) -> Any:
+    """The integer part; the engines' own casts round differently."""
+    whole = value.abs().floor()
+    return (value < 0).ifelse(-whole, whole).cast("int64")
+
+
+def _fetch(table: Table, rows: Any, sums: Sequence[Any]) -> list[Any]:
+    """One row of aggregates; sums over nothing are 0."""
+    frame = table.engine.fetch(rows.aggregate(**{f"sum_{index}": value for index, value in enumerate(sums)})).reveal()
+    return [frame[f"sum_{index}"][0].as_py() or 0 for index in range(len(sums))]

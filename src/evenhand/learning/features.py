@@ -1,0 +1,86 @@
+"""Features on a public grid: clipped to a norm, scaled to the unit ball, rounded toward zero.
+
+Everything that learns from private features sees these integers only, so what one row can do is bounded exactly:
+``‖x‖₂ ≤ STEPS`` without the constant column, in integers, on every engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.guarantee import UsageError
+from evenhand.learning.base import public_number
+from evenhand.learning.inputs import Floats
+from evenhand.tables import parse_bounds
+
+STEPS = 2**15
+"""Grid steps from 0 to the largest norm."""
+
+FeatureBounds = tuple[float, float] | Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """``(x − centre)/scale``, clipped to the unit ball, then a constant 1 if there is an intercept.
+
+    Args:
+        centre: subtracted from each feature.
+        scale: each feature is divided by it.
+        intercept: whether a constant column is added.
+    """
+
+    centre: Floats
+    scale: Floats
+    intercept: bool
+
+    @property
+    def size(self) -> int:
+        """The number of coefficients."""
+        return len(self.centre) + int(self.intercept)
+
+    @property
+    def norm(self) -> float:
+        """The largest norm of a row, in units of the ball."""
+        return math.sqrt(2.0) if self.intercept else 1.0
+
+    @property
+    def squared_norm(self) -> int:
+        """The largest squared norm of a row of integers."""
+        return STEPS**2 * (2 if self.intercept else 1)
+
+    def integers(self, X: Floats) -> Floats:
+        """Rows of features as integers (held as doubles); NaN becomes 0, infinities the edge of the ball."""
+        Z = np.clip(np.nan_to_num((X - self.centre) / self.scale, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+        norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+        Z *= (STEPS / np.maximum(norms, 1.0))[:, None]
+        np.trunc(Z, out=Z)
+        return np.column_stack([Z, np.full(len(Z), float(STEPS))]) if self.intercept else Z
+
+    def to_original(self, coefficients: Floats) -> tuple[Floats, float]:
+        """Coefficients and intercept for the features as they came."""
+        slopes = coefficients[: len(self.centre)] / self.scale
+        constant = float(coefficients[-1]) if self.intercept else 0.0
+        return slopes, constant - float(slopes @ self.centre)
+
+
+def feature_map(features: int, norm: Any, bounds: FeatureBounds | None, intercept: bool) -> FeatureMap:
+    """Read ``feature_norm`` or ``feature_bounds``; both are public, chosen without looking at the data."""
+    if bounds is None:
+        size = public_number("feature_norm", norm)
+        return FeatureMap(np.zeros(features), np.full(features, size), intercept)
+    given: Any = bounds
+    if len(given) == 2 and all(np.ndim(bound) == 0 for bound in given):
+        given = [given] * features
+    if len(given) != features:
+        raise UsageError(
+            f"feature_bounds has {len(given)} pairs for {features} features; expected one (low, high) for all, or one each."
+        )
+    pairs = np.array([parse_bounds(pair, "feature_bounds") for pair in given])
+    half = (pairs[:, 1] - pairs[:, 0]) / 2
+    # A box with half-widths h lies in the ball after dividing each feature by h·√d.
+    return FeatureMap(pairs.mean(axis=1), half * math.sqrt(features), intercept)

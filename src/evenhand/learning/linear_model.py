@@ -1,0 +1,129 @@
+"""What linear models with private features have in common: parameters, targets, predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from evenhand.guarantee import Relation, UsageError, split
+from evenhand.learning.base import choice
+from evenhand.learning.features import FeatureMap
+from evenhand.learning.inputs import Floats
+from evenhand.learning.losses import LOSSES, Loss, loss_named
+from evenhand.learning.sources import Source
+from evenhand.learning.targets import Bounded, Classes, Targets
+from evenhand.planning import Profile, Support, row_buckets, support_of_histogram
+from evenhand.release import Receipt
+from evenhand.tables import parse_bounds
+
+PROFILE_SHARE = Decimal("0.1")
+"""The part of ε that a profile of rows per user takes when their number is secret."""
+
+
+class LinearModel(BaseEstimator):  # type: ignore[misc]
+    """Predictions ⟨coef, x⟩ + intercept, as a class or a number; subclasses fit them."""
+
+    loss: str
+    classes: Sequence[Any]
+    label_bounds: tuple[float, float] | None
+    features: Sequence[str] | None
+    coef_: Floats
+    intercept_: float
+
+    def decision_function(self, X: Any) -> Floats:
+        """The margin ⟨coef, x⟩ + intercept."""
+        check_is_fitted(self)
+        if hasattr(X, "columns") and self.features is not None:
+            X = X[list(self.features)]
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def predict(self, X: Any) -> Any:
+        """The predicted class, or number."""
+        margin = self.decision_function(X)
+        return self.classes_[(margin > 0).astype(int)] if self.loss != "squared" else margin
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities, for the logistic loss."""
+        if self.loss != "logistic":
+            raise AttributeError(f"predict_proba is for loss='logistic', not {self.loss!r}.")
+        positive = 1 / (1 + np.exp(-np.clip(self.decision_function(X), -500, 500)))
+        return np.column_stack([1 - positive, positive])
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy, or R² for the squared loss. It is computed from the rows given: not private."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        return float((r2_score if self.loss == "squared" else accuracy_score)(y, self.predict(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, RegressorTags
+
+        tags = super().__sklearn_tags__()
+        if self.loss == "squared":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags(poor_score=True)
+        else:
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = True
+        return tags
+
+    def _problem(self) -> tuple[Loss, Targets]:
+        """The loss, and how labels become targets."""
+        choice("loss", self.loss, LOSSES)
+        if self.loss == "squared":
+            bounds = parse_bounds(self.label_bounds, "label_bounds")
+            return loss_named(self.loss, bounds), Bounded(bounds)
+        return loss_named(self.loss, None), Classes.parse(self.classes)
+
+    def _remember(self, matrix: Any, names: Sequence[str]) -> None:
+        """Keep the number and names of features, as scikit-learn does."""
+        if matrix is not None:
+            validate_data(self, matrix, skip_check_array=True)
+        else:
+            self.n_features_in_ = len(names)
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _adopt(self, coefficients: Floats, mapped: FeatureMap, targets: Targets) -> None:
+        """Keep coefficients of scaled features as a model of the features as they came."""
+        self.coef_, self.intercept_ = mapped.to_original(coefficients)
+        if isinstance(targets, Bounded):
+            self.intercept_ += targets.offset
+        else:
+            self.classes_ = np.array(targets.labels)
+
+
+def moves(relation: Relation) -> int:
+    """How many users' worth of rows differ between neighbours: one is added, or one replaces another."""
+    return 1 if relation is Relation.PRESENCE else 2
+
+
+def is_bought(source: Source, profile: Profile | None) -> bool:
+    """Whether a profile of rows per user has to be paid for."""
+    return profile is None and not source.relation.counts_are_public
+
+
+def rows_support(
+    source: Source, profile: Profile | None, epsilon: Decimal, receipt: Receipt
+) -> tuple[Support, Decimal]:
+    """Users by number of rows: given, public, or bought with a share of ε; and what is left of ε."""
+    if profile is not None:
+        if profile.mark:
+            raise UsageError(
+                "profile= is the exact profile of a table, which is not private; expected a public prior or a "
+                "bought one."
+            )
+        return profile.support, epsilon
+    if source.relation.counts_are_public:
+        return source.public_support(), epsilon
+    buckets = row_buckets()
+    part, left = split(epsilon, PROFILE_SHARE)
+    noisy = receipt.release(source.histogram(buckets), part)
+    return support_of_histogram(buckets, noisy.values, 1 / float(part)), left

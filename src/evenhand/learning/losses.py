@@ -1,0 +1,151 @@
+"""Convex losses of a margin, written once for NumPy arrays and for engine expressions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from evenhand.guarantee import UsageError
+
+_STEEPEST = 500.0  # margins beyond it have slopes that no double can tell from their limit
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The few functions that losses need, on arrays or on expressions."""
+
+    exp: Callable[[Any], Any]
+    clip: Callable[[Any, float, float], Any]
+    where: Callable[[Any, Any, Any], Any]
+
+
+ARRAYS = Operations(np.exp, np.clip, np.where)
+EXPRESSIONS = Operations(
+    lambda x: x.exp(),
+    lambda x, low, high: x.clip(low, high),
+    lambda test, yes, no: test.ifelse(yes, no),
+)
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """ℓ(m, t) of a margin ``m = ⟨f, x⟩`` and a target ``t``; convex in m, with public bounds on its derivatives."""
+
+    name: ClassVar[str]
+    classifies: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def steepest(self) -> float:
+        """The largest |ℓ'|: with ‖x‖ ≤ R a row's gradient is at most this times R."""
+
+    @property
+    @abstractmethod
+    def roundest(self) -> float:
+        """The largest ℓ''."""
+
+    @abstractmethod
+    def value(self, margin: Any, target: Any) -> Any:
+        """ℓ(m, t), on arrays."""
+
+    @abstractmethod
+    def slope(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+        """dℓ/dm."""
+
+    @abstractmethod
+    def curvature(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+        """d²ℓ/dm²."""
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """ln(1 + e^(−tm)) for targets ±1."""
+
+    name = "logistic"
+    classifies = True
+    steepest = 1.0
+    roundest = 0.25
+
+    def value(self, margin: Any, target: Any) -> Any:
+        return np.logaddexp(0.0, -target * margin)
+
+    def slope(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+        return -target / (on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST)) + 1.0)
+
+    def curvature(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+        away = on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST) / 2)
+        back = on.exp(-on.clip(target * margin, -_STEEPEST, _STEEPEST) / 2)
+        return 1.0 / ((away + back) * (away + back))
+
+
+@dataclass(frozen=True)
+class HuberHinge(Loss):
+    """The hinge loss of a support vector machine, with its corner rounded over ``width`` on each side."""
+
+    width: float = 0.5
+    name = "huber-svm"
+    classifies = True
+    steepest = 1.0
+
+    @property
+    def roundest(self) -> float:
+        return 1 / (2 * self.width)
+
+    def value(self, margin: Any, target: Any) -> Any:
+        short = 1 + self.width - target * margin
+        inside = np.clip(short, 0.0, 2 * self.width)
+        return inside**2 / (4 * self.width) + np.maximum(short - 2 * self.width, 0.0)
+
+    def slope(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+        return -target * on.clip((1 + self.width - target * margin) / (2 * self.width), 0.0, 1.0)
+
+    def curvature(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+        off = target * margin - 1.0
+        return on.where((off < self.width) & (off > -self.width), self.roundest, 0.0)
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """½(m − t)², continued as a straight line where |m − t| exceeds the width of the label bounds.
+
+    Labels are clipped, so predictions inside the label bounds never get there, and the gradient is bounded
+    without a constraint on the coefficients.
+    """
+
+    width: float
+    name = "squared"
+    classifies = False
+    roundest = 1.0
+
+    @property
+    def steepest(self) -> float:
+        return self.width
+
+    def value(self, margin: Any, target: Any) -> Any:
+        inside = np.minimum(np.abs(margin - target), self.width)
+        return inside**2 / 2 + self.width * (np.abs(margin - target) - inside)
+
+    def slope(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+        return on.clip(margin - target, -self.width, self.width)
+
+    def curvature(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+        off = margin - target
+        return on.where((off < self.width) & (off > -self.width), 1.0, 0.0)
+
+
+LOSSES = ("logistic", "huber-svm", "squared")
+
+
+def loss_named(name: str, label_bounds: tuple[float, float] | None) -> Loss:
+    """A loss by name; the squared one needs the label bounds."""
+    if name == "logistic":
+        return Logistic()
+    if name == "huber-svm":
+        return HuberHinge()
+    if name == "squared" and label_bounds is not None:
+        return Squared(label_bounds[1] - label_bounds[0])
+    raise UsageError(f"loss={name!r} needs label_bounds=(low, high), or is not one of {list(LOSSES)}.")

@@ -1,0 +1,63 @@
+"""From what the caller gives to a `Source`, for estimators whose features are private too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evenhand.guarantee import Relation, UsageError
+from evenhand.learning.inputs import feature_columns, feature_matrix, take_apart, user_codes
+from evenhand.learning.sources import MemoryRows, Source
+from evenhand.learning.targets import Targets
+from evenhand.tables import Table
+
+
+def open_rows(
+    X: Any, y: Any, users: Any, *, features: Sequence[str] | None, targets: Targets, protects: str
+) -> tuple[Source, tuple[str, ...], Any]:
+    """The rows, the names of the features, and the validated features (None for a table).
+
+    Nulls follow the house rule: under presence a row with a missing feature, label or user is dropped; under
+    values a missing feature counts as 0 and a missing label as the middle, and missing users are refused.
+    """
+    if isinstance(X, Table):
+        return _open_table(X, y, features, targets)
+    relation = Relation.parse(protects)
+    if relation is Relation.LABELS:
+        raise UsageError(
+            "protects='labels' treats features as public: use LabelPrivateRegression, or protects='values'."
+        )
+    if y is None:
+        raise UsageError("requires y to be passed, but the target y is None: give one label per row.")
+    given = take_apart(X, y, users, features)
+    matrix = feature_matrix(given.X, allow_nan=True)
+    labels = targets.targets(given.y)
+    if len(labels) != len(matrix):
+        raise UsageError(f"inconsistent numbers of samples: X has {len(matrix)} rows, y has {len(labels)}.")
+    codes = user_codes(given.users, len(matrix), drop_null=relation is Relation.PRESENCE)
+    names = given.names or tuple(f"x{index}" for index in range(matrix.shape[1]))
+    if relation is Relation.PRESENCE:
+        kept = (codes >= 0) & ~np.isnan(labels) & ~np.isnan(matrix).any(axis=1)
+        rows, labels = (matrix, labels) if kept.all() else (matrix[kept], labels[kept])
+        codes = user_codes(codes[kept], len(labels))
+    else:
+        rows, labels = matrix, np.where(np.isnan(labels), targets.middle, labels)
+    return MemoryRows(rows, labels, codes, relation, given.unit), names, given.X
+
+
+def _open_table(
+    table: Table, label: Any, features: Sequence[str] | None, targets: Targets
+) -> tuple[Source, tuple[str, ...], Any]:
+    from evenhand.learning.engine import EngineRows
+
+    if not isinstance(label, str):
+        raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
+    table.require(label, "label column")
+    names = tuple(features) if features is not None else feature_columns(table, label)
+    for name in names:
+        table.require(name, "feature column")
+    if table.relation is Relation.LABELS:
+        raise UsageError("the table protects labels only: use LabelPrivateRegression, or read it otherwise.")
+    return EngineRows(table, label, names, targets), names, None

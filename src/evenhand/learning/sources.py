@@ -1,0 +1,176 @@
+"""Where the rows are: two ways to compute the few sums that learning needs, in memory and in an engine.
+
+`Rows in memory` here, `engine.EngineRows` there; estimators can't tell them apart.
+"""
+
+from __future__ import annotations
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from evenhand.guarantee import Guarantee, Relation
+from evenhand.learning.features import STEPS, FeatureMap
+from evenhand.learning.inputs import Floats, Integers
+from evenhand.learning.losses import Loss
+from evenhand.planning import Buckets, Support, support_of_counts
+from evenhand.release import Measurement
+from evenhand.tables import Secret
+
+SLOPE_STEPS = 2**22
+"""Grid steps of a row's weighted slope, from 0 to the steepest slope of a row with weight 1."""
+
+_CHUNK = 4096  # rows that fit a processor's cache; partial sums of their integers stay far below 2^53
+
+
+class KeptRows(ABC):
+    """At most τ rows of each user: the sums that full-batch minimisation needs, in doubles."""
+
+    rows: int
+
+    @abstractmethod
+    def gradient(self, f: Floats, loss: Loss) -> Floats:
+        """``Σ ℓ'(⟨f, x⟩, t)·x``."""
+
+    @abstractmethod
+    def hessian(self, f: Floats, loss: Loss) -> Floats:
+        """``Σ ℓ''(⟨f, x⟩, t)·x xᵀ``."""
+
+
+class WeightedRows(ABC):
+    """Rows with smooth weights ``min(h, s)/s``: the sums that noisy gradient descent needs, in integers."""
+
+    @abstractmethod
+    def gradient(self, f: Floats, loss: Loss, share: float) -> list[int]:
+        """``Σ c·(ℓ'/steepest)·x`` over a random ``share`` of the users (all of them if 1), in grid units.
+
+        One user moves it by at most ``h · SLOPE_STEPS · ‖x‖`` in L2 norm, exactly.
+        """
+
+
+class Source(ABC):
+    """Rows of users, with targets, on a public grid."""
+
+    relation: Relation
+    unit: tuple[str, ...]
+    public: tuple[str, ...]
+
+    def guarantee(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Guarantee:
+        """The guarantee of a model learned from these rows."""
+        return Guarantee(epsilon, delta, self.relation, self.unit, self.public)
+
+    @abstractmethod
+    def histogram(self, buckets: Buckets) -> Measurement:
+        """Users by number of rows; one user moves it by 1 (presence)."""
+
+    @abstractmethod
+    def public_support(self) -> Support:
+        """The exact number of users with each number of rows, where that is public."""
+
+    @abstractmethod
+    @contextmanager
+    def limited(self, features: FeatureMap, tau: int) -> Iterator[KeptRows]:
+        """At most ``tau`` random rows of each user, for a while."""
+
+    @abstractmethod
+    @contextmanager
+    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[WeightedRows]:
+        """All rows with the weights of bound ``h``, for a while."""
+
+
+@dataclass(eq=False)
+class MemoryRows(Source):
+    """Arrays: features as they came, targets, and users as codes sorted so that a user's rows are together."""
+
+    X: Floats
+    targets: Floats
+    users: Integers
+    relation: Relation
+    unit: tuple[str, ...]
+    public: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        order = np.argsort(self.users, kind="stable")
+        if not np.array_equal(order, np.arange(len(order))):
+            self.X, self.targets, self.users = self.X[order], self.targets[order], self.users[order]
+        self.counts = np.bincount(self.users)
+
+    def histogram(self, buckets: Buckets) -> Measurement:
+        return Measurement(lambda: Secret([int(k) for k in buckets.histogram(self.counts)]), l1=1, l2_squared=1)
+
+    def public_support(self) -> Support:
+        assert self.relation.counts_are_public
+        return support_of_counts(self.counts)
+
+    @contextmanager
+    def limited(self, features: FeatureMap, tau: int) -> Iterator[KeptRows]:
+        kept = random_ranks(self.users, self.counts) < tau
+        yield _KeptArrays(features.integers(self.X[kept]) / STEPS, self.targets[kept])
+
+    @contextmanager
+    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[WeightedRows]:
+        sizes, place = np.unique(self.counts, return_inverse=True)
+        caps = np.array([slope_cap(int(size), h) for size in sizes], dtype=np.float64)[place]
+        weights = np.minimum(float(h) / self.counts, 1.0)
+        yield _WeightedArrays(
+            features.integers(self.X), self.targets, self.users, weights[self.users], caps[self.users]
+        )
+
+
+def slope_cap(rows: int, h: Fraction) -> int:
+    """The largest integer slope of a row, so that all ``rows`` of a user together stay within ``h``: exact."""
+    return int(min(h / rows, Fraction(1)) * SLOPE_STEPS)
+
+
+class _KeptArrays(KeptRows):
+    def __init__(self, X: Floats, targets: Floats) -> None:
+        self._X, self._targets, self.rows = X, targets, len(targets)
+
+    def gradient(self, f: Floats, loss: Loss) -> Floats:
+        return np.asarray(loss.slope(self._X @ f, self._targets) @ self._X)
+
+    def hessian(self, f: Floats, loss: Loss) -> Floats:
+        weights = loss.curvature(self._X @ f, self._targets)
+        return np.asarray(self._X.T @ (self._X * weights[:, None]))
+
+
+class _WeightedArrays(WeightedRows):
+    def __init__(self, X: Floats, targets: Floats, users: Integers, weights: Floats, caps: Floats) -> None:
+        self._X, self._targets, self._users = X, targets, users
+        self._weights, self._caps = weights, caps
+
+    def gradient(self, f: Floats, loss: Loss, share: float) -> list[int]:
+        total = np.zeros(self._X.shape[1], dtype=object)
+        taken = None if share >= 1 else _draws(int(self._users[-1]) + 1) < np.uint64(share * 2.0**64)
+        unit_f = f / STEPS
+        scale = SLOPE_STEPS / loss.steepest
+        for start in range(0, len(self._X), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            X = self._X[part]
+            slope = loss.slope(X @ unit_f, self._targets[part]) * (self._weights[part] * scale)
+            cap = self._caps[part]
+            steps = np.trunc(np.clip(slope, -cap, cap))
+            if taken is not None:
+                steps *= taken[self._users[part]]
+            # Integers held as doubles: 4096 · 2^22 · 2^15 = 2^49, so this product is exact whatever the order.
+            total += (steps @ X).astype(np.int64)
+        return [int(value) for value in total]
+
+
+def random_ranks(users: Integers, counts: Integers) -> Integers:
+    """The place of each row in a fresh random order of its user's rows; users are sorted codes."""
+    order = np.lexsort((_draws(len(users)), users))
+    ranks = np.empty(len(users), dtype=np.int64)
+    ranks[order] = np.arange(len(users)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return ranks
+
+
+def _draws(count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Uniform 64-bit integers from the system's secure source, for sampling rows and users."""
+    return np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64)

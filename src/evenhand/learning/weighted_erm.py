@@ -1,0 +1,196 @@
+"""Empirical risk minimisation with smooth weights (epasto2020, Algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, split
+from evenhand.learning.accounting import noise_multiplier, zcdp
+from evenhand.learning.base import choice, pay, public_number
+from evenhand.learning.features import STEPS, FeatureBounds, FeatureMap, feature_map
+from evenhand.learning.inputs import Floats
+from evenhand.learning.linear_model import PROFILE_SHARE, LinearModel, is_bought, rows_support
+from evenhand.learning.losses import Loss
+from evenhand.learning.private_rows import open_rows
+from evenhand.learning.sources import SLOPE_STEPS, MemoryRows, WeightedRows
+from evenhand.learning.vector_noise import add_normal
+from evenhand.ledger import Cost, Ledger, mechanism_delta
+from evenhand.planning import Profile, Support, smooth_bound
+from evenhand.planning.weights import HETEROGENEITY, Sums
+
+MOMENTUM = 0.9
+"""Heavy-ball momentum: features in the unit ball leave most directions so flat that plain steps take hundreds."""
+
+LARGEST_WEIGHT = 2**20
+"""The largest bound h on a user's weight."""
+
+
+class WeightedERM(LinearModel):
+    """A linear model by noisy gradient descent over users, each with weight at most h spread over all of its rows.
+
+    Guarantee: (ε, δ)-differential privacy for *all rows of a user*. A row of a user with s rows has weight
+    ``min(h, s)/s``; with features in a public ball and a Lipschitz loss no user's gradient exceeds h times the
+    Lipschitz constant, exactly, in integers. The number of steps, their length and the averaging are fixed
+    beforehand; noise is calibrated by dp-accounting under the table's own neighbour relation.
+
+    Edge cases: as in `BoundedERM`.
+
+    Args:
+        epsilon, delta: the privacy-loss bound of one fit; δ well below one over the number of users.
+        loss: ``"logistic"``, ``"huber-svm"`` or ``"squared"``.
+        classes: the two labels (negative, positive).
+        label_bounds: (low, high) of a numeric label, for the squared loss.
+        feature_norm, feature_bounds: as in `BoundedERM`.
+        weight_bound: h, or ``"auto"``: the minimiser of epasto2020's trade-off, from public counts (values), from
+            ``profile``, or from a profile bought with a tenth of ε (presence).
+        steps: gradient steps; more of them optimise better and need more noise each.
+        sample: the part of the users that each step looks at (Poisson sampling); 1 is all of them.
+        regularisation: λ of (λ/2)‖f‖², against the *average* loss of features scaled to the unit ball.
+        profile: a public or bought `Profile` of rows per user.
+        protects: ``"presence"`` or ``"values"``; a table knows its own.
+        fit_intercept, features, ledger: as in `BoundedERM`.
+
+    Attributes:
+        coef_, intercept_: the released model, for features as they came.
+        guarantee_, weight_bound_: the `Guarantee`, and h.
+        noise_multiplier_: the noise of a step in units of what one user can do.
+        noise_scale_: the standard deviation of the noise in the average gradient of one step.
+
+    Example:
+        >>> WeightedERM(epsilon=1.0, delta=1e-6, feature_bounds=(0, 1)).fit(X, y, users=ids).predict(X)
+
+    Reference: Epasto, Mahdian, Mao, Mirrokni and Ren (NeurIPS 2020), section 4; Bassily, Smith and Thakurta (2014).
+    """
+
+    def __init__(
+        self,
+        epsilon: Amount = 1.0,
+        delta: Amount = 1e-6,
+        *,
+        loss: str = "logistic",
+        classes: Sequence[Any] = (0, 1),
+        label_bounds: tuple[float, float] | None = None,
+        feature_norm: float = 1.0,
+        feature_bounds: FeatureBounds | None = None,
+        weight_bound: float | str = "auto",
+        steps: int = 50,
+        sample: float = 1.0,
+        regularisation: float = 1e-3,
+        profile: Profile | None = None,
+        protects: str = "presence",
+        fit_intercept: bool = True,
+        features: Sequence[str] | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.classes = classes
+        self.label_bounds = label_bounds
+        self.feature_norm = feature_norm
+        self.feature_bounds = feature_bounds
+        self.weight_bound = weight_bound
+        self.steps = steps
+        self.sample = sample
+        self.regularisation = regularisation
+        self.profile = profile
+        self.protects = protects
+        self.fit_intercept = fit_intercept
+        self.features = features
+        self.ledger = ledger
+
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
+        """Choose weights, debit (ε, δ), descend, and release the averaged iterate.
+
+        Args:
+            X: n × d features; a data frame; or an `eh.read` table, which stays where it is.
+            y: one label per row, or the name of the label column.
+            users: one id per row, or the name of the user column; known already for a table.
+        """
+        epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
+        loss, targets = self._problem()
+        self._check(delta)
+        source, names, matrix = open_rows(X, y, users, features=self.features, targets=targets, protects=self.protects)
+        if self.sample < 1 and not isinstance(source, MemoryRows):
+            raise UsageError("sample < 1 needs the rows in memory; in an engine each step looks at all users.")
+        self._remember(matrix, names)
+        mapped = feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
+        usable = mechanism_delta(delta)
+        left = split(epsilon, PROFILE_SHARE)[1] if is_bought(source, self.profile) else epsilon
+        multiplier = noise_multiplier(left, usable, self.steps, float(self.sample), source.relation)
+        guarantee = source.guarantee(epsilon, delta)
+        cost = self._cost(epsilon, usable, epsilon - left, multiplier, source.relation)
+        receipt = pay(self.ledger, guarantee, cost, self._query(names))
+        support, left = rows_support(source, self.profile, epsilon, receipt)
+        receipt.use(left, usable)
+        h = self._weight_bound(support, mapped.size, multiplier, source.relation)
+        with source.weighted(mapped, h) as rows:
+            coefficients = self._descend(rows, loss, mapped, h, support, multiplier)
+        self._adopt(coefficients, mapped, targets)
+        self.guarantee_, self.weight_bound_, self.noise_multiplier_ = guarantee, float(h), float(multiplier)
+        return self
+
+    def _check(self, delta: Decimal) -> None:
+        if not delta:
+            raise UsageError("delta=0: Gaussian noise needs delta > 0, such as 1e-6; BoundedERM is purely private.")
+        if int(self.steps) != self.steps or not 1 <= self.steps <= 10_000:
+            raise UsageError(f"steps={self.steps}; expected a whole number from 1 to 10000.")
+        if not 0 < float(self.sample) <= 1:
+            raise UsageError(f"sample={self.sample}; expected a part of the users in (0, 1].")
+        public_number("regularisation", self.regularisation, zero=True)
+        if isinstance(self.weight_bound, str):
+            choice("weight_bound", self.weight_bound, ("auto",))
+        elif not 0 < float(self.weight_bound) <= LARGEST_WEIGHT:
+            raise UsageError(f"weight_bound={self.weight_bound}; expected a number in (0, {LARGEST_WEIGHT}] or 'auto'.")
+
+    def _query(self, names: Sequence[str]) -> dict[str, Any]:
+        return {
+            "model": "weighted ERM",
+            "loss": self.loss,
+            "features": list(names),
+            "steps": self.steps,
+            "sample": self.sample,
+            "weight_bound": self.weight_bound,
+        }
+
+    def _cost(
+        self, epsilon: Decimal, delta: Decimal, profile: Decimal, multiplier: Fraction, relation: Relation
+    ) -> Cost:
+        if self.sample < 1:
+            return Cost.approximate(epsilon, delta)
+        # The profile's pure ε costs half its square as zCDP (Bun and Steinke 2016, Proposition 1.4).
+        return Cost.zcdp(zcdp(multiplier, self.steps, relation) + profile * profile / 2, epsilon=epsilon, delta=delta)
+
+    def _weight_bound(self, support: Support, size: int, multiplier: Fraction, relation: Relation) -> Fraction:
+        """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
+        if not isinstance(self.weight_bound, str):
+            return Fraction(self.weight_bound).limit_denominator(1000)
+        # Averaging the second half of the steps leaves about 2σ²/T of a step's noise in each coordinate.
+        noise = 2 * size * float(multiplier) ** 2 / self.steps
+        h = smooth_bound(support, 1.0, 1.0, math.sqrt(2 / noise), HETEROGENEITY)
+        return Fraction(min(max(h, 1.0), float(LARGEST_WEIGHT))).limit_denominator(1000)
+
+    def _descend(
+        self, rows: WeightedRows, loss: Loss, mapped: FeatureMap, h: Fraction, support: Support, multiplier: Fraction
+    ) -> Floats:
+        """T noisy steps of constant length with momentum, and the average of the second half."""
+        weight = float(self.sample) * max(float(Sums.of(support).kept(np.array([float(h)]))[0]), 1.0)
+        reach = h * SLOPE_STEPS * Fraction(math.isqrt(mapped.squared_norm) + 1)
+        unit = loss.steepest / (SLOPE_STEPS * STEPS * weight)
+        length = 1 / (loss.roundest * mapped.norm**2 + float(self.regularisation))
+        f, speed, average = (np.zeros(mapped.size) for _ in range(3))
+        for step in range(self.steps):
+            noisy = add_normal(rows.gradient(f, loss, float(self.sample)), multiplier * reach)
+            gradient = np.array([float(value) for value in noisy]) * unit
+            speed = MOMENTUM * speed - length * (gradient + float(self.regularisation) * f)
+            f = f + speed
+            if step >= self.steps // 2:
+                average += f / (self.steps - self.steps // 2)
+        self.noise_scale_ = float(multiplier * reach) * unit
+        return average
