@@ -1,0 +1,162 @@
+"""Run the code on the pages, so that what they show is what happens.
+
+A ``python`` block runs in a folder that holds ``views.parquet``, the table of the quickstart; the blocks of a page share their
+names. A ``text`` block right below shows what it prints. In a ``console`` block the lines after ``$`` are commands. Printed
+numbers carry noise, so outputs are compared with all numbers left out.
+
+    python docs/run.py                      # check all pages
+    python docs/run.py --update PAGES...    # write what is printed into the pages
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+DOCS = Path(__file__).parent
+QUICKSTART = DOCS / "quickstart.md"
+PAGES = [QUICKSTART, DOCS / "statistics.md", *sorted((DOCS / "strategies").glob("*.md"))]
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NUMBER = re.compile(r"[-+−]?\d[\d,.]*(e[-+]?\d+)?")
+_WIDTH = 118
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block and where its text begins in the page."""
+
+    language: str
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page shows as output, and what was really printed."""
+
+    block: Block
+    printed: str
+
+    @property
+    def agrees(self) -> bool:
+        return skeleton(self.block.text) == skeleton(self.printed)
+
+
+def skeleton(text: str) -> str:
+    """A text without its numbers and without the way its lines are broken."""
+    return " ".join(_NUMBER.sub("#", text).split())
+
+
+def blocks(page: Path) -> list[Block]:
+    """All fenced blocks of a page."""
+    return [Block(found[1], found[2], found.start(2)) for found in _FENCE.finditer(page.read_text(encoding="utf-8"))]
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[None]:
+    """A fresh folder with the quickstart's table in it."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), mock.patch.dict(os.environ, COLUMNS="100"):
+        exec(blocks(QUICKSTART)[0].text, {})
+        yield
+
+
+def run(page: Path) -> list[Shown]:
+    """Run a page from top to bottom and collect every output that it shows."""
+    text, names, shown = page.read_text(encoding="utf-8"), {"__name__": "page"}, []
+    printed, end = "", 0
+    with workplace():
+        for block in blocks(page):
+            between = text[end : block.start].removeprefix("```").rpartition("```")[0]
+            if block.language == "python":
+                printed = _printed_by(block, names, page)
+            elif block.language == "text" and not between.strip():
+                shown.append(Shown(block, printed))
+            elif block.language == "console":
+                shown.append(Shown(block, _commands(block)))
+            end = block.start + len(block.text)
+    return shown
+
+
+def _printed_by(block: Block, names: dict[str, str], page: Path) -> str:
+    output = io.StringIO()
+    code = compile(block.text, f"{page.name}, a block of {block.text.count(chr(10))} lines", "exec")
+    with contextlib.redirect_stdout(output):
+        exec(code, names)
+    return _portable(output)
+
+
+def _commands(block: Block) -> str:
+    """The same block with what its commands really print."""
+    printed = ""
+    for command in re.findall(r"^\$ ((?:.*\\\n)*.*)", block.text, re.MULTILINE):
+        printed += f"$ {command}\n{run_command(shlex.split(command.replace(chr(92) + chr(10), ' ')))}"
+    return printed
+
+
+def run_command(words: list[str]) -> str:
+    """Run a command line through the real entry point, in this process; it must succeed."""
+    from evenhand.apps.cli import main
+
+    if words[0] != "evenhand":
+        raise ValueError(f"only evenhand commands run here, not {words[0]}")
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), mock.patch.object(sys, "argv", words):
+        try:
+            main()
+        except SystemExit as exit:
+            if exit.code:
+                raise RuntimeError(f"`{shlex.join(words)}` ended with exit code {exit.code}") from None
+    return _portable(output)
+
+
+def _portable(output: io.StringIO) -> str:
+    """What was printed, without the path of the temporary folder."""
+    return output.getvalue().replace(os.getcwd() + os.sep, "")
+
+
+def update(page: Path, shown: list[Shown]) -> None:
+    """Write what was printed into the page, long lines wrapped for reading."""
+    text = page.read_text(encoding="utf-8")
+    for one in sorted(shown, key=lambda one: -one.block.start):
+        end = one.block.start + len(one.block.text)
+        text = text[: one.block.start] + _wrapped(one.printed) + text[end:]
+    page.write_text(text, encoding="utf-8")
+
+
+def _wrapped(printed: str) -> str:
+    lines = []
+    for line in printed.splitlines():
+        indent = " " * 19 if line.startswith("  ") else ""  # under the text of a release, beside its names
+        lines.append(line if line.startswith("$") else textwrap.fill(line, _WIDTH, subsequent_indent=indent))
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def main() -> int:
+    """Check or update the given pages."""
+    given = [Path(name).resolve() for name in sys.argv[1:] if name != "--update"] or PAGES
+    wrong = 0
+    for page in given:
+        shown = run(page)
+        if "--update" in sys.argv:
+            update(page, shown)
+            continue
+        for one in shown:
+            if not one.agrees:
+                wrong += 1
+                print(f"{page.name} shows\n{one.block.text}\nbut this is printed\n{one.printed}")
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
