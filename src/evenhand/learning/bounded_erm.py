@@ -166,7 +166,7 @@ class BoundedERM(LinearModel):
 
     def _query(self, names: Sequence[str]) -> dict[str, Any]:
         return {
-            "model": "bounded ERM",
+            "statistic": "bounded ERM",
             "loss": self.loss,
             "features": list(names),
             "rows_per_user": self.rows_per_user,

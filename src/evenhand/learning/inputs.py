@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+from evenhand.guarantee import DataError, Relation, UsageError, suggest
 from evenhand.tables import Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Features, labels and users of every row, in memory; ``users`` are codes 0 .. m−1."""
-
-    X: Floats
-    y: Floats
-    users: Integers
-    names: tuple[str, ...]
-    unit: tuple[str, ...]
-    relation: Relation
-    public: tuple[str, ...] = ()
-
-    def guarantee(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Guarantee:
-        """The guarantee of a model learned from these rows."""
-        return Guarantee(epsilon, delta, self.relation, self.unit, self.public)
+Levels = tuple[tuple[str, tuple[str, ...]], ...]
+"""Columns that became 0/1 columns, each with its values; the first value has no column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +31,7 @@ class Given:
     users: Any
     names: tuple[str, ...] | None
     unit: tuple[str, ...]
+    levels: Levels = ()
 
 
 def take_apart(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> Given:
@@ -145,7 +132,48 @@ def _null_objects(ids: NDArray[Any]) -> NDArray[np.bool_]:
     return np.fromiter((value is None or value != value for value in ids.tolist()), bool, len(ids))
 
 
-def public_feature_rows(table: Table, label: Any, features: Sequence[str] | None) -> Given:
+def with_dummies(given: Given, categories: Sequence[str]) -> Given:
+    """Replace columns of public features by 0/1 columns, one for each value but the first in sorted order."""
+    if not len(categories):
+        return given
+    if given.names is None:
+        raise UsageError("categories= are column names: they need a data frame or an eh.read table.")
+    for name in categories:
+        if name not in given.names:
+            raise DataError(f"categories names {name!r}, which is not a feature; the features are {list(given.names)}.")
+    values = {name: _texts(given.X[name]) for name in categories}
+    levels = tuple((name, tuple(sorted(set(values[name].tolist())))) for name in categories)
+    expanded = expand(given.X, levels)
+    return replace(given, X=expanded, names=tuple(expanded.columns), levels=levels)
+
+
+def expand(X: Any, levels: Levels) -> Any:
+    """A frame with the columns of ``levels`` replaced by 0/1 columns; anything else unchanged.
+
+    A value that was not there when the levels were read has 0 in all of its columns.
+    """
+    if not levels:
+        return X
+    import pandas as pd
+
+    known = dict(levels)
+    columns: dict[str, Any] = {}
+    for name in map(str, X.columns):
+        if name in known:
+            texts = _texts(X[name])
+            columns |= {f"{name}={level}": (texts == level).astype(np.float64) for level in known[name][1:]}
+        else:
+            columns[name] = np.asarray(X[name])
+    return pd.DataFrame(columns)
+
+
+def _texts(column: Any) -> NDArray[np.str_]:
+    return np.array([str(value) for value in np.asarray(column).tolist()])
+
+
+def public_feature_rows(
+    table: Table, label: Any, features: Sequence[str] | None, categories: Sequence[str] = ()
+) -> Given:
     """Bring a table with public features into memory; refuse one whose features are private."""
     if not isinstance(label, str):
         raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
@@ -160,14 +188,20 @@ def public_feature_rows(table: Table, label: Any, features: Sequence[str] | None
             f"the rows per user as public. If that is right, read it with protects='labels' (or "
             f"protects='values', public={list(names)}); otherwise use BoundedERM or WeightedERM."
         )
+    import pandas as pd
+
     from evenhand.tables.numbers import number
 
-    columns = {f"feature_{index}": number(table, name) for index, name in enumerate(names)}
+    def column(name: str) -> Any:
+        return table.expression[name].cast("string") if name in categories else number(table, name)
+
+    columns = {f"feature_{index}": column(name) for index, name in enumerate(names)}
     rows = table.expression.select(*table.user, **columns, label_value=number(table, label))
     frame = table.engine.fetch(rows).reveal()
-    X = np.column_stack([frame[name].to_numpy() for name in columns]).astype(np.float64)
-    users = np.column_stack([user_codes(frame[name].to_numpy(), len(X)) for name in table.user])
-    return Given(X, frame["label_value"].to_numpy(), users, names, table.unit)
+    features_frame = pd.DataFrame({name: frame[key].to_pandas() for name, key in zip(names, columns, strict=True)})
+    users = np.column_stack([user_codes(frame[name].to_numpy(), frame.num_rows) for name in table.user])
+    given = Given(features_frame, frame["label_value"].to_numpy(), users, names, table.unit)
+    return with_dummies(given, categories)
 
 
 def feature_columns(table: Table, label: str) -> tuple[str, ...]:

@@ -17,11 +17,13 @@ from evenhand.learning.inputs import (
     Floats,
     Given,
     Integers,
+    expand,
     feature_matrix,
     label_vector,
     public_feature_rows,
     take_apart,
     user_codes,
+    with_dummies,
 )
 from evenhand.learning.intervals import ErrorLaw, combine
 from evenhand.learning.progress import shown
@@ -66,6 +68,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             first while all columns (and the intercept) are within a factor of ten in size.
         row_limit: rows a user for ``weighting="row-limit"``; chosen by forecast if left out.
         features: names of the feature columns of a frame or table; default all but label and user.
+        categories: names of feature columns to replace by 0/1 columns, one for each value but the first.
         weights: `RegressionWeights` to reuse instead of computing new ones.
         tol: relative gap to the optimum at which the optimiser stops.
         ledger: where to debit ε before the release.
@@ -98,6 +101,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         target: str = "auto",
         row_limit: int | None = None,
         features: Sequence[str] | None = None,
+        categories: Sequence[str] = (),
         weights: RegressionWeights | None = None,
         tol: float = 1e-5,
         ledger: Ledger | None = None,
@@ -110,6 +114,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.target = target
         self.row_limit = row_limit
         self.features = features
+        self.categories = categories
         self.weights = weights
         self.tol = tol
         self.ledger = ledger
@@ -145,7 +150,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self)
         if hasattr(X, "columns") and self.features is not None:
             X = X[list(self.features)]
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validate_data(self, expand(X, self.levels_), reset=False, dtype=np.float64)
         return np.asarray(X @ self.coef_ + self.intercept_)
 
     def interval(self, confidence: float = 0.95) -> Floats:
@@ -183,11 +188,12 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def _read(self, X: Any, y: Any, users: Any, epsilon: Decimal) -> tuple[Floats, Floats, Integers, Guarantee]:
         if isinstance(X, Table):
-            given = public_feature_rows(X, y, self.features)
+            given = public_feature_rows(X, y, self.features, self.categories)
             relation, public = X.relation, X.public
         else:
-            given = take_apart(X, y, users, self.features)
+            given = with_dummies(take_apart(X, y, users, self.features), self.categories)
             relation, public = Relation.LABELS, ()
+        self.levels_ = given.levels
         features = self._validated(given)
         labels = label_vector(given.y, len(features))
         codes = user_codes(given.users, len(features))
@@ -230,7 +236,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def _pay(self, guarantee: Guarantee) -> Receipt:
         query = {
-            "model": "label-private regression",
+            "statistic": "label-private regression",
             "coefficients": list(self.coefficient_names_),
             "label_bounds": [float(bound) for bound in self.label_bounds or ()],
             "weighting": self.weighting,

@@ -102,7 +102,12 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         source, names, _ = open_rows(X, y, users, features=None, targets=targets, protects=self.protects)
         assert isinstance(source, MemoryRows)
         guarantee = source.guarantee(epsilon)
-        query = {"model": "selection", "hypotheses": len(self.hypotheses), "features": list(names), "loss": self.loss}
+        query = {
+            "statistic": "selection among hypotheses",
+            "hypotheses": len(self.hypotheses),
+            "features": list(names),
+            "loss": self.loss,
+        }
         receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), query)
         left = epsilon
         if tau is None:

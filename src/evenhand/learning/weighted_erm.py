@@ -151,7 +151,7 @@ class WeightedERM(LinearModel):
 
     def _query(self, names: Sequence[str]) -> dict[str, Any]:
         return {
-            "model": "weighted ERM",
+            "statistic": "weighted ERM",
             "loss": self.loss,
             "features": list(names),
             "steps": self.steps,

@@ -1,0 +1,158 @@
+"""Model cards: what was learned, under which guarantee, how users were bounded, and how far to trust it."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import Any
+
+from evenhand.guarantee import UsageError
+from evenhand.learning.bounded_erm import BoundedERM
+from evenhand.learning.regression import LabelPrivateRegression
+from evenhand.learning.weighted_erm import WeightedERM
+
+Model = LabelPrivateRegression | BoundedERM | WeightedERM
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; margin: 0 auto; padding: 1rem; max-width: 46rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; min-width: 100%; }
+th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid #ddd; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } footer { color: #555; font-size: .85rem; }
+"""
+
+
+def model_card(model: Model, label: str = "the label", confidence: float = 0.95) -> dict[str, Any]:
+    """The card as data; everything in it is public or was released with the model."""
+    if isinstance(model, LabelPrivateRegression):
+        facts = _regression(model, confidence)
+    elif isinstance(model, BoundedERM):
+        facts = _bounded(model, confidence)
+    elif isinstance(model, WeightedERM):
+        facts = _weighted(model)
+    else:
+        raise UsageError(f"a card is for a fitted model of this package, not for {type(model).__name__}.")
+    return {
+        "model": type(model).__name__,
+        "label": label,
+        "guarantee": model.guarantee_.to_dict(),
+        **facts,
+    }
+
+
+def card_html(card: dict[str, Any]) -> str:
+    """The card as one self-contained page."""
+    title = f"{card['model']} of {card['label']}"
+    rows = "".join(
+        f"<tr><td>{escape(row['name'])}</td><td>{_number(row['value'])}</td><td>{_range(row)}</td></tr>"
+        for row in card["coefficients"]
+    )
+    forecast = "".join(
+        f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{_number(value)}</td></tr>"
+        for name, value in card["forecast"].items()
+        if value is not None
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"<p>{escape(card['guarantee']['words'])}</p><h2>How each user is bounded</h2><p>{escape(card['bounding'])}</p>"
+        f'<h2>Coefficients</h2><div class="wide"><table><tr><th>name</th><th>value</th>'
+        f"<th>{card['confidence']:.0%} range</th></tr>{rows}</table></div><p>{escape(card['range_covers'])}</p>"
+        f'<h2>Forecast</h2><div class="wide"><table>{forecast}</table></div>'
+        "<footer>Everything on this page is public or was released with the model.</footer></body></html>\n"
+    )
+
+
+def card_text(card: dict[str, Any]) -> str:
+    """The card for a terminal."""
+    width = max(len(row["name"]) for row in card["coefficients"])
+    lines = [f"{card['model']} of {card['label']}", ""]
+    lines += [f"  {row['name']:<{width}}  {_number(row['value']):>12}   {_range(row)}" for row in card["coefficients"]]
+    lines += ["", f"  {card['range_covers']}", f"  {card['bounding']}", f"  {card['guarantee']['words']}"]
+    return "\n".join(lines)
+
+
+def _regression(model: LabelPrivateRegression, confidence: float) -> dict[str, Any]:
+    weights = model.weights_
+    how = {
+        "optimal": "optimal weights: no other linear unbiased estimate with this noise rule has a smaller total variance "
+        f"(certified to {weights.gap:.1g})",
+        "row-limit": f"least squares on at most {weights.row_limit} random rows a user",
+        "all": "least squares on all rows: heavy users cost noise",
+    }[weights.weighting]
+    values = [model.intercept_, *model.coef_] if model.fit_intercept else list(model.coef_)
+    return {
+        "bounding": f"{how[0].upper()}{how[1:]}; minimised: the variance of the {model.target_}.",
+        "confidence": confidence,
+        "range_covers": "The range covers privacy noise and sampling error, for a linear relation with independent errors "
+        f"of standard deviation {model.noise_sd_:.4g} (assumed, not checked).",
+        "coefficients": _coefficients(model.coefficient_names_, values, model.interval(confidence)),
+        "forecast": {
+            "variance": model.variance_,
+            "noise_scale": model.noise_scale_,
+            "noise_sd_assumed": model.noise_sd_,
+            "objective": weights.value,
+            "lower_bound_of_the_objective": weights.bound if weights.weighting == "optimal" else None,
+        },
+    }
+
+
+def _bounded(model: BoundedERM, confidence: float) -> dict[str, Any]:
+    forecast = model.forecast_
+    return {
+        "bounding": f"At most {model.rows_per_user_} random rows of each user; regularisation {model.regularisation_:.4g}.",
+        "confidence": confidence,
+        "range_covers": "The range covers privacy noise only: not sampling error, not the shrinkage of the regulariser.",
+        "coefficients": _coefficients(_names(model), _values(model), model.interval(confidence)),
+        "forecast": {
+            "noise_scale": model.noise_scale_,
+            "excess_loss_by_noise": forecast.noise,
+            "excess_loss_by_regularisation": _known(forecast.shrinkage),
+            "bias_of_the_row_limit": _known(forecast.bias),
+        },
+    }
+
+
+def _weighted(model: WeightedERM) -> dict[str, Any]:
+    return {
+        "bounding": f"All rows of a user together weigh at most {model.weight_bound_:.4g}, spread evenly over them.",
+        "confidence": 0.95,
+        "range_covers": "No range: how the noise of the steps adds up depends on the private curvature of the loss.",
+        "coefficients": _coefficients(_names(model), _values(model), None),
+        "forecast": {
+            "noise_of_a_step": model.noise_scale_,
+            "noise_multiplier": model.noise_multiplier_,
+            "steps": model.steps,
+        },
+    }
+
+
+def _names(model: BoundedERM | WeightedERM) -> list[str]:
+    names = getattr(model, "feature_names_in_", [f"x{index}" for index in range(model.n_features_in_)])
+    return [*map(str, names), *(["intercept"] if model.fit_intercept else [])]
+
+
+def _values(model: BoundedERM | WeightedERM) -> list[float]:
+    return [*model.coef_.tolist(), *([model.intercept_] if model.fit_intercept else [])]
+
+
+def _coefficients(names: Any, values: Any, ranges: Any) -> list[dict[str, Any]]:
+    lows = [None] * len(names) if ranges is None else [float(low) for low in ranges[:, 0]]
+    highs = [None] * len(names) if ranges is None else [float(high) for high in ranges[:, 1]]
+    return [
+        {"name": str(name), "value": float(value), "low": low, "high": high}
+        for name, value, low, high in zip(names, values, lows, highs, strict=True)
+    ]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _number(value: float) -> str:
+    return f"{value:.5g}"
+
+
+def _range(row: dict[str, Any]) -> str:
+    return "—" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
