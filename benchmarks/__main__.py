@@ -1,0 +1,31 @@
+"""``make bench``: run all benchmarks, or those named: ``python -m benchmarks speed accuracy``."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+
+GROUPS = {
+    "speed": ["benchmarks.speed.duckdb_ratio", "benchmarks.speed.spark_ratio", "benchmarks.speed.peers"],
+    "accuracy": ["benchmarks.accuracy"],
+    "planning": ["benchmarks.planning"],
+    "learning": ["benchmarks.learning"],
+    "recommender": ["benchmarks.recommender"],
+}
+
+
+def main(wanted: list[str]) -> int:
+    """Each benchmark runs in a process of its own, so that none pays for another's memory."""
+    failed = 0
+    for group in wanted or list(GROUPS):
+        for module in GROUPS[group]:
+            if importlib.util.find_spec(module) is None:
+                continue
+            print(f"\n== {module}", flush=True)
+            failed += subprocess.run([sys.executable, "-m", module], check=False).returncode != 0
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

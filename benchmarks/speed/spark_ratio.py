@@ -1,0 +1,38 @@
+"""Releases on local Spark against Spark's own ``GROUP BY user``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import evenhand as eh
+from benchmarks.speed.data import ratings
+from benchmarks.speed.timing import compare
+
+BARS = {"mean": 1.2, "sum": 1.2, "count": 1.2}
+
+
+def run() -> dict[str, float]:
+    """Ratios to bare Spark; at most the bars above."""
+    path = str(ratings())
+    table = eh.read(path, user="userId", engine="spark")
+    session = eh.Session(table, eh.Ledger(Path(tempfile.mkdtemp()) / "bench.db", epsilon=1e6))
+    spark = table.engine.backend._session  # type: ignore[attr-defined]
+    spark.read.parquet(path).createOrReplaceTempView("bare_ratings")
+    query = "SELECT count(*), sum(s) FROM (SELECT userId, sum(rating) s, count(*) c FROM bare_ratings GROUP BY userId)"
+    times = compare(
+        {
+            "bare": lambda: spark.sql(query).collect(),
+            "mean": lambda: session.mean("rating", bounds=(0.5, 5), epsilon=1, bounding=eh.SmoothWeights(100)),
+            "sum": lambda: session.sum("rating", bounds=(0, 5), epsilon=1, bounding=eh.TotalCap(500)),
+            "count": lambda: session.count(epsilon=1, bounding=eh.TotalCap(500)),
+        },
+        repeats=4,
+    )
+    return {name: seconds / times["bare"] for name, seconds in times.items()} | {"bare seconds": times["bare"]}
+
+
+if __name__ == "__main__":
+    for name, figure in run().items():
+        bar = f"  (bar {BARS[name]})" if name in BARS else ""
+        print(f"{name:<16} {figure:6.2f}{bar}")
