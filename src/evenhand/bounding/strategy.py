@@ -100,17 +100,18 @@ class Strategy(ABC):
 
     def of_count(self, summary: Summary) -> Contribution:
         """The bounded number of rows."""
-        raise self._refuse("a count")
+        raise self.refuse("a count")
 
     def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
         """The bounded sum of a column."""
-        raise self._refuse("a sum")
+        raise self.refuse("a sum")
 
     def of_mean(self, summary: Summary, relation: Relation) -> WeightedMean:
         """The bounded weighted mean of a column."""
-        raise self._refuse("a mean")
+        raise self.refuse("a mean")
 
-    def _refuse(self, statistic: str) -> UsageError:
+    def refuse(self, statistic: str) -> UsageError:
+        """The error for a statistic that this strategy does not bound."""
         return UsageError(
             f"{self.title} does not apply to {statistic}; for sums and counts use eh.TotalCap, "
             "for means eh.SmoothWeights or eh.RowLimit, or leave bounding='auto'."

@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.bounding import Auto, Contribution, Strategy, Summary
 from evenhand.release import Additive, Error, Receipt, noise_for
-from evenhand.statistics.choosing import Chosen, cap_from_profile, pending
+from evenhand.statistics.choosing import Chosen, cap_from_profile, given_profile, pending
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.request import Request, given
 from evenhand.statistics.totals import measure
@@ -53,6 +53,8 @@ def draft_total(request: Request, total: Total) -> Draft:
 
         error = Error(noise.variance**0.5 * total.unit)
         return _draft(request, total, chosen.bounding, error, run)
+
+    given_profile(request)  # refuses one that would leak, before any debit
 
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)

@@ -139,12 +139,12 @@ def known_histogram(
     request: Request, auto: Auto, receipt: Receipt, measurement: Measurement, buckets: Buckets, key: str, share: Any
 ) -> Known:
     """A histogram of users: from the given profile, from the session's shelf, or bought now."""
-    profile = _given(auto, request) if key == ROWS else None
+    profile = given_profile(request) if key == ROWS else None
     place = (key, request.table.snapshot)
     if profile is None and request.table.snapshot is not None:
         profile = request.shelf.get(place)
     if profile is not None:
-        counts, epsilon = _histogram_of(profile, buckets)
+        counts, epsilon = histogram_of(profile, buckets)
         return Known(counts, epsilon, request.epsilon, Decimal(0), profile.words)
     paid, left = split(request.epsilon, share)
     noisy = receipt.release(measurement, paid).values
@@ -161,9 +161,10 @@ def buy_profile(request: Request, ledger: Ledger) -> Profile:
     return Profile.bought(buckets, noisy.values, guarantee)
 
 
-def _given(auto: Auto, request: Request) -> Profile | None:
-    """The analyst's profile, if it may be used."""
-    if auto.profile is None:
+def given_profile(request: Request) -> Profile | None:
+    """The profile that the analyst gave with ``Auto(profile=...)``, if it may be used."""
+    auto = request.bounding
+    if not isinstance(auto, Auto) or auto.profile is None:
         return None
     if not isinstance(auto.profile, Profile):
         raise UsageError(f"Auto(profile={type(auto.profile).__name__}): expected an eh.Profile.")
@@ -175,7 +176,7 @@ def _given(auto: Auto, request: Request) -> Profile | None:
     return auto.profile
 
 
-def _histogram_of(profile: Profile, buckets: Buckets) -> tuple[Sequence[float], float]:
+def histogram_of(profile: Profile, buckets: Buckets) -> tuple[Sequence[float], float]:
     """A profile as counts over ``buckets``, and the ε that explains their noise; a public prior has none."""
     if profile.noisy is not None and profile.guarantee is not None and profile.buckets == buckets:
         return profile.noisy, float(profile.guarantee.epsilon)
@@ -264,6 +265,12 @@ def _user_means(request: Request, users: Any, summary: Summary, wanted: Location
     return histogram(request.table, asked, bins, wanted.bins, moves)
 
 
+def check_named(strategy: Strategy) -> None:
+    """Refuse a strategy that does not bound a mean."""
+    if not isinstance(strategy, SmoothWeights | RowLimit | CentredInterval):
+        raise strategy.refuse("a mean")
+
+
 def _restricted(
     strategy: Strategy, support: Support, grid: Grid, left: Decimal, paid: Decimal, relation: Relation
 ) -> Chosen:
@@ -279,7 +286,7 @@ def _restricted(
     elif isinstance(strategy, CentredInterval):
         chosen = CentredInterval(max(Fraction(centred_bound(support, length, epsilon)), Fraction(grid.units(1))))
     else:
-        raise strategy._refuse("a mean")
+        raise strategy.refuse("a mean")
     basis = "the public number of rows of each user" if relation.counts_are_public else "a noisy profile of row counts"
     assert chosen.parameter is not None
     bounding = Bounding(chosen.title, float(chosen.parameter), chosen.describe(), f"chosen from {basis}", paid or None)

@@ -10,11 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from evenhand.bounding import Auto, RowLimit, Strategy
-from evenhand.guarantee import UsageError
-from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt
+from evenhand.guarantee import UsageError, divide
+from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
-from evenhand.statistics.choosing import pending
+from evenhand.statistics.choosing import given_profile, pending
 from evenhand.statistics.count import UNBOUNDED
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
@@ -96,12 +96,14 @@ def draft_grouped(grouped: Grouped) -> Draft:
     else:
         allocation = Allocation.of(request, None)
     norm = norm_for(request, grouped.hidden, bool(allocation.delta))
+    given_profile(request)  # refuses one that would leak, before any debit
     bounding = request.bounding
-    described = (
-        pending(bounding, request)
-        if isinstance(bounding, Auto)
-        else given_limit(bounding, norm, grouped.hidden[0]).bounding
-    )
+    if isinstance(bounding, Auto):
+        described = pending(bounding, request)
+    else:
+        limit = given_limit(bounding, norm, grouped.hidden[0])
+        described = limit.bounding
+        _check_noise(grouped, allocation, norm, capacity_of(limit.amount))
     spent_delta = request.delta if allocation.cost.delta else Decimal(0)
     return Draft(
         grouped.label,
@@ -112,6 +114,14 @@ def draft_grouped(grouped: Grouped) -> Draft:
         Error(None),
         lambda receipt: _run(grouped, allocation, norm, receipt),
     )
+
+
+def _check_noise(grouped: Grouped, allocation: Allocation, norm: Norm, capacity: int) -> None:
+    """Refuse, before any debit, a bound whose noise would not fit 64 bits."""
+    share = divide(allocation.epsilon, len(grouped.hidden))
+    for part in grouped.hidden:
+        moves = capacity if norm is Norm.VALUES else capacity * part.reach(grouped.request.relation)
+        noise_for(moves, moves**2, share, allocation.delta)
 
 
 def _run(grouped: Grouped, allocation: Allocation, norm: Norm, receipt: Receipt) -> Outcome:

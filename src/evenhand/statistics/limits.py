@@ -12,15 +12,17 @@ import numpy as np
 
 from evenhand.bounding import Auto, CentredInterval, NormClip, Strategy, TotalCap
 from evenhand.guarantee import UsageError
-from evenhand.planning import choose_total_cap, row_buckets, total_buckets
+from evenhand.noise import LARGEST_SCALE
+from evenhand.planning import Buckets, choose_total_cap, row_buckets, total_buckets
 from evenhand.planning.support import support_of_counts, support_of_histogram
 from evenhand.planning.weights import Support
 from evenhand.release import Bounding, Receipt
+from evenhand.statistics.choosing import given_profile, histogram_of
 from evenhand.statistics.parts import Part, SumPart
 from evenhand.statistics.request import Request
 from evenhand.statistics.totals import bucket_counts
 from evenhand.statistics.users import UsersPart
-from evenhand.statistics.weighted_rows import LARGEST_AMOUNT, Norm
+from evenhand.statistics.weighted_rows import FULL, LARGEST_AMOUNT, Norm
 
 
 @dataclass(frozen=True)
@@ -84,21 +86,42 @@ def chosen_limit(
         support, basis, paid = _public_norms(request, users), "the public number of rows of each user", None
         amount = parts[0].best_weight(support, share)
     else:
-        part = parts[0]
-        unit = part.grid.reach if norm is Norm.VALUES and isinstance(part, SumPart) else 1
-        buckets = row_buckets() if unit == 1 else total_buckets(unit)
-        whole = users.norm.ceil().cast("int64") if norm is Norm.SQUARED_ROWS else users.norm
-        noisy = receipt.release(bucket_counts(request.table, users, whole, buckets), profile_epsilon)
-        basis, paid = "a noisy histogram of users by contribution, bought with part of ε", profile_epsilon
+        buckets, counts, noise, basis, paid = _histogram(request, receipt, users, norm, parts[0], profile_epsilon)
         if any(part.is_average for part in parts):
-            support = support_of_histogram(buckets, noisy.values, 1 / float(profile_epsilon))
+            support = support_of_histogram(buckets, counts, 1 / noise)
             amount = parts[0].best_weight(support, share)
         else:
-            amount = Fraction(choose_total_cap(buckets, noisy.values, profile_epsilon, share).parameter)
-    amount = min(amount, Fraction(LARGEST_AMOUNT))
+            amount = Fraction(choose_total_cap(buckets, counts, noise, share).parameter)
+    reach = 1 if norm is Norm.VALUES else max(part.reach(request.relation) for part in parts)
+    fitting = Fraction(LARGEST_SCALE, 2 * FULL * reach) * Fraction(epsilon) / len(parts)  # the noise must fit 64 bits
+    amount = min(amount, Fraction(LARGEST_AMOUNT), fitting)
     shown, words = _describe(amount, norm, parts)
     strategy = "NormClip" if norm is not Norm.ROWS else "SmoothWeights"
     return Limit(amount, Bounding(strategy, shown, words, f"chosen from {basis}", paid))
+
+
+def _histogram(
+    request: Request, receipt: Receipt, users: Any, norm: Norm, part: Part, epsilon: Decimal
+) -> tuple[Buckets, Sequence[float], float, str, Decimal | None]:
+    """Users by their norm: from the analyst's profile, or bought; with the ε that explains its noise."""
+    unit = part.grid.reach if norm is Norm.VALUES and isinstance(part, SumPart) else 1
+    profile = given_profile(request)
+    if profile is not None:
+        # A profile counts rows: in units of a value, a row is worth its largest.
+        buckets = row_buckets()
+        counts, noise = histogram_of(profile, buckets)
+        scaled = Buckets(tuple(edge * unit for edge in buckets.edges if edge * unit < 2**62), unit)
+        return scaled, list(counts)[: scaled.size], noise, profile.words, None
+    buckets = row_buckets() if unit == 1 else total_buckets(unit)
+    whole = users.norm.ceil().cast("int64") if norm is Norm.SQUARED_ROWS else users.norm
+    noisy = receipt.release(bucket_counts(request.table, users, whole, buckets), epsilon)
+    return (
+        buckets,
+        noisy.values,
+        float(epsilon),
+        "a noisy histogram of users by contribution, bought with part of ε",
+        epsilon,
+    )
 
 
 def _public_norms(request: Request, users: Any) -> Support:

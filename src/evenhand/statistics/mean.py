@@ -7,7 +7,7 @@ from typing import Any
 
 from evenhand.bounding import Auto, Contribution, LocatedMean, Strategy, Summary
 from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
-from evenhand.statistics.choosing import Chosen, mean_from_profile, pending
+from evenhand.statistics.choosing import Chosen, check_named, given_profile, mean_from_profile, pending
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.request import Request, given
 from evenhand.statistics.totals import fetch_totals, measure
@@ -39,6 +39,10 @@ def draft_mean(request: Request, column: str, bounds: Any) -> Draft:
         bounding.of_mean(_summary(users, grid), request.relation)  # refuses what does not fit, before any debit
         chosen = Chosen(bounding, given(bounding), request.epsilon)
         return draft(chosen.bounding, lambda receipt: _release(request, users, grid, chosen, receipt))
+
+    if bounding.strategy is not None:
+        check_named(bounding.strategy)
+    given_profile(request)  # refuses one that would leak, before any debit
 
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)
