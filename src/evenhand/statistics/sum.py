@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from evenhand.bounding import Auto
+from evenhand.bounding import Auto, TotalCap
+from evenhand.guarantee import UsageError
 from evenhand.release import Receipt, Scaled
 from evenhand.statistics.additive import Total, draft_total
 from evenhand.statistics.draft import Draft, Outcome
@@ -36,6 +37,12 @@ def draft_sum(request: Request, column: str, bounds: Any) -> Draft:
 
 def _rows_times_mean(request: Request, column: str, bounds: tuple[float, float], query: dict[str, Any]) -> Draft:
     """When the number of rows is public, the sum is that many times the mean, which can be located."""
+    assert isinstance(request.bounding, Auto)
+    if isinstance(request.bounding.strategy, TotalCap):
+        raise UsageError(
+            "TotalCap() without a bound can't be chosen under protects='values', where a sum is the public number of rows "
+            "times a mean; give the bound, as in eh.TotalCap(500), or leave bounding='auto'."
+        )
     mean = draft_mean(request, column, bounds)
 
     def run(receipt: Receipt) -> Outcome:

@@ -1,0 +1,96 @@
+"""``evenhand reproduce``: a figure or table of a paper, again."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenhand.apps.console import progress, show_json
+from evenhand.guarantee import UsageError, suggest
+
+PAPERS = ("amin2019", "epasto2020", "rameshwar2024", "banerjee")
+
+HELP = """Reproduce a figure or table of a paper, and check its numbers.
+
+Without a name, lists what there is. `all` runs everything. Needs the source repository, where reproductions/ lies.
+
+Exit codes: 0 all numbers as expected, 1 some are not, 2 bad usage.
+"""
+
+EXAMPLES = """Examples:
+
+evenhand reproduce
+
+evenhand reproduce amin2019-fig1 --out figures
+
+evenhand reproduce all --small --out figures
+"""
+
+
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="Which one; leave out to list them, or `all`.")] = None,
+    out: Annotated[Path, typer.Option(help="Where figures and numbers are written.")] = Path("figures"),
+    small: Annotated[bool, typer.Option("--small", help="Reduced size: seconds instead of minutes.")] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="Your copy of the real data, where a reproduction can use it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Reproduce a figure (the help text is `HELP`)."""
+    known = registry()
+    if name is None:
+        show_json({"reproductions": sorted(known)}) if as_json else print("\n".join(sorted(known)))
+        return
+    if name != "all" and name not in known:
+        raise UsageError(
+            f"{name!r} is not a reproduction; expected one of {', '.join(sorted(known))}.{suggest(name, known)}"
+        )
+    results: dict[str, dict[str, Any]] = {}
+    for each in sorted(known) if name == "all" else [name]:
+        start = time.perf_counter()
+        with progress(f"Reproducing {each}"):
+            outcome = known[each](out, "small" if small else "full", **({"data": data} if data else {}))
+        results[each] = {
+            "seconds": round(time.perf_counter() - start, 1),
+            "checks": [_facts(c) for c in outcome.checks],
+        }
+        if not as_json:
+            _show(each, results[each])
+    if as_json:
+        show_json(results)
+    elif out.exists():
+        print(f"Written to {out}")
+    if not all(check["holds"] for result in results.values() for check in result["checks"]):
+        raise typer.Exit(1)
+
+
+def registry() -> dict[str, Any]:
+    """All reproductions by name, from the repository that this installation comes from."""
+    folder = Path(__file__).resolve().parents[3] / "reproductions"
+    if not folder.is_dir():
+        raise UsageError(
+            "reproductions come with the source repository, not with the installed package; clone it and run there."
+        )
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    found: dict[str, Any] = {}
+    for paper in PAPERS:
+        if (folder / paper / "__init__.py").exists():
+            found |= importlib.import_module(paper).REPRODUCTIONS
+    return found
+
+
+def _facts(check: Any) -> dict[str, Any]:
+    return {"name": check.name, "found": check.found, "low": check.low, "high": check.high, "holds": check.holds}
+
+
+def _show(name: str, result: dict[str, Any]) -> None:
+    print(f"{name} ({result['seconds']:.0f} s)")
+    for check in result["checks"]:
+        verdict = "as expected" if check["holds"] else "NOT AS EXPECTED"
+        print(f"  {check['name']}: {check['found']:.4g} (expected {check['low']:g} to {check['high']:g}) {verdict}")
