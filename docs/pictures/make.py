@@ -102,10 +102,10 @@ def smooth_weights() -> Picture:
 
 
 def _many_users(strategy: Strategy, name: str, fixed: bool) -> Picture:
-    """Users with 1 to 40 rows of stars. ``fixed``: the strategy draws nothing at random."""
+    """Users with 1 to 39 rows of stars. ``fixed``: the strategy draws nothing at random."""
     random = np.random.default_rng(5)
     before, after = [], []
-    for rows in range(1, 41):
+    for rows in range(1, 41, 2):
         stars = random.choice([1.0, 2.0, 3.0, 4.0, 5.0], rows, p=[0.1, 0.1, 0.2, 0.3, 0.3])
         before.append({"x": rows, "y": float(stars.sum()), "series": AS_IS})
         after.append({"x": rows, "y": Person(stars).adds(strategy, STARS), "series": name})
@@ -190,8 +190,8 @@ def norm_clip() -> Picture:
     return Picture(points, styled(chart))
 
 
-def auto() -> Picture:
-    """x: the cap; y: noise, bias and error of a count; the larger a dot, the more often Auto chose its cap in 60 releases."""
+def auto(times: int = 60) -> Picture:
+    """x: the cap; y: noise, bias and error of a count; the larger a dot, the more often Auto chose its cap."""
     random = np.random.default_rng(11)
     rows = np.ceil(random.lognormal(2.6, 1.2, 3000)).astype(int)
     frame = pd.DataFrame({"user": np.repeat(np.arange(len(rows)), rows)})
@@ -201,8 +201,8 @@ def auto() -> Picture:
         return [value + round(float(random.laplace(0, float(scale)))) for value in values]
 
     with tempfile.TemporaryDirectory() as folder, seam.replaced(sampler):
-        table, ledger = eh.read(frame, user="user"), eh.Ledger(Path(folder) / "budget.db", epsilon=60)
-        releases = [eh.Session(table, ledger).count(epsilon=0.5) for _ in range(60)]
+        table, ledger = eh.read(frame, user="user"), eh.Ledger(Path(folder) / "budget.db", epsilon=times)
+        releases = [eh.Session(table, ledger).count(epsilon=0.5) for _ in range(times)]
     often = Counter(release.bounding.parameter for release in releases)
     chosen = [{"x": cap, "times": times, "series": "chosen by Auto"} for cap, times in often.items()]
     noise_per_row = round(releases[0].error.noise / releases[0].bounding.parameter, 3)
