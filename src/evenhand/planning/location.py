@@ -24,8 +24,10 @@ _EVIDENCE = 100  # users × ε that the histogram should hold; more buys nothing
 _SHARES = (0.03, 0.25)
 _HEAVY = 0.2  # of all users
 _ENOUGH = 30.0  # users × ε / sensitivity below which bins drown in noise
+_WANTED = 80.0  # the same, above which only busier users are asked
 _FINEST, _COARSEST = 256, 8
 _MOST = 0.8  # of the users asked lie in the run of bins that sets the centre
+_TAIL = ((1.2, 0.1), (1.7, 0.07), (2.5, 0.02), (4.0, 0.003))  # where the others may lie, in radii of that run
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,9 @@ def location_request(support: Support, epsilon: Decimal, relation: Relation) -> 
     budget = float(part) / sensitivity
     if people * budget < _ENOUGH:
         return None
-    asked = max(_ENOUGH / budget, _HEAVY * people)
+    asked = max(_WANTED / budget, _HEAVY * people)
     rows, expected = support.heaviest(asked)
-    bins = 2 ** int(math.log2(min(max(expected * budget, _COARSEST), _FINEST)))
+    bins = 2 ** int(math.log2(min(max(expected * budget / 2, _COARSEST), _FINEST)))
     return LocationRequest(part, rows, bins, expected)
 
 
@@ -94,17 +96,29 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
         return None
     inside /= inside.sum()
     centre, radius = float(inside @ middles[first:last]), (last - first) / (2 * bins)
-    # Inside a bin users lie anywhere: two points at a quarter of its width stand for them. Beyond the run, the tenth of
-    # the users that a bell curve would leave on either side, and every bin that stands out from the noise.
+    # Inside a bin users lie anywhere: two points at a quarter of its width stand for them.
     quarter = 0.25 / bins
-    spots = [middles[first:last] - quarter, middles[first:last] + quarter]
-    outside = np.where(noisy > scale * math.log(bins / 0.1), noisy, 0.0) / max(request.expected, 1.0)
-    outside[first:last] = 0.0
-    distances = np.concatenate(
-        [np.abs(np.concatenate(spots) - centre), [1.2 * radius, 1.7 * radius], np.abs(middles - centre)]
+    spots = np.concatenate([middles[first:last] - quarter, middles[first:last] + quarter])
+    seen = np.where(noisy > scale * math.log(bins / 0.002), noisy, 0.0)
+    seen[first:last] = 0.0
+    tail = [
+        (
+            min(factor * radius, 1.0),
+            min(part, _hidden(noisy, middles, centre, factor * radius, scale) / request.expected),
+        )
+        for factor, part in _TAIL
+    ]
+    distances = np.concatenate([np.abs(spots - centre), np.abs(middles - centre), [distance for distance, _ in tail]])
+    weights = np.concatenate(
+        [_MOST * inside / 2, _MOST * inside / 2, seen / request.expected, [part for _, part in tail]]
     )
-    weights = np.concatenate([_MOST * inside / 2, _MOST * inside / 2, [(1 - _MOST) / 2] * 2, outside])
     return Location(centre, distances[weights > 0], weights[weights > 0] / weights.sum())
+
+
+def _hidden(noisy: Array, middles: Array, centre: float, beyond: float, scale: float) -> float:
+    """At most how many users can lie this far from the centre without standing out from the noise."""
+    far = noisy[np.abs(middles - centre) > 0.8 * beyond]
+    return max(float(far.sum()), 0.0) + 2 * scale * math.sqrt(2 * max(len(far), 1))
 
 
 def _shortest(counts: Array, wanted: float) -> tuple[int, int]:

@@ -2,9 +2,9 @@
 
 A false alarm in a bucket at c times the true size costs c times the noise, so evidence must grow with the distance:
 a bucket (or a run of 2 or 4 adjacent ones) counts as occupied if its noisy count would arise from noise alone with
-probability at most e^-(a + b·ln(edge/reference)). With b > 1 the expected cost of false alarms is finite. Two
-rounds: from the fullest bucket upward with a strict intercept, then from the highest bucket so found with a lenient
-one, since an alarm next to certain users costs little.
+probability at most e^-(a + b·ln(edge/reference)). With b ≥ 2 false alarms add little even to a squared error. The
+climb starts at the fullest bucket and goes from one clearly occupied bucket to the next with a strict intercept, as often
+as it can, then once more with a lenient one, since an alarm next to certain users costs little.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-STRICT = (5.0, 1.3)
-LENIENT = (0.5, 2.3)
+STRICT = (5.0, 2.0)
+LENIENT = (0.5, 2.6)
+CAUTIOUS = (2.0, 3.0)
 ANY = (3.0, 1.1)
 _TAILS = {1: (2, 1, 0, 0, 0), 2: (4, 2, 1, 0, 0), 3: (16, 8, 5, 1, 0), 4: (96, 48, 33, 9, 1)}
 
@@ -32,7 +33,7 @@ def surprise(total: Array, run: int) -> Array:
 
 
 def highest_occupied(
-    counts: Array, edges: Array, scale: float, unit: float = 1.0
+    counts: Array, edges: Array, scale: float, unit: float = 1.0, last_step: tuple[float, float] = LENIENT
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """The highest occupied bucket of each noisy histogram, and whether any bucket is clearly occupied at all.
 
@@ -40,6 +41,8 @@ def highest_occupied(
         counts: noisy counts, one histogram a row; column ``k`` belongs to the bucket that ends at ``edges[k]`` > 0.
         edges: upper edges of those buckets.
         scale: scale of the Laplace noise on each count.
+        last_step: intercept and slope of the last climb: `LENIENT` where quantiles of the error matter, `CAUTIOUS` where
+            squares do.
         unit: a usual contribution (one row): the further above it, the more evidence it takes to believe in any users.
     """
     repeats, width = counts.shape
@@ -52,9 +55,11 @@ def highest_occupied(
     crowd = threes.argmax(axis=1)
     near = np.clip(crowd[:, None] + np.array([-1, 0, 1]), 0, width - 1)
     fullest = near[rows, np.take_along_axis(evidence, near, axis=1).argmax(axis=1)]
-    certain = _climb(sums, sizes, fullest, STRICT, (1, 2))
+    certain, before = _climb(sums, sizes, fullest, STRICT, (1, 2)), fullest
+    while (certain > before).any():
+        certain, before = _climb(sums, sizes, certain, STRICT, (1, 2)), certain
     found = surprise(threes[rows, crowd], 3) >= ANY[0] + ANY[1] * np.maximum(sizes[crowd] - np.log(unit), 0.0)
-    return _climb(sums, sizes, certain, LENIENT, (1, 2, 4)), found
+    return _climb(sums, sizes, certain, last_step, (1, 2, 4)), found
 
 
 def _climb(

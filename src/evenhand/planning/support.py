@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.planning.buckets import Buckets
-from evenhand.planning.occupied import highest_occupied
+from evenhand.planning.occupied import CAUTIOUS, highest_occupied
 from evenhand.planning.weights import Support
 
 
@@ -23,7 +23,7 @@ def support_of_histogram(buckets: Buckets, counts: npt.ArrayLike, scale: float) 
     """
     noisy = np.asarray(counts, dtype=np.float64)[1:-1]
     edges = np.array(buckets.edges[1:], dtype=np.float64)
-    top, found = highest_occupied(noisy[None, :], edges, scale, buckets.unit)
+    top, found = highest_occupied(noisy[None, :], edges, scale, buckets.unit, CAUTIOUS)
     if not found[0]:
         return Support(np.array([float(buckets.unit)]), np.array([max(float(noisy[0]), 1.0)]))
     last = int(top[0]) + 1

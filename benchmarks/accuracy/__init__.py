@@ -1,0 +1,1 @@
+"""Accuracy of the bounds that Evenhand chooses, against an oracle and against what others advise."""

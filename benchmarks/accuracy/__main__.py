@@ -1,0 +1,71 @@
+"""Run with ``python -m benchmarks.accuracy [--short]``; writes results/DATE.json and results/DATE.md."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.accuracy import means, quantiles, totals
+from benchmarks.accuracy.cases import COUNTS, EPSILONS, HARD, VALUES, draw_means
+from benchmarks.accuracy.report import report
+from evenhand.guarantee import Relation
+from evenhand.planning.shapes import user_means
+
+QUANTILE_SHAPES = ("shop", "course", "Pareto 1.5, 5k users", "log-normal 1, 20k users")
+TABLES = 8  # with the same counts and fresh user means
+HERE = Path(__file__).parent
+
+
+def run(repeats: int, mean_repeats: int) -> dict[str, Any]:
+    """All measurements."""
+    result: dict[str, Any] = {"count": {}, "sum": {}, "mean": {}, "quantile": {}}
+    for name, make in {**COUNTS, **HARD}.items():
+        rows = make()
+        for epsilon in EPSILONS:
+            for statistic in ("count", "sum"):
+                row = totals.measure(statistic, rows, epsilon, repeats, seed=1)
+                result[statistic].setdefault(name, {})[str(epsilon)] = row
+        print(name, flush=True)
+    for name, make in COUNTS.items():
+        rows = make()
+        for kind in VALUES:
+            tables = [means.Table(rows, draw_means(kind, rows, 20 + k)) for k in range(TABLES)]
+            for epsilon in EPSILONS:
+                for relation in (Relation.VALUES, Relation.PRESENCE):
+                    row = means.measure(tables, Decimal(str(epsilon)), relation, mean_repeats, seed=2)
+                    result["mean"].setdefault(f"{name} / {kind}", {}).setdefault(str(epsilon), {})[relation.value] = row
+        print(name, "mean", flush=True)
+    for name in QUANTILE_SHAPES:
+        rows = COUNTS[name]()
+        own = user_means(rows, np.random.default_rng(20), noise=0.0)
+        table_q = quantiles.Table(rows, own, 0.25, seed=21)
+        for epsilon in EPSILONS:
+            for q in (0.5, 0.9):
+                row = quantiles.measure(table_q, q, epsilon, 5 * mean_repeats, seed=3)
+                result["quantile"].setdefault(name, {}).setdefault(str(epsilon), {})[str(q)] = row
+    return result
+
+
+def main() -> None:
+    """Measure, write, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true", help="few repetitions: a minute instead of ten")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    arguments = parser.parse_args()
+    result = run(*((2000, 2) if arguments.short else (20000, 8)))
+    today = datetime.date.today().isoformat()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / f"{today}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    text = report(result, today)
+    (arguments.out / f"{today}.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Means: the released error as a multiple of the best that any strategy reaches with its best parameter, in hindsight.
+
+The hindsight best knows the kind of table: for smooth weights and the centred interval it has the best bound for free and
+all of ε (a row limit with the same bound is never better); for a located mean it has the best cap and pays for the location.
+Errors are averaged over several tables with the same counts and fresh user means: on a single table some bound always
+happens to make biases of opposite sign cancel, and no method can be held to that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.accuracy.noise import discrete_laplace
+from evenhand.guarantee import Relation, split
+from evenhand.planning import (
+    MEAN_SHARE,
+    Choice,
+    Support,
+    choose_mean,
+    locate,
+    location_request,
+    row_buckets,
+    support_of_counts,
+    support_of_histogram,
+)
+
+Array = npt.NDArray[np.float64]
+GRID = 1 << 20
+
+
+class Table:
+    """Users with ``rows`` rows and mean values in [0, 1]."""
+
+    def __init__(self, rows: npt.NDArray[np.int64], means: Array) -> None:
+        self.rows, self.means = rows.astype(np.float64), means
+        self.sums = np.floor(rows * means * GRID + 0.5)
+        self.truth = float(self.sums.sum() / (rows.sum() * GRID))
+        self.histogram = row_buckets().histogram(rows)
+        self.support = support_of_counts(rows)
+
+
+def smooth(table: Table, h: float, epsilon: float, relation: Relation) -> float:
+    """Mean squared error of smooth weights with bound h."""
+    weight = np.minimum(h, table.rows)
+    kept = weight.sum()
+    mean = float(weight @ table.means / kept)
+    shape = 1.0 if relation is Relation.VALUES else mean**2 + (1 - mean) ** 2
+    return (mean - table.truth) ** 2 + 2 * shape * (h / (epsilon * kept)) ** 2
+
+
+def clipped(table: Table, centre: float, cap: float, epsilon: float, rows: float, moved: int) -> float:
+    """Mean squared error of a mean clipped around a centre (both in parts of the range), given the noisy row count."""
+    total = np.clip(table.rows * (table.means - centre), -cap, cap).sum()
+    return (centre + total / rows - table.truth) ** 2 + 2 * (moved * cap / (epsilon * rows)) ** 2
+
+
+def choose(table: Table, epsilon: Decimal, relation: Relation, rng: np.random.Generator) -> tuple[Choice, Decimal]:
+    """One run of Evenhand's choice, with fresh noise; also the ε left for the release."""
+    left, moved = epsilon, 1 if relation is Relation.PRESENCE else 2
+    support: Support = table.support
+    if relation is Relation.PRESENCE:
+        part, left = split(epsilon, MEAN_SHARE)
+        buckets = row_buckets()
+        noisy = table.histogram + discrete_laplace(rng, 1 / float(part), buckets.size)
+        support = support_of_histogram(buckets, noisy, 1 / float(part))
+    request, location = location_request(support, left, relation), None
+    if request is not None:
+        asked = table.means[table.rows >= request.rows]
+        bins = np.minimum((asked * request.bins).astype(int), request.bins - 1)
+        noise = discrete_laplace(rng, moved / float(request.epsilon), request.bins)
+        location = locate(request, np.bincount(bins, minlength=request.bins) + noise, relation)
+        left -= request.epsilon
+    return choose_mean(support, (0, GRID), left, relation, location), left
+
+
+def squared_error(
+    table: Table, choice: Choice, left: Decimal, relation: Relation, rng: np.random.Generator, cap: float | None = None
+) -> float:
+    """Mean squared error of a choice; ``cap`` replaces the chosen cap of a located mean."""
+    if choice.centre is None:
+        return smooth(table, float(choice.parameter), float(left), relation)
+    moved = 1 if relation is Relation.PRESENCE else 2
+    rows = float(table.rows.sum())
+    if choice.rows_cap is not None and choice.rows is not None:
+        kept = np.minimum(table.rows, choice.rows_cap).sum()
+        noisy = kept + rng.laplace() * choice.rows_cap / float(choice.epsilon_rows)
+        rows = float(np.clip(noisy, choice.rows / 2, choice.rows * 2))
+    limit = float(choice.parameter) / GRID if cap is None else cap
+    return clipped(table, choice.centre / GRID, limit, float(choice.epsilon_sum or left), rows, moved)
+
+
+def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repeats: int, seed: int) -> dict[str, Any]:
+    """Root mean squared error of Evenhand and of the strategies in hindsight, over tables with the same counts."""
+    rng, eps = np.random.default_rng(seed), float(epsilon)
+    runs = [(table, *choose(table, epsilon, relation, rng)) for table in tables for _ in range(repeats)]
+    rmse = math.sqrt(float(np.mean([squared_error(table, *run, relation, rng) for table, *run in runs])))
+    largest, rows = float(tables[0].rows.max()), float(tables[0].rows.sum())
+
+    def lowest(bounds: Array, error: Callable[[Table, float], float]) -> float:
+        return math.sqrt(min(float(np.mean([error(table, bound) for table in tables])) for bound in bounds))
+
+    bounds = np.geomspace(1, largest, 50)
+    best = {"smooth weights": lowest(bounds, lambda table, h: smooth(table, h, eps, relation))}
+    if relation is not Relation.PRESENCE:
+        best["centred interval"] = lowest(bounds / 2, lambda table, cap: clipped(table, 0.5, cap, eps, rows, 2))
+    first = {id(table): run for table, *run in reversed(runs) if run[0].centre is not None}
+    if len(first) == len(tables):
+        best["located mean"] = lowest(
+            np.geomspace(largest * 1e-3, largest, 40),
+            lambda table, cap: squared_error(table, *first[id(table)], relation, np.random.default_rng(0), cap),
+        )
+    return {
+        "rmse": rmse,
+        "hindsight": best,
+        "multiple": rmse / min(best.values()),
+        "located": sum(run[1].centre is not None for run in runs) / len(runs),
+    }

@@ -1,0 +1,95 @@
+"""The measurements as tables that a person can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.accuracy.cases import FROM, HARD
+
+_METHODS = (
+    "Evenhand",
+    "median cap",
+    "95% cap",
+    "amin2019 literally",
+    "PipelineDP advice",
+    "Tumult get_bounds",
+    "OpenDP recipe",
+)
+
+
+def report(result: dict[str, Any], date: str) -> str:
+    """Markdown: bars first, then every shape."""
+    parts = [f"# Accuracy, {date}\n", _bars(result)]
+    for statistic in ("count", "sum"):
+        parts += [
+            f"\n## {statistic}: |error| in multiples of the best fixed cap's RMSE, median / 95%\n",
+            _totals(result[statistic]),
+        ]
+    parts += [
+        "\n## mean: RMSE in multiples of the best strategy in hindsight, values / presence\n",
+        _means(result["mean"]),
+    ]
+    parts += [
+        "\n## quantile: rank RMSE in multiples of the best weight bound with all of ε, q = 0.5 / 0.9\n",
+        _quantiles(result["quantile"]),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _bars(result: dict[str, Any]) -> str:
+    lines = ["| bar (ε ≥ 0.1, at least 2,000 users) | worst | where | geometric mean |", "|---|---|---|---|"]
+    for statistic in ("count", "sum"):
+        for figure, limit in (("median", 3), ("95%", 6), ("99.9%", 50)):
+            cells = {
+                (name, eps): row["Evenhand"][figure]
+                for name, rows in result[statistic].items()
+                if name not in HARD
+                for eps, row in rows.items()
+                if float(eps) >= FROM
+            }
+            lines.append(_bar(f"{statistic}, {figure} ≤ {limit}", cells))
+    for relation, limit in (("values", 1.5), ("presence", 2)):
+        cells = {
+            (name, eps): row[relation]["multiple"]
+            for name, rows in result["mean"].items()
+            for eps, row in rows.items()
+            if float(eps) >= FROM
+        }
+        lines.append(_bar(f"mean, {relation} ≤ {limit}", cells, limit))
+    return "\n".join(lines)
+
+
+def _bar(title: str, cells: dict[tuple[str, str], float], limit: float | None = None) -> str:
+    where = max(cells, key=lambda key: cells[key])
+    mean = float(np.exp(np.mean(np.log(list(cells.values())))))
+    missed = f"; {sum(v > limit for v in cells.values())} of {len(cells)} above" if limit else ""
+    return f"| {title} | {cells[where]:.2f}{missed} | {where[0]}, ε = {where[1]} | {mean:.2f} |"
+
+
+def _totals(rows: dict[str, Any]) -> str:
+    lines = ["| shape | ε | " + " | ".join(_METHODS) + " |", "|---|---|" + "---|" * len(_METHODS)]
+    for name, by_epsilon in rows.items():
+        for epsilon, row in by_epsilon.items():
+            cells = [f"{row[m]['median']:.2g} / {row[m]['95%']:.2g}" for m in _METHODS]
+            lines.append(f"| {name} | {epsilon} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _means(rows: dict[str, Any]) -> str:
+    epsilons = list(next(iter(rows.values())))
+    lines = ["| shape / values | " + " | ".join(f"ε = {e}" for e in epsilons) + " |", "|---|" + "---|" * len(epsilons)]
+    for name, by_epsilon in rows.items():
+        cells = [f"{row['values']['multiple']:.2f} / {row['presence']['multiple']:.2f}" for row in by_epsilon.values()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _quantiles(rows: dict[str, Any]) -> str:
+    epsilons = list(next(iter(rows.values())))
+    lines = ["| shape | " + " | ".join(f"ε = {e}" for e in epsilons) + " |", "|---|" + "---|" * len(epsilons)]
+    for name, by_epsilon in rows.items():
+        cells = [f"{row['0.5']['multiple']:.2f} / {row['0.9']['multiple']:.2f}" for row in by_epsilon.values()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""Counts and sums with secret counts: the chosen cap's error as a multiple of the best fixed cap's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.accuracy.noise import discrete_laplace
+from benchmarks.accuracy.peers import PEERS
+from evenhand.planning import PROFILE_SHARE, Buckets, row_buckets, total_buckets
+from evenhand.planning.caps import total_caps
+
+Array = npt.NDArray[np.float64]
+GRID = 16  # steps per unit of the value
+UNIT = 5 * GRID  # ratings up to 5
+
+
+def user_totals(rows: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Per-user sums of ratings between 0 and 5, on the grid."""
+    means = np.clip(3.4 + 0.5 * rng.standard_normal(len(rows)), 0.5, 5.0)
+    return np.floor(rows * means * GRID + 0.5).astype(np.int64)
+
+
+def buckets_for(statistic: str) -> Buckets:
+    """The raster that a release of this statistic would use."""
+    return row_buckets() if statistic == "count" else total_buckets(UNIT)
+
+
+class Truth:
+    """A table's totals, sorted once: the exact answer and the bias of any cap."""
+
+    def __init__(self, totals: npt.NDArray[np.int64]) -> None:
+        self.sorted = np.sort(totals).astype(np.float64)
+        self.sums = np.concatenate([[0.0], np.cumsum(self.sorted)])
+
+    def bias(self, caps: Array) -> Array:
+        """Σ max(0, x − T)."""
+        k = np.searchsorted(self.sorted, caps, side="right")
+        return (self.sums[-1] - self.sums[k]) - (len(self.sorted) - k) * caps
+
+    def oracle(self, epsilon: float) -> float:
+        """Root mean squared error of the best fixed cap with all of ε."""
+        positive = self.sorted[self.sorted > 0]
+        caps = np.unique(np.concatenate([positive[-5000:], np.geomspace(positive[0], positive[-1], 2000)]))
+        return float(np.sqrt(2 * (caps / epsilon) ** 2 + self.bias(caps) ** 2).min())
+
+
+def ours(
+    buckets: Buckets, histogram: npt.NDArray[np.int64], epsilon: float, repeats: int, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """Caps chosen by Evenhand from fresh noisy profiles, and the ε left."""
+    share = float(PROFILE_SHARE)
+    noisy = histogram + discrete_laplace(rng, 1 / (share * epsilon), (repeats, buckets.size))
+    caps, _, _ = total_caps(buckets, noisy.astype(np.float64), share * epsilon, (1 - share) * epsilon)
+    return caps.astype(np.float64), (1 - share) * epsilon
+
+
+def errors(truth: Truth, caps: Array, epsilon: float, rng: np.random.Generator) -> Array:
+    """|error| of capped sums with Laplace noise."""
+    noise = rng.laplace(0, 1, len(caps)) * caps / epsilon
+    return np.abs(noise - truth.bias(caps))
+
+
+def measure(
+    statistic: str, rows: npt.NDArray[np.int64], epsilon: float, repeats: int, seed: int, peers: bool = True
+) -> dict[str, Any]:
+    """Quantiles of |error| in multiples of the oracle, for Evenhand and for what others advise."""
+    rng = np.random.default_rng(seed)
+    totals = rows if statistic == "count" else user_totals(rows, rng)
+    truth, buckets = Truth(totals), buckets_for(statistic)
+    oracle = truth.oracle(epsilon)
+    methods = {"Evenhand": ours(buckets, buckets.histogram(totals), epsilon, repeats, rng)}
+    if peers:
+        methods |= {name: choose(totals.astype(np.float64), epsilon, repeats, rng) for name, choose in PEERS.items()}
+    result: dict[str, Any] = {"oracle": oracle, "total": float(truth.sums[-1])}
+    for name, (caps, left) in methods.items():
+        multiples = errors(truth, caps, left, rng) / oracle
+        median, high, worst = np.quantile(multiples, [0.5, 0.95, 0.999])
+        result[name] = {"median": float(median), "95%": float(high), "99.9%": float(worst)}
+    return result
