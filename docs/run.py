@@ -5,7 +5,7 @@ names. A ``text`` block right below shows what it prints. In a ``console`` block
 numbers carry noise, so outputs are compared with all numbers left out.
 
     python docs/run.py                      # check all pages
-    python docs/run.py --update PAGES...    # write what is printed into the pages
+    python docs/run.py --update PAGES...    # write what is printed over what no longer agrees
 """
 
 from __future__ import annotations
@@ -126,9 +126,10 @@ def _portable(output: io.StringIO) -> str:
 
 
 def update(page: Path, shown: list[Shown]) -> None:
-    """Write what was printed into the page, long lines wrapped for reading."""
+    """Write what was printed over what no longer agrees, long lines wrapped for reading."""
     text = page.read_text(encoding="utf-8")
-    for one in sorted(shown, key=lambda one: -one.block.start):
+    stale = [one for one in shown if not one.agrees]
+    for one in sorted(stale, key=lambda one: -one.block.start):
         end = one.block.start + len(one.block.text)
         text = text[: one.block.start] + _wrapped(one.printed) + text[end:]
     page.write_text(text, encoding="utf-8")
