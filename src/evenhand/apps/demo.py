@@ -90,7 +90,7 @@ def run() -> None:
         )
     console.print(table)
     console.print(
-        "[dim]cut off: a private forecast of what bounding heavy users took away; the truth is shown because we made it up[/dim]"
+        "[dim]cut off: as far as the private profile shows it; the truth is known because we made it up[/dim]"
     )
     odds = (eh.Guarantee(spent.epsilon, spent.delta, session.table.relation, ("viewer",))).odds
     row_noise = 1 / _ROW_EPSILON

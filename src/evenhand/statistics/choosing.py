@@ -121,7 +121,13 @@ def cap_from_profile(
     bounding = Bounding(
         strategy.title, float(strategy.parameter), strategy.describe(), f"chosen from {known.basis}", paid or None
     )
-    return Chosen(strategy, bounding, left, bias, Error(None).basis if bias is None else "estimated from the profile")
+    return Chosen(
+        strategy,
+        bounding,
+        left,
+        bias,
+        Error(None).basis if bias is None else "seen in the profile; a few very heavy users may be too rare to be seen",
+    )
 
 
 @dataclass(frozen=True)
@@ -225,7 +231,7 @@ def mean_from_profile(request: Request, auto: Auto, receipt: Receipt, users: Any
         bounding,
         choice.epsilon_sum if choice.epsilon_sum is not None else left,
         grid.units(Fraction(choice.bias)),
-        "forecast from the profile",
+        "forecast from the profile; more if heavy users differ much",
         epsilon_rows=choice.epsilon_rows,
     )
 
