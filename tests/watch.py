@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -31,16 +31,19 @@ class Step:
     Args:
         kind: ``"sum"`` for integers that get noise, ``"choice"`` for scores of which the best is chosen.
         integers: before noise.
-        l1: declared: the L1 norm by which one user moves the integers; for scores, the largest move of any one.
+        l1: declared: the L1 norm by which one user moves the integers; for scores, the largest move of any one, summed over
+            the choices of one payment.
         l2_squared: declared: the squared L2 norm.
         output: what the rest of the run sees.
+        payment: which use of budget paid for it.
     """
 
     kind: str
     integers: list[int]
-    l1: int
+    l1: int | None
     l2_squared: int | None
     output: Any
+    payment: int
 
     def change(self, other: Step) -> tuple[int, int]:
         """How far another table's integers are from these: L1 (for scores, the maximum) and squared L2."""
@@ -88,8 +91,13 @@ class _Watching(Receipt):
         cost = draft.cost
         super().__init__(cost.epsilon if cost else Decimal(0), cost.delta if cost else Decimal(0), "test")
         self.steps: list[Step] = []
+        self._payments = 0
         self._replay = replay
         self._noise = noise
+
+    def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
+        super().use(epsilon, delta)
+        self._payments += 1
 
     def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         self.use(epsilon, delta)
@@ -105,7 +113,8 @@ class _Watching(Receipt):
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
         exact = [max(-SATURATION, min(SATURATION, value)) for value in measurement.integers().reveal()]
         output = [value + self._pretend(float(noise.scale)) for value in exact]
-        step = self._record(Step("sum", exact, measurement.l1, measurement.l2_squared, output))
+        l1 = None if delta else measurement.l1  # Gaussian noise protects the L2 norm only
+        step = self._record(Step("sum", exact, l1, measurement.l2_squared, output, self._payments))
         return Noisy(list(step.output), noise)
 
     def chooser(self, sensitivity: int, epsilon: Decimal) -> _Choosing:
@@ -114,14 +123,14 @@ class _Watching(Receipt):
     def choose(self, scores: Sequence[int], sensitivity: int, scale: float) -> int:
         noisy = [score + self._pretend(scale) for score in scores]
         best = max(range(len(scores)), key=lambda index: noisy[index])
-        return int(self._record(Step("choice", list(scores), sensitivity, None, best)).output)
+        return int(self._record(Step("choice", list(scores), sensitivity, None, best, self._payments)).output)
 
     def _pretend(self, scale: float) -> int:
         return 0 if self._noise is None else round(self._noise.choice((-1, 1)) * self._noise.expovariate(1) * scale)
 
     def _record(self, step: Step) -> Step:
         if self._replay is not None:
-            step = Step(step.kind, step.integers, step.l1, step.l2_squared, self._replay[len(self.steps)].output)
+            step = replace(step, output=self._replay[len(self.steps)].output)
         self.steps.append(step)
         return step
 

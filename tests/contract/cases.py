@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import evenhand as eh
-from nasty import HIGH, LOW
+from nasty import HIGH, KEYS, LOW
 from watch import Ask
 
 BOUNDS = (LOW, HIGH)
@@ -111,4 +112,55 @@ def _cases() -> Iterator[Case]:
         )
 
 
-CASES = tuple(_cases())
+def _grouped_cases() -> Iterator[Case]:
+    by: dict[str, Any] = {"by": "g", "keys": list(KEYS)}
+    third: dict[str, Any] = {**by, "other": "others"}
+    edges = [LOW, 0, 1 / 3, 2, HIGH]
+    for relation in ("presence", "values"):
+        for how, bounding, attains in (
+            ("auto", "auto", None),
+            ("SmoothWeights(2)", eh.SmoothWeights(2), 0.99),
+        ):
+            given: dict[str, Any] = {"epsilon": 1, "bounding": bounding}
+            yield Case(f"sum-by-{how}", relation, _ask("sum", "v", bounds=BOUNDS, **by, **given), attains)
+            yield Case(f"mean-by-{how}", relation, _ask("mean", "v", bounds=BOUNDS, **third, **given), attains)
+            yield Case(f"variance-{how}", relation, _ask("variance", "v", bounds=BOUNDS, **given), None)
+            yield Case(f"histogram-{how}", relation, _ask("histogram", "v", edges, **given), attains)
+            yield Case(f"median-by-{how}", relation, _ask("quantiles", "v", [0.5], bounds=BOUNDS, **by, **given), None)
+            yield Case(
+                f"aggregate-{how}",
+                relation,
+                _ask("aggregate", n=eh.count(), m=eh.mean("v", bounds=BOUNDS), **by, **given),
+                None,
+            )
+        yield Case("count-by-auto", relation, _ask("count", **third, epsilon=1), None)
+        yield Case("users-by-auto", relation, _ask("users", **by, epsilon=1), None)
+        yield Case("quantiles", relation, _ask("quantiles", "v", [0.1, 0.9], bounds=BOUNDS, epsilon=1), None)
+        for how, bounding in (("auto", eh.NormClip(norm=2)), ("NormClip(2)", eh.NormClip(2, norm=2))):
+            given = {"epsilon": 1, "delta": 1e-6, "bounding": bounding}
+            yield Case(f"mean-by-gaussian-{how}", relation, _ask("mean", "v", bounds=BOUNDS, **by, **given), None)
+            yield Case(f"sum-by-gaussian-{how}", relation, _ask("sum", "v", bounds=BOUNDS, **by, **given), None)
+            yield Case(f"histogram-gaussian-{how}", relation, _ask("histogram", "v", edges, **given), None)
+        yield Case(
+            "sum-by-NormClip(20)",
+            relation,
+            _ask("sum", "v", bounds=BOUNDS, **by, epsilon=1, bounding=eh.NormClip(20)),
+            attains=0.99,
+        )
+        yield Case(
+            "sum-by-RowLimit(2)",
+            relation,
+            _ask("sum", "v", bounds=BOUNDS, **by, epsilon=1, bounding=eh.RowLimit(2)),
+            steady=True,
+        )
+    for strategy in (eh.NormClip(2), eh.TotalCap(2), eh.RowLimit(2)):
+        given = {"epsilon": 1, "bounding": strategy}
+        yield Case(f"count-by-{strategy.title}", "presence", _ask("count", **by, **given), steady=True)
+        yield Case(f"users-by-{strategy.title}", "presence", _ask("users", **by, **given), steady=True)
+
+
+def _ask(question: str, *arguments: Any, **options: Any) -> Ask:
+    return lambda ask: getattr(ask, question)(*arguments, **options)
+
+
+CASES = (*_cases(), *_grouped_cases())
