@@ -141,11 +141,12 @@ class BoundedERM(LinearModel):
     def interval(self, confidence: float = 0.95) -> Floats:
         """A range for each coefficient (intercept last): privacy noise only, not sampling error or bias."""
         check_is_fitted(self)
-        radius = spherical_radius(confidence, self._map.size, self.noise_scale_)
-        spread = np.r_[radius / self._map.scale, radius] if self.fit_intercept else radius / self._map.scale
-        if self.fit_intercept:  # the intercept moves with every slope that is centred
-            spread[-1] = radius * math.sqrt(1 + float(np.sum((self._map.centre / self._map.scale) ** 2)))
-        values = np.r_[self.coef_, self.intercept_] if self.fit_intercept else self.coef_
+        mapped = self.feature_map_
+        radius = spherical_radius(confidence, mapped.size, self.noise_scale_)
+        values, spread = self.coef_, radius / mapped.scale
+        if self.fit_intercept:  # it moves with every slope whose feature is centred
+            constant = radius * math.sqrt(1 + float(np.sum((mapped.centre / mapped.scale) ** 2)))
+            values, spread = np.r_[values, self.intercept_], np.r_[spread, constant]
         return np.column_stack([values - spread, values + spread])
 
     def _given(self) -> tuple[int | None, float | None]:
@@ -205,7 +206,6 @@ class BoundedERM(LinearModel):
         steps = exact * Fraction(2) ** exponent + math.isqrt(mapped.size) + 1
         noisy = add_spherical(lattice, steps / Fraction(epsilon))
         unit = float(Fraction(2) ** -exponent)
-        self._map = mapped
         self.rows_per_user_, self.regularisation_ = chosen.tau, chosen.regularisation
         self.sensitivity_ = float(steps) * unit
         self.noise_scale_ = self.sensitivity_ / float(epsilon)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from evenhand.guarantee import DataError, Relation, UsageError, suggest
 from evenhand.tables import Table
@@ -78,11 +78,7 @@ def label_vector(y: Any, rows: int) -> Floats:
     """
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None: give one label per row.")
-    column = np.asarray(y)
-    if column.ndim == 2 and column.shape[1] == 1:
-        column = column.ravel()
-    if column.ndim != 1:
-        raise UsageError(f"y has shape {column.shape}; expected one label per row, shape ({rows},).")
+    column: NDArray[Any] = column_or_1d(y, warn=True)
     check_consistent_length(np.empty(rows), column)
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
@@ -120,7 +116,7 @@ def _first_seen(codes: Any) -> Integers:
     values, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(np.where(values < 0, -1, first), kind="stable")
     rank = np.empty(len(values), dtype=np.int64)
-    rank[order] = np.arange(len(values)) - int(values[0] < 0)
+    rank[order] = np.arange(len(values)) - int((values < 0).any())
     return rank[inverse]
 
 

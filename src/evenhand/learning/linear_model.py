@@ -36,12 +36,12 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     intercept_: float
 
     def decision_function(self, X: Any) -> Floats:
-        """The margin ⟨coef, x⟩ + intercept."""
+        """The margin ⟨coef, x⟩ + intercept; a missing feature counts as the middle of its range."""
         check_is_fitted(self)
         if hasattr(X, "columns") and self.features is not None:
             X = X[list(self.features)]
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.asarray(X @ self.coef_ + self.intercept_)
+        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        return np.asarray(np.where(np.isnan(X), self.feature_map_.centre, X) @ self.coef_ + self.intercept_)
 
     def predict(self, X: Any) -> Any:
         """The predicted class, or number."""
@@ -93,6 +93,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _adopt(self, coefficients: Floats, mapped: FeatureMap, targets: Targets) -> None:
         """Keep coefficients of scaled features as a model of the features as they came."""
+        self.feature_map_ = mapped
         self.coef_, self.intercept_ = mapped.to_original(coefficients)
         if isinstance(targets, Bounded):
             self.intercept_ += targets.offset

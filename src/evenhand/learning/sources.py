@@ -147,7 +147,7 @@ class _WeightedArrays(WeightedRows):
 
     def gradient(self, f: Floats, loss: Loss, share: float) -> list[int]:
         total = np.zeros(self._X.shape[1], dtype=object)
-        taken = None if share >= 1 else _draws(int(self._users[-1]) + 1) < np.uint64(share * 2.0**64)
+        taken = None if share >= 1 else _draws(int(self._users.max(initial=0)) + 1) < np.uint64(share * 2.0**64)
         unit_f = f / STEPS
         scale = SLOPE_STEPS / loss.steepest
         for start in range(0, len(self._X), _CHUNK):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import column_or_1d
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.inputs import Floats, label_vector
@@ -29,7 +30,7 @@ class Classes:
 
     def targets(self, y: Any) -> Floats:
         """±1, and NaN where the label is missing."""
-        column = _column(y)
+        column = column_or_1d(y, warn=True)
         missing = np.array([value is None or value != value for value in column.tolist()])
         signs = np.where(column == self.labels[1], 1.0, -1.0)
         return np.where(missing, np.nan, signs)
@@ -48,7 +49,7 @@ class Bounded:
 
     def targets(self, y: Any) -> Floats:
         """Clamped labels about the middle, NaN where the label is missing."""
-        column = _column(y)
+        column = column_or_1d(y, warn=True)
         return np.clip(label_vector(column, len(column)), *self.bounds) - self.offset
 
     @property
@@ -63,12 +64,3 @@ class Bounded:
 
 
 Targets = Classes | Bounded
-
-
-def _column(y: Any) -> Any:
-    column = np.asarray(y)
-    if column.ndim == 2 and column.shape[1] == 1:
-        column = column.ravel()
-    if column.ndim != 1:
-        raise UsageError(f"y has shape {column.shape}; expected one label per row.")
-    return column

@@ -99,7 +99,7 @@ def build(
     n, d = X.shape
     if n < d:
         raise UsageError(
-            f"{n} rows for {d} coefficients: expected at least as many rows as coefficients "
+            f"n_samples = {n} rows for {d} coefficients: expected at least as many rows as coefficients "
             f"({_list(names)}). Use fewer features."
         )
     scale = np.sqrt(np.einsum("ij,ij->j", X, X))
