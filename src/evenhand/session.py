@@ -20,6 +20,7 @@ from evenhand.statistics import (
     Request,
     UsersPart,
     column_parts,
+    draft_columns,
     draft_count,
     draft_grouped,
     draft_mean,
@@ -97,6 +98,8 @@ class _Questions:
         """
         request = self._request(epsilon, delta, bounding)
         if by is None:
+            if bounding != "auto":
+                raise UsageError("users() counts each user once, so there is nothing to bound; leave bounding out.")
             return self._answer(draft_users(request))
         return self._grouped(request, (UsersPart("users"),), by, keys, other, groups_per_user)
 
@@ -123,8 +126,8 @@ class _Questions:
             >>> session.sum("minutes", bounds=(0, 240), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None and isinstance(column, str):
-            return self._answer(draft_sum(request, column, bounds))
+        if by is None:
+            return self._answer(draft_columns(request, draft_sum, column, bounds))
         return self._columns(request, "sum", column, bounds, by, keys, other, groups_per_user)
 
     def mean(
@@ -150,8 +153,8 @@ class _Questions:
             >>> session.mean("rating", bounds=(0.5, 5), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None and isinstance(column, str):
-            return self._answer(draft_mean(request, column, bounds))
+        if by is None:
+            return self._answer(draft_columns(request, draft_mean, column, bounds))
         return self._columns(request, "mean", column, bounds, by, keys, other, groups_per_user)
 
     def variance(

@@ -29,7 +29,7 @@ class UsageError(EvenhandError, ValueError):
     exit_code = 2
 
 
-class BudgetExceeded(EvenhandError):
+class BudgetExceeded(EvenhandError):  # noqa: N818 (the public name)
     """The ledger does not hold enough budget for this release. Nothing was read or spent."""
 
     exit_code = 3

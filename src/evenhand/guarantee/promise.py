@@ -17,7 +17,7 @@ _PROTECTED = {
     ),
     Relation.VALUES: (
         "all values of any one {unit}",
-        "who is in the table, how many rows each {unit} has{public} are treated as public",
+        "who is in the table and how many rows each {unit} has{public} are treated as public",
     ),
     Relation.LABELS: (
         "all labels of any one {unit}",
@@ -53,7 +53,7 @@ class Guarantee:
         """The guarantee as sentences that a manager can read."""
         unit = "user (" + ", ".join(self.unit) + ")"
         hidden, known = _PROTECTED[self.relation]
-        columns = f", and the columns {', '.join(self.public)}" if self.public else ""
+        columns = f", and the columns {', '.join(self.public)}," if self.public else ""
         strength = f"ε = {plain(self.epsilon)}" + (f", δ = {plain(self.delta)}" if self.delta else "")
         odds = f"{self.odds:.3g}" if self.odds < 1000 else f"{self.odds:.1e}"
         tail = f", except with probability {plain(self.delta)}" if self.delta else ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 from evenhand.guarantee.errors import UsageError, suggest
 
 
-class Relation(str, Enum):
+class Relation(StrEnum):
     """What changes between neighbouring tables, for one user.
 
     ``PRESENCE``: one user is added or removed with all rows; nothing is public.
@@ -18,9 +18,6 @@ class Relation(str, Enum):
     PRESENCE = "presence"
     VALUES = "values"
     LABELS = "labels"
-
-    def __str__(self) -> str:
-        return self.value
 
     @classmethod
     def parse(cls, given: Relation | str) -> Relation:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import html
 import math
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +57,13 @@ class Error:
         noise: the standard deviation of the noise, in the unit of the value; None before it can be known.
         bias: how far bounding may move the value; None where nothing can be stated.
         basis: where the bias comes from, in words.
+        parts: the noise of each statistic or column, where a release holds several; the median over groups.
     """
 
     noise: float | None
     bias: float | None = None
     basis: str = "not known: it depends on the heavy users, which are private"
+    parts: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def total(self) -> float | None:
@@ -74,11 +79,14 @@ class Error:
 
     def __str__(self) -> str:
         noise = "known once the bound is chosen" if self.noise is None else f"± {number(self.noise)} (noise)"
+        if self.parts:
+            noise = ", ".join(f"{name} ± {number(part or 0.0)}" for name, part in self.parts.items()) + " (noise)"
         bias = f"bias {self.basis}" if self.bias is None else f"bias about {number(self.bias)} ({self.basis})"
         return f"{noise}; {bias}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"noise": self.noise, "bias": self.bias, "total": self.total, "basis": self.basis}
+        facts = {"noise": self.noise, "bias": self.bias, "total": self.total, "basis": self.basis}
+        return facts | ({"parts": dict(self.parts)} if self.parts else {})
 
 
 @dataclass(frozen=True)
@@ -150,31 +158,45 @@ class Release:
     def headline(self) -> str:
         """The statistic and its value in one line."""
         if _is_frame(self.value):
-            return f"{self.statistic}: {len(self.value)} groups"
-        return f"{self.statistic}: {number(self.value, self.error.noise)}"
+            return f"{self.statistic}: {len(self.value)} {'cells' if 'histogram' in self.statistic else 'groups'}"
+        return f"{self.statistic}: {', '.join(number(value, noise) for value, noise in self._values())}"
+
+    def _values(self) -> list[tuple[Any, float | None]]:
+        """The value, or values, each with its noise."""
+        if not isinstance(self.value, list | tuple):
+            return [(self.value, self.error.noise)]
+        noises = list(self.error.parts.values()) or [self.error.noise] * len(self.value)
+        return list(zip(self.value, noises, strict=True))
 
     def _lines(self) -> list[tuple[str, str]]:
         lines = []
         if not _is_frame(self.value):
             interval = self.interval(0.95)
-            pairs = interval if isinstance(interval, list) else [interval]
-            noise = self.error.noise
-            text = ", ".join(f"{number(low, noise)} to {number(high, noise)}" for low, high in pairs)
-            lines.append(("95% interval", f"{text} (covers the noise)"))
+            pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
+            text = ", ".join(f"{number(low, noise)} to {number(high, noise)}" for (low, high), (_, noise) in pairs)
+            covers = getattr(self._interval, "covers", "covers the noise")
+            lines.append(("95% interval", f"{text} ({covers})"))
         lines += [("bound on a user", str(self.bounding)), ("error", str(self.error))]
         lines.append(("guarantee", self.guarantee.words()))
         return lines
 
     def __str__(self) -> str:
         table = f"\n{_table(self).to_string(index=False)}\n" if _is_frame(self.value) else "\n"
-        body = "\n".join(f"  {name:<16} {text}" for name, text in self._lines())
-        return f"{self.headline()}{table}{body}"
+        return f"{self.headline()}{table}{hanging(self._lines())}"
+
+
+def hanging(lines: Sequence[tuple[str, str]]) -> str:
+    """Named lines, wrapped to the terminal with the text standing clear of the names."""
+    width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
+    indent = " " * 19
+    return "\n".join(
+        textwrap.fill(text, width, initial_indent=f"  {name:<16} ", subsequent_indent=indent, break_long_words=False)
+        for name, text in lines
+    )
 
 
 def number(value: Any, noise: float | None = None) -> str:
     """A number with as many digits as the noise leaves meaningful."""
-    if isinstance(value, list | tuple):
-        return ", ".join(number(item, noise) for item in value)
     if not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
     if isinstance(value, int):
@@ -190,8 +212,14 @@ def _is_frame(value: Any) -> bool:
 
 
 def _table(release: Release) -> Any:
-    """The value with its interval, for reading."""
-    return release.interval(0.95) if _is_frame(release.interval(0.95)) else release.value
+    """The value with its interval, rounded to what the noise leaves meaningful."""
+    frame = release.interval(0.95).copy()
+    for name, noise in release.error.parts.items():
+        digits = 0 if not noise else max(0, 1 - math.floor(math.log10(noise)))
+        for column in (name, f"{name}_low", f"{name}_high"):
+            if column in frame.columns:
+                frame[column] = frame[column].astype(float).round(digits).map(f"{{:,.{digits}f}}".format)
+    return frame
 
 
 def _records(frame: Any) -> list[dict[str, Any]]:

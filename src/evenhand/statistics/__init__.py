@@ -1,6 +1,7 @@
 """What can be asked: one file a statistic."""
 
 from evenhand.statistics.cells import CellCount, edge_cells
+from evenhand.statistics.columns import draft_columns
 from evenhand.statistics.count import draft_count, draft_users
 from evenhand.statistics.draft import Draft, Outcome, Preview
 from evenhand.statistics.grouped import Grouped, draft_grouped
@@ -26,6 +27,7 @@ __all__ = [
     "Request",
     "UsersPart",
     "column_parts",
+    "draft_columns",
     "draft_count",
     "draft_grouped",
     "draft_mean",

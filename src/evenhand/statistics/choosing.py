@@ -86,8 +86,8 @@ def pending(auto: Auto, request: Request) -> Bounding:
         return Bounding(strategy, None, "the bound will be chosen from the public counts", "auto, free of charge")
     if auto.profile is not None:
         return Bounding(strategy, None, "the bound will be chosen from the given profile", "auto, free of charge")
-    part, _ = split(request.epsilon, auto.share or PROFILE_SHARE)
-    return Bounding(strategy, None, "the bound will be chosen privately", "auto", part)
+    share = float(auto.share or PROFILE_SHARE)
+    return Bounding(strategy, None, "the bound will be chosen privately", f"auto, for about {share:.0%} of ε")
 
 
 def cap_from_profile(

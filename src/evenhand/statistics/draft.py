@@ -9,6 +9,7 @@ from typing import Any
 from evenhand.guarantee import Guarantee, plain
 from evenhand.ledger import Cost, Ledger
 from evenhand.release import Bounding, Error, Interval, Receipt, Release, debit
+from evenhand.release.result import hanging
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,13 @@ class Preview:
     def __str__(self) -> str:
         delta = f", δ = {plain(self.guarantee.delta)}" if self.guarantee.delta else ""
         ledger = "the ledger holds enough" if self.affordable else "MORE THAN THE LEDGER HOLDS"
-        return (
-            f"{self.statistic} (preview: nothing was read or spent)\n"
-            f"  would cost       ε = {plain(self.guarantee.epsilon)}{delta}; {ledger}\n"
-            f"  bound on a user  {self.bounding}\n"
-            f"  error            {self.error}\n"
-            f"  guarantee        {self.guarantee.words()}"
-        )
+        lines = [
+            ("would cost", f"ε = {plain(self.guarantee.epsilon)}{delta}; {ledger}"),
+            ("bound on a user", str(self.bounding)),
+            ("error", str(self.error)),
+            ("guarantee", self.guarantee.words()),
+        ]
+        return f"{self.statistic} (preview: nothing was read or spent)\n{hanging(lines)}"
 
 
 class _Free(Receipt):

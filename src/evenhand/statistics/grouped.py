@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -244,12 +244,13 @@ def _outcome(
     selection: Selection | None,
 ) -> Outcome:
     details = {} if selection is None else {"selection": selection.to_dict()}
-    noises = [estimate.noise for column in estimates.values() for estimate in column]
-    typical = sorted(noises)[len(noises) // 2] if noises else 0.0
-    error = (
-        Error(typical, None, "not known: it depends on the heavy users")
-        if bounding is not UNBOUNDED
-        else Error(typical, 0.0, "the exact answer is public")
+    noises = {name: _median([estimate.noise for estimate in column]) for name, column in estimates.items()}
+    exact = bounding is UNBOUNDED
+    error = Error(
+        next(iter(noises.values())) if len(noises) == 1 else None,
+        0.0 if exact else None,
+        "the exact answer is public" if exact else "not known: it depends on the heavy users",
+        noises,
     )
     if grouped.listed:
         listed = [column[0] for column in estimates.values()]
@@ -258,3 +259,7 @@ def _outcome(
         return Outcome([estimate.value for estimate in listed], ListedInterval(listed), bounding, error, details)
     value = frame(keys, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
     return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details)
+
+
+def _median(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2] if values else 0.0

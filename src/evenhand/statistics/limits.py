@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.bounding import Auto, CentredInterval, NormClip, Strategy, TotalCap
+from evenhand.bounding import Auto, CentredInterval, NormClip, RowLimit, Strategy, TotalCap
 from evenhand.guarantee import UsageError
 from evenhand.noise import LARGEST_SCALE
 from evenhand.planning import Buckets, choose_total_cap, row_buckets, total_buckets
@@ -35,9 +35,15 @@ class Limit:
 
 def norm_for(request: Request, parts: Sequence[Part], gaussian: bool) -> Norm:
     """Which norm to bound: a sum alone is bounded by its values, everything else by rows."""
+    strategy = request.bounding.strategy if isinstance(request.bounding, Auto) else request.bounding
+    if isinstance(strategy, NormClip) and strategy.norm == 2 and not gaussian:
+        raise UsageError("NormClip(norm=2) goes with Gaussian noise; give delta, or use norm=1 with Laplace noise.")
+    if isinstance(request.bounding, Auto) and isinstance(strategy, RowLimit | CentredInterval):
+        raise UsageError(
+            f"{strategy.title} without a bound can't be chosen for groups; give the bound, or leave bounding='auto'."
+        )
     if gaussian:
         return Norm.SQUARED_ROWS
-    strategy = request.bounding.strategy if isinstance(request.bounding, Auto) else request.bounding
     alone = len(parts) == 1 and isinstance(parts[0], SumPart) and not request.relation.counts_are_public
     return Norm.VALUES if alone and (strategy is None or isinstance(strategy, NormClip | TotalCap)) else Norm.ROWS
 
@@ -87,7 +93,7 @@ def chosen_limit(
         amount = parts[0].best_weight(support, share)
     else:
         buckets, counts, noise, basis, paid = _histogram(request, receipt, users, norm, parts[0], profile_epsilon)
-        if any(part.is_average for part in parts):
+        if all(part.is_average for part in parts):
             support = support_of_histogram(buckets, counts, 1 / noise)
             amount = parts[0].best_weight(support, share)
         else:
@@ -95,7 +101,7 @@ def chosen_limit(
     reach = 1 if norm is Norm.VALUES else max(part.reach(request.relation) for part in parts)
     fitting = Fraction(LARGEST_SCALE, 2 * FULL * reach) * Fraction(epsilon) / len(parts)  # the noise must fit 64 bits
     amount = min(amount, Fraction(LARGEST_AMOUNT), fitting)
-    shown, words = _describe(amount, norm, parts)
+    shown, words = _describe(amount, norm, parts, spread > 1)
     strategy = "NormClip" if norm is not Norm.ROWS else "SmoothWeights"
     return Limit(amount, Bounding(strategy, shown, words, f"chosen from {basis}", paid))
 
@@ -133,7 +139,7 @@ def _public_norms(request: Request, users: Any) -> Support:
     return Support(np.maximum(sizes, 1e-9), np.asarray(table["users"].to_pylist(), dtype=float))
 
 
-def _describe(amount: Fraction, norm: Norm, parts: Sequence[Part]) -> tuple[float, str]:
+def _describe(amount: Fraction, norm: Norm, parts: Sequence[Part], grouped: bool) -> tuple[float, str]:
     if norm is Norm.VALUES and isinstance(parts[0], SumPart):
         shown = parts[0].grid.units(amount)
         return shown, f"what a user adds to all groups together is scaled down to at most {shown:,.4g}"
@@ -142,4 +148,5 @@ def _describe(amount: Fraction, norm: Norm, parts: Sequence[Part]) -> tuple[floa
         return shown, f"each user counts once in a group, weighed to count in at most {shown:,.4g} groups"
     if norm is Norm.SQUARED_ROWS:
         return shown, f"a user's rows per group are scaled down to an L2 norm of at most {shown:,.4g}"
-    return shown, f"all rows of a user are used, weighed to count as at most {shown:,.4g} rows over all groups"
+    where = " over all groups" if grouped else ""
+    return shown, f"all rows of a user are used, weighed to count as at most {shown:,.4g} rows{where}"

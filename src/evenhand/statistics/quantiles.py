@@ -44,6 +44,8 @@ _LOWEST_SCORE = -(2**62)  # clamped here: 1-Lipschitz, so the sensitivity of a s
 class QuantileInterval:
     """The public bounds: how far the noise reaches in the column's unit depends on how dense the private rows are."""
 
+    covers = "the bounds; how far the noise reaches depends on private rows"
+
     bounds: Bounds
     values: dict[str, list[float]]
     keys: Keys
@@ -57,6 +59,13 @@ class QuantileInterval:
             {f"{name}{end}": column for name, value in self.values.items()
              for end, column in (("", value), ("_low", low), ("_high", high))},
         )  # fmt: skip
+
+
+class RankError(Error):
+    """The error of a quantile is one of ranks."""
+
+    def __str__(self) -> str:
+        return f"bias {self.basis}"
 
 
 @dataclass(frozen=True)
@@ -147,7 +156,7 @@ def _run(
         found.append([cells.grid.origin + cells.grid.units(point) for point in column])
     found = _increasing(found, quantiles)
     ranks = float(chooser.scale) / (quantiles[-1].denominator * FULL) * math.log(cells.cells)
-    error = Error(None, None, f"of bounding not known; the noise moves ranks by up to about {ranks:,.0f} rows")
+    error = RankError(None, None, f"of bounding not known; the noise moves ranks by up to about {ranks:,.0f} rows")
     named = {f"q{float(quantile):g}": column for quantile, column in zip(quantiles, found, strict=True)}
     interval = QuantileInterval((cells.grid.low, cells.grid.high), named, cells.inner)
     value: Any = [column[0] for column in found]

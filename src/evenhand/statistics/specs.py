@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.guarantee import UsageError
+from evenhand.statistics.columns import bounds_of
 from evenhand.statistics.parts import CountPart, MeanPart, Part, SumPart
 from evenhand.statistics.variance import VariancePart
 from evenhand.tables import Bounds, Table, parse_bounds
@@ -75,11 +76,5 @@ def column_parts(table: Table, kind: str, columns: str | Sequence[str], bounds: 
     """
     if isinstance(columns, str):
         return (Spec(kind, columns, bounds).part(table, kind),)
-    several = list(bounds) if bounds is not None else [None] * len(columns)
-    if len(several) == 2 and all(isinstance(bound, int | float) for bound in several):
-        several = [bounds] * len(columns)
-    if len(several) != len(columns):
-        raise UsageError(
-            f"bounds= holds {len(several)} pairs for {len(columns)} columns; expected one pair for all, or one pair a column."
-        )
-    return tuple(Spec(kind, column, pair).part(table, column) for column, pair in zip(columns, several, strict=True))
+    pairs = zip(columns, bounds_of(columns, bounds), strict=True)
+    return tuple(Spec(kind, column, pair).part(table, column) for column, pair in pairs)
