@@ -40,8 +40,16 @@ fmt: $(STAMP) ## Format and fix what can be fixed
 bench: $(BENCH_STAMP) ## Speed against the bare engine and peers, accuracy against the oracle
 	$(BIN)/python -m benchmarks
 
-docs: $(STAMP) ## Check the documentation: links, code, and proofs against the code they are about
-	$(BIN)/python -m pytest -q tests/apps/test_docs.py
+reproduce: $(STAMP) ## The papers' figures and tables, again, into figures/
+	$(BIN)/evenhand reproduce all --out figures
+
+audit: $(STAMP) ## The long audit: try to disprove every guarantee, kill the ledger a thousand times
+	$(BIN)/evenhand audit --out docs/audits
+	$(BIN)/python tests/audit/ledger_crash.py --kills 1000
+	$(BIN)/python tests/audit/ledger_crash.py --kills 1000 --postgres
+
+docs: $(STAMP) ## Check the documentation: links, code, examples, and proofs against the code they are about
+	$(BIN)/python -m pytest -q tests/apps/test_docs.py tests/apps/test_examples.py tests/audit/test_proofs.py
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
