@@ -26,3 +26,11 @@ def spark() -> Iterator[None]:
     backend = spark_backend()
     yield
     backend._session.stop()
+
+
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine that runs paths."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return str(request.param)
