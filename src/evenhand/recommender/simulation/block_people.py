@@ -6,8 +6,6 @@ fall into each kind of item that the query tells apart, and those numbers are mu
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,7 +34,8 @@ class BlockPeople(People):
         self.tastes, self.items, self.rated = tastes, items, rated
         self.labels = tastes.labels(items)
         self._like = np.array(tastes.like)
-        self._quiet: dict[int, NDArray[np.float64]] = {}
+        self._tables: dict[int, NDArray[np.float64]] = {}
+        self._pool: tuple[bytes, NDArray[np.float64]] | None = None
 
     def truths(self, sketch: ServerSketch, numbers: NDArray[np.int64]) -> Bits:
         """The true bits of one fresh person for each query."""
@@ -54,10 +53,31 @@ class BlockPeople(People):
         raise UsageError(f"sketch={sketch.task.sketch!r} can't be simulated.")
 
     def _sensing(self, sketch: Sensing, numbers: NDArray[np.int64], classes: NDArray[np.int64]) -> Bits:
+        """A person likes nothing in a set with a known chance. One question has one person to itself, so that their
+        class can be averaged over; and a pool's queries come again and again, so that their chances are kept.
+        """
+        if sketch.task.pool == sketch.task.tokens:
+            quiet = self._quiet_chances(sketch, numbers)
+        else:
+            if self._pool is None or self._pool[0] != sketch.task.query_key:
+                everything = np.arange(sketch.task.pool)
+                parts = np.split(everything, range(sketch.batch, sketch.task.pool, sketch.batch))
+                table = np.concatenate([self._quiet_chances(sketch, part) for part in parts])
+                self._pool = sketch.task.query_key, table
+            quiet = np.take(self._pool[1], numbers, axis=0)
+        if quiet.shape[2] > 1:
+            quiet = np.take_along_axis(quiet, classes[:, None, None], axis=2)
+        return self.random.random(quiet.shape[:2]) >= quiet[:, :, 0]
+
+    def _quiet_chances(self, sketch: Sensing, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The chance of liking nothing in each set of each query: queries x questions x classes of people."""
         sets = sketch.sets(numbers)
         base = sets.shape[2] + 1
+        if base not in self._tables:
+            self._tables[base] = self._empty_table(base)
+        table = self._tables[base]
         powers = np.float32(base) ** self.labels.astype(np.float32)
-        bits = np.empty(sets.shape[:2], bool)
+        chances = np.empty((*sets.shape[:2], len(self._like)))
         for question in range(sets.shape[1]):
             # A set's kind: how many different items of each class it has, as one number in base m + 1. Such
             # numbers stay below 2^24, so that adding them up by a product of 32-bit floats is exact.
@@ -65,18 +85,16 @@ class BlockPeople(People):
             worth = np.take(powers, ordered)
             worth[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = 0
             kinds = (worth @ np.ones(base - 1, np.float32)).astype(np.int64)
-            bits[:, question] = self.random.random(len(sets)) >= self._quiet_chance(kinds, classes, base)
-        return bits
-
-    def _quiet_chance(self, kinds: NDArray[np.int64], classes: NDArray[np.int64], base: int) -> Any:
-        """The chance that a person of each class likes nothing in a set of each kind, looked up or computed."""
-        if base not in self._quiet:
-            self._quiet[base] = self._empty_table(base)
-        table = self._quiet[base]
-        missing = np.unique(kinds[np.isnan(table[kinds, 0])])
-        if len(missing):
-            table[missing] = self._compute_quiet(missing, base)
-        return table[kinds, classes]
+            found = np.take(table, kinds, axis=0)
+            unknown = np.isnan(found[:, 0])
+            if unknown.any():
+                missing = np.unique(kinds[unknown])
+                table[missing] = self._compute_quiet(missing, base)
+                found = np.take(table, kinds, axis=0)
+            chances[:, question] = found
+        if sets.shape[1] == 1:
+            return np.asarray(chances @ np.array(self.tastes.people)[:, None])
+        return chances
 
     def _empty_table(self, base: int) -> NDArray[np.float64]:
         if base**self.tastes.clusters > _MOST_KINDS:

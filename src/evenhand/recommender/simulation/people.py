@@ -14,7 +14,7 @@ from evenhand.recommender.tuning import strength
 
 Bits = NDArray[np.bool_]
 
-_BATCH = 1 << 12
+_POOL_BATCH = 1 << 18  # a pool's counters are added as a whole: seldom enough not to matter
 
 
 class People(ABC):
@@ -38,5 +38,7 @@ class People(ABC):
 
     def answer(self, fold: Fold, first: int, last: int) -> None:
         """Let people with serials ``first`` to ``last - 1`` answer, and fold what they say."""
-        for at in range(first, last, _BATCH):
-            fold.add(self.reports(fold.sketch, at, min(at + _BATCH, last)))
+        own = fold.task.pool == fold.task.tokens
+        batch = fold.sketch.batch if own else _POOL_BATCH
+        for at in range(first, last, batch):
+            fold.add(self.reports(fold.sketch, at, min(at + batch, last)))

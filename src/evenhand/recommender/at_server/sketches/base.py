@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,24 @@ from evenhand.recommender.at_server.reading import Reading
 from evenhand.recommender.at_server.stream import QUERY, keystream
 from evenhand.recommender.messages import Task
 
+S = TypeVar("S")
+R = TypeVar("R")
 Ints = NDArray[np.int64]
 Sums = dict[str, NDArray[Any]]
 """Integer totals by name: those of disjoint reports add up to the total of all."""
+
+
+def remembers_last(derive: Callable[[S, NDArray[Any]], R]) -> Callable[[S, NDArray[Any]], R]:
+    """Keep the queries derived last: a simulation looks at them to answer them, and folds them next."""
+
+    @functools.wraps(derive)
+    def remembering(sketch: S, numbers: NDArray[Any]) -> R:
+        last = sketch.__dict__.get("_last")
+        if last is None or not np.array_equal(last[0], numbers):
+            last = sketch.__dict__["_last"] = (numbers.copy(), derive(sketch, numbers))
+        return cast(R, last[1])
+
+    return remembering
 
 
 class RatedSets:
@@ -48,7 +64,6 @@ class ServerSketch(ABC):
             raise UsageError("Rated sets are needed for tasks with public_rated, and only for them.")
         self.task, self.rated = task, rated
         self.size = len(task.items)
-        self._last: tuple[NDArray[Any], NDArray[np.uint8]] | None = None
 
     def add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         """Add the answers to some queries to ``sums``; ``ones`` has a column per question."""
@@ -57,13 +72,8 @@ class ServerSketch(ABC):
             self._add(sums, numbers[part], asked[part], ones[part])
 
     def stream(self, numbers: NDArray[Any], size: int) -> NDArray[np.uint8]:
-        """The first ``size`` bytes of each query's public stream.
-
-        The last result is kept: a simulation looks at the queries to answer them, and folds them next.
-        """
-        if self._last is None or self._last[1].shape[1] != size or not np.array_equal(self._last[0], numbers):
-            self._last = numbers.copy(), keystream(self.task.query_key, QUERY, numbers, size)
-        return self._last[1]
+        """The first ``size`` bytes of each query's public stream."""
+        return keystream(self.task.query_key, QUERY, numbers, size)
 
     @abstractmethod
     def zeros(self) -> Sums:

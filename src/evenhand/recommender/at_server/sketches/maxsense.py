@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.recommender.at_server.sketches.base import remembers_last
 from evenhand.recommender.at_server.sketches.sensing import Sensing
 
 _SHORT_WORDS_UP_TO = 4096  # larger catalogues draw from 32-bit words
@@ -17,6 +18,7 @@ class MaxSense(Sensing):
     share of ones depends on nothing but how often the item is liked: no bias is left for more users to meet.
     """
 
+    @remembers_last
     def sets(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """The drawn items, in order."""
         word = np.dtype("<u2" if self.size <= _SHORT_WORDS_UP_TO else "<u4")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.recommender.at_server.sketches.base import remembers_last
 from evenhand.recommender.at_server.sketches.sensing import Sensing
 
 
@@ -15,6 +16,7 @@ class MultiMaxSense(Sensing):
 
     batch = 1024
 
+    @remembers_last
     def sets(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """The items of each set, ascending."""
         keys = np.ascontiguousarray(self.stream(numbers, 4 * self.size)).view("<u4").astype(np.uint64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.recommender.at_server.reading import Reading
-from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums
+from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums, remembers_last
 from evenhand.recommender.at_server.spectral import read_spectrum
 
 
@@ -22,6 +22,7 @@ class Pairwise(ServerSketch):
         pairs = self.size * (self.size - 1) // 2
         return {"asked": np.zeros(pairs, np.int32), "ones": np.zeros(pairs, np.int32)}
 
+    @remembers_last
     def pairs(self, numbers: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
         """The two items of each query, the smaller number first, and whether there are two to ask about."""
         words = np.ascontiguousarray(self.stream(numbers, 8)).view("<u4").astype(np.int64)

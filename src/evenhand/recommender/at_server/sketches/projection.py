@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.recommender.at_server.reading import Reading
-from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums
+from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums, remembers_last
 from evenhand.recommender.at_server.spectral import read_spectrum
 
 _EXACT_IN_FLOAT32 = 1 << 24
@@ -25,6 +25,7 @@ class Projection(ServerSketch):
         """No report yet; ``power``, the sum of squares of what was added up, is the noise's variance."""
         return {"product": np.zeros((self.size, self.size), np.int32), "power": np.zeros(1, np.int64)}
 
+    @remembers_last
     def signs(self, numbers: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """The two vectors of each query, one bit per item."""
         width = (self.size + 7) // 8

@@ -1,0 +1,38 @@
+"""Theorem 5.1: the users that MaxSense needs grow like N²/w at a fixed error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from banerjee.common import WRONG, Check, Outcome, Size, line_chart, simulated_need, slope
+from evenhand.recommender.tastes import preset
+
+GRIDS = {
+    "small": ((60, 120, 240), (5, 10, 20), range(4)),
+    "full": ((100, 200, 400, 800), (5, 10, 20, 40), range(8)),
+}
+
+
+def reproduce(out: Path, size: Size = "full") -> Outcome:
+    """Simulate campaigns over N at w = 10 and over w at N = 120 or 400, and fit the two exponents."""
+    items, rated, seeds = GRIDS[size]
+    fixed_items, fixed_rated, tastes = items[-2], 10, preset("popular")
+    rows = [
+        {"items": n, "rated": fixed_rated, "users": simulated_need("maxsense", tastes, n, fixed_rated, 1.0, seeds)}
+        for n in items
+    ] + [
+        {"items": fixed_items, "rated": w, "users": simulated_need("maxsense", tastes, fixed_items, w, 1.0, seeds)}
+        for w in rated
+    ]
+    by_items, by_rated = rows[: len(items)], rows[len(items) :]
+    checks = [
+        Check("exponent of N", slope([r["items"] for r in by_items], [r["users"] for r in by_items]), 1.75, 2.25),
+        Check("exponent of w", slope([r["rated"] for r in by_rated], [r["users"] for r in by_rated]), -1.3, -0.7),
+    ]
+    for row in rows:
+        row["N² / w"] = row["items"] ** 2 / row["rated"]
+        row["series"] = "N varies" if row in by_items else "w varies"
+    title = f"MaxSense: users for {WRONG:.0%} of items wrong (ε = 1)"
+    return Outcome(title, checks, rows).write(
+        out, "banerjee-maxsense-scaling", line_chart(rows, "N² / w", "users", "series", title)
+    )

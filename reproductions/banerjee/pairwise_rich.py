@@ -1,0 +1,32 @@
+"""Theorem 3.5: where everyone rates a constant share of the items, Pairwise-Preference needs about N log N users."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from banerjee.common import WRONG, Check, Outcome, Size, line_chart, simulated_need, slope
+from evenhand.recommender.tastes import preset
+
+GRIDS = {"small": ((40, 80, 160), range(4)), "full": ((50, 100, 200, 400, 800), range(8))}
+
+
+def reproduce(out: Path, size: Size = "full") -> Outcome:
+    """Simulate campaigns with w = N/2 over N, and fit the exponent of users against N log N."""
+    items, seeds = GRIDS[size]
+    rows = [
+        {
+            "items": n,
+            "users": simulated_need("pairwise", preset("mirrored"), n, n // 2, 1.0, seeds),
+            "N log N": n * math.log(n),
+            "series": "Pairwise-Preference, w = N/2",
+        }
+        for n in items
+    ]
+    found = slope([row["N log N"] for row in rows], [row["users"] for row in rows])
+    # At a fixed share of errors the logarithm is not needed, which makes the exponent a little less than 1.
+    checks = [Check("exponent of N log N", found, 0.65, 1.15)]
+    title = f"Rich: users for {WRONG:.0%} of items wrong (ε = 1)"
+    return Outcome(title, checks, rows).write(
+        out, "banerjee-pairwise-rich", line_chart(rows, "N log N", "users", "series", title)
+    )
