@@ -251,11 +251,9 @@ class RowUsers(BoundedERM):
 
 # What scikit-learn expects of every classifier and a private one can't or must not do.
 EXPECTED = {
-    "check_fit_idempotent": "every fit draws fresh noise",
     "check_supervised_y_no_nan": "an error would reveal a private label",
     "check_classifiers_classes": "classes are public parameters, never read from the labels",
     "check_classifiers_regression_target": "an error would reveal a private label",
-    "check_supervised_y_2d": "every fit draws fresh noise",
     "check_classifier_not_supporting_multiclass": "an error would reveal private labels",
 }
 
@@ -264,7 +262,8 @@ def test_scikit_learn_conventions() -> None:
     failed = set()
     for candidate, check in estimator_checks_generator(RowUsers(epsilon=10)):
         try:
-            check(candidate)
+            with seam.replaced(seam.silent):  # without noise, as the checks compare one fit with another
+                check(candidate)
         except SkipTest:
             continue
         except Exception:

@@ -26,7 +26,7 @@ from evenhand.release import Measurement
 from evenhand.statistics.totals import bucket_counts
 from evenhand.tables import Table
 from evenhand.tables.numbers import is_number, number
-from evenhand.tables.summaries import exact_sum, known, per_user
+from evenhand.tables.summaries import exact_sum, known
 
 
 class EngineRows(Source):
@@ -37,12 +37,12 @@ class EngineRows(Source):
         self.relation, self.unit, self.public = table.relation, table.unit, table.public
 
     def histogram(self, buckets: Buckets) -> Measurement:
-        users = per_user(self._table)
+        users = self._sizes()
         return bucket_counts(self._table, users, users.rows, buckets)
 
     def public_support(self) -> Support:
         assert self.relation.counts_are_public
-        users = per_user(self._table)
+        users = self._sizes()
         sizes = users.group_by("rows").aggregate(users=users.count()).order_by("rows")
         frame = self._table.engine.fetch(sizes).reveal()
         if not frame.num_rows:
@@ -86,10 +86,13 @@ class EngineRows(Source):
     def _users(self, rows: Any) -> list[Any]:
         return [rows[f"user_{index}"] for index in range(len(self._table.user))]
 
-    def _prepared(self, features: FeatureMap) -> Any:
-        """Users, targets and features on the grid, by the null rule of the table's relation."""
-        import ibis
+    def _sizes(self) -> Any:
+        """One row a user: how many rows count."""
+        rows = self._valid()
+        return rows.group_by(self._users(rows)).aggregate(rows=rows.count())
 
+    def _valid(self) -> Any:
+        """Users, targets and features of the rows that count, by the null rule of the table's relation."""
         table = self._table
         rows = table.expression.select(
             **{f"user_{index}": table.expression[name] for index, name in enumerate(table.user)},
@@ -99,14 +102,20 @@ class EngineRows(Source):
         rows = rows.filter(*(known(user) for user in self._users(rows)))
         raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
         if self.relation is Relation.PRESENCE:
-            rows = rows.filter(self._is_number(rows.target), *(self._is_number(value) for value in raw))
-        else:
-            values = {
-                f"raw_{index}": self._is_number(x).fill_null(False).ifelse(x, c)
-                for index, (x, c) in enumerate(zip(raw, features.centre.tolist(), strict=True))
-            }
-            target = self._is_number(rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
-            rows = rows.mutate(**values, target=target)
+            return rows.filter(self._is_number(rows.target), *(self._is_number(value) for value in raw))
+        target = self._is_number(rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
+        return rows.mutate(target=target)
+
+    def _prepared(self, features: FeatureMap) -> Any:
+        """The rows that count, with features on the grid."""
+        import ibis
+
+        rows = self._valid()
+        if self.relation is not Relation.PRESENCE:
+            raw = [(f"raw_{index}", float(centre)) for index, centre in enumerate(features.centre)]
+            rows = rows.mutate(
+                **{name: self._is_number(rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
+            )
         scaled = {
             f"scaled_{index}": ((rows[f"raw_{index}"] - float(centre)) / float(scale)).clip(-1.0, 1.0)
             for index, (centre, scale) in enumerate(zip(features.centre, features.scale, strict=True))

@@ -49,17 +49,17 @@ def take_apart(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> Gi
                 "and leave features= out."
             )
         return Given(X, y, users, None, unit)
-    columns = [str(name) for name in X.columns]
+    columns = {str(name): name for name in X.columns}
     label, user = y if isinstance(y, str) else None, users if isinstance(users, str) else None
     taken = {name for name in (label, user) if name is not None}
     chosen = list(features) if features is not None else [name for name in columns if name not in taken]
     for name in (*taken, *chosen):
         if name not in columns:
-            raise DataError(f"there is no column {name!r}; the frame has {columns}.{suggest(name, columns)}")
+            raise DataError(f"there is no column {name!r}; the frame has {list(columns)}.{suggest(str(name), columns)}")
     return Given(
-        X[chosen],
-        np.asarray(X[label]) if label else y,
-        np.asarray(X[user]) if user else users,
+        X[[columns[name] for name in chosen]],
+        np.asarray(X[columns[label]]) if label else y,
+        np.asarray(X[columns[user]]) if user else users,
         tuple(chosen),
         unit,
     )
@@ -195,6 +195,12 @@ def public_feature_rows(
     rows = table.expression.select(*table.user, **columns, label_value=number(table, label))
     frame = table.engine.fetch(rows).reveal()
     features_frame = pd.DataFrame({name: frame[key].to_pandas() for name, key in zip(names, columns, strict=True)})
+    gaps = [name for name in names if features_frame[name].isna().any()]
+    if gaps:
+        raise DataError(
+            f"the features {gaps} hold missing values or text in some rows; expected numbers everywhere. Fill the "
+            f"gaps, leave the features out, or declare text as categories."
+        )
     users = np.column_stack([user_codes(frame[name].to_numpy(), frame.num_rows) for name in table.user])
     given = Given(features_frame, frame["label_value"].to_numpy(), users, names, table.unit)
     return with_dummies(given, categories)
