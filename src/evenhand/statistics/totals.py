@@ -32,7 +32,10 @@ def fetch_totals(table: Table, users: Any, integers: Sequence[Any]) -> Callable[
 
 def bucket_counts(table: Table, users: Any, value: Any, buckets: Buckets) -> Measurement:
     """How many users fall into each public bucket of a per-user integer."""
-    above = functools.reduce(operator.add, ((value > edge).cast("int64") for edge in buckets.edges))
+    import ibis
+
+    one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
+    above = functools.reduce(operator.add, ((value > edge).ifelse(one, zero) for edge in buckets.edges))
     return histogram(table, users, above, buckets.size, moves=1)
 
 

@@ -114,7 +114,9 @@ def _open_object(source: Any) -> tuple[Any, Engine] | None:
         import ibis.expr.types as ir
 
         if isinstance(source, ir.Table):
-            return source, IbisEngine(source._find_backend(use_default=True))
+            backend = source._find_backend(use_default=True)
+            backend._register_in_memory_tables(source)  # memtables have no home until a backend takes them in
+            return source, IbisEngine(backend)
     if root == "pyspark" and hasattr(source, "createOrReplaceTempView"):
         from evenhand.tables.spark import spark_backend
 

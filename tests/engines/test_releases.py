@@ -1,0 +1,77 @@
+"""Every strategy and statistic hands the same integers to the noise on DuckDB and on Spark."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import evenhand as eh
+from watch import Ask, integers
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+_VALUES = [1 / 3, None, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e300, 2.0**53 + 2, 7.0, -2.5, 0.1]
+_SMALL = (-2.5, 7.0)
+_HUGE = (-1e149, 1e140)
+_TINY = (0.0, 1e-140)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Users with 1, 2, 4, ... 2048 rows, and some rows of nobody."""
+    users = [user for user in range(12) for _ in range(2**user)] + [None] * 50
+    values = [_VALUES[index % len(_VALUES)] for index in range(len(users))]
+    groups = [("a", "b", "c", None)[index % 4] for index in range(len(users))]
+    place = tmp_path_factory.mktemp("engines") / "t.parquet"
+    columns = {"u": pa.array(users, pa.int64()), "v": pa.array(values, pa.float64()), "g": pa.array(groups)}
+    pq.write_table(pa.table(columns), place)
+    return place
+
+
+def _ask(question: str, *arguments: Any, epsilon: Any = 1, **options: Any) -> Ask:
+    return lambda ask: getattr(ask, question)(*arguments, epsilon=epsilon, **options)
+
+
+ASKS: dict[str, tuple[str, Ask]] = {
+    "sum total cap": ("presence", _ask("sum", "v", bounds=_SMALL, bounding=eh.TotalCap("99.9"))),
+    "sum total cap, huge": ("values", _ask("sum", "v", bounds=_HUGE, bounding=eh.TotalCap("1e60"))),
+    "sum smooth weights": ("presence", _ask("sum", "v", bounds=_SMALL, bounding=eh.SmoothWeights("7/3"))),
+    "sum smooth weights, tiny": ("values", _ask("sum", "v", bounds=_TINY, bounding=eh.SmoothWeights(2**20))),
+    "sum centred": ("values", _ask("sum", "v", bounds=_SMALL, bounding=eh.CentredInterval("33.3"))),
+    "mean smooth weights": ("presence", _ask("mean", "v", bounds=_HUGE, bounding=eh.SmoothWeights("0.001"))),
+    "mean centred": ("values", _ask("mean", "v", bounds=_SMALL, bounding=eh.CentredInterval("0.001"))),
+    "mean auto": ("presence", _ask("mean", "v", bounds=_SMALL)),
+    "mean auto, values": ("values", _ask("mean", "v", bounds=_SMALL)),
+    "count row limit": ("presence", _ask("count", bounding=eh.RowLimit(3))),
+    "users": ("presence", _ask("users")),
+    "means by group": ("presence", _ask("mean", "v", bounds=_SMALL, by="g", keys=["a", "b"], other="rest")),
+    "counts by group, Gaussian": (
+        "presence",
+        _ask("count", by="g", keys=["a", "b", "z"], delta=1e-6, bounding=eh.NormClip(9, norm=2)),
+    ),
+    "variance": ("presence", _ask("variance", "v", bounds=_SMALL, bounding=eh.SmoothWeights(5))),
+    "histogram": ("values", _ask("histogram", "v", [-2.5, 0, 1, 7], bounding=eh.SmoothWeights(5))),
+    "quantiles": ("presence", _ask("quantiles", "v", [0.25, 0.5], bounds=_SMALL, bounding=eh.SmoothWeights(5))),
+}
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_both_engines_hand_over_the_same_integers(name: str, path: Path, spark: None) -> None:
+    relation, ask = ASKS[name]
+    on_duckdb, on_spark = (
+        integers(eh.read(path, user="u", protects=relation, engine=engine), ask) for engine in ("duckdb", "spark")
+    )
+    assert on_duckdb == on_spark
+    assert any(any(step) for step in on_duckdb), "all integers are zero: this compares nothing"
+
+
+def test_a_row_limit_draws_as_many_rows_on_both_engines(path: Path, spark: None) -> None:
+    """Which rows is chance; how many, and so the weight of the mean, is not."""
+    ask = _ask("mean", "v", bounds=_SMALL, bounding=eh.RowLimit(5))
+    weights = {engine: sum(integers(eh.read(path, user="u", engine=engine), ask)[0]) for engine in ("duckdb", "spark")}
+    assert weights["duckdb"] == weights["spark"] > 0
