@@ -1,6 +1,6 @@
 """Speed of the recommender's server on one core, against its bars and against pure-LDP's OLH server.
 
-    python benchmarks/recommender/speed.py [--json FILE] [--check]
+    python -m benchmarks.recommender [--out FILE]
 
 Every figure is the best of several runs, in reports per second of one core's time, so that what else the machine
 does matters little.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import sys
 import time
@@ -27,6 +26,7 @@ from evenhand.recommender.simulation import BlockPeople
 from evenhand.recommender.tastes import preset
 
 RUNS = 5
+RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,15 @@ def on_one_core() -> None:
     """Start again with BLAS on one thread, which it decides when it is loaded."""
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-        os.execv(sys.executable, [sys.executable, *sys.argv])
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.recommender", *sys.argv[1:]])
 
 
 def main() -> int:
+    """Print the figures, write them down, and exit 1 if a bar is missed."""
     on_one_core()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--check", action="store_true", help="exit 1 if a bar is missed")
-    given = parser.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS / f"{time.strftime('%Y-%m-%d')}.json")
+    out = parser.parse_args().out
     figures = [
         *from_a_pool("maxsense", 1000, 20, "popular", simulated=True),
         *from_own_queries("maxsense", 1000, 20, "popular", 1e6, both=True),
@@ -133,13 +133,14 @@ def main() -> int:
     for figure in figures:
         bar = "" if figure.bar is None else f"  bar {figure.bar:>12,.0f}  {'holds' if figure.holds else 'MISSED'}"
         print(f"{figure.what:<58}{figure.reports_per_second:>14,.0f}/s{bar}")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"peak memory {peak:,.0f} MB, {platform.processor() or platform.machine()}, load {os.getloadavg()[0]:.1f}")
-    if given.json:
-        facts = {"date": time.strftime("%Y-%m-%d"), "load": os.getloadavg()[0], "figures": [asdict(f) for f in figures]}
-        given.json.write_text(json.dumps(facts, indent=1) + "\n")
-    return int(given.check and not all(figure.holds for figure in figures))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    facts = {
+        "date": time.strftime("%Y-%m-%d"),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "figures": [asdict(figure) for figure in figures],
+    }
+    print(f"peak memory {facts['peak_memory_mb']:,} MB, {facts['cores']} cores, load {facts['load']}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(facts, indent=1) + "\n")
+    return int(not all(figure.holds for figure in figures))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from banerjee.common import WRONG, Check, Outcome, Size, line_chart, simulated_need, slope
+from outcomes import Check, Outcome, Size
+
+from banerjee.common import WRONG, line_chart, simulated_need, slope
 from evenhand.recommender.tastes import preset
 
 GRIDS = {

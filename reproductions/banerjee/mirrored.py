@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from outcomes import Check, Outcome, Size
 
-from banerjee.common import Check, Outcome, Size
 from evenhand.recommender.simulation import study
 from evenhand.recommender.simulation.pictures import wrong_chart
 from evenhand.recommender.tastes import preset

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from banerjee.common import WRONG, Check, Outcome, Size, line_chart, simulated_need, slope
+from outcomes import Check, Outcome, Size
+
+from banerjee.common import WRONG, line_chart, simulated_need, slope
 from evenhand.recommender.tastes import preset
 
 GRIDS = {"small": ((40, 80, 160), range(4)), "full": ((50, 100, 200, 400, 800), range(8))}

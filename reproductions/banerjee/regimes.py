@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from banerjee.common import WRONG, Check, Outcome, Size, line_chart, simulated_need, slope
+from outcomes import Check, Outcome, Size
+
+from banerjee.common import WRONG, line_chart, simulated_need, slope
 from evenhand.recommender.tastes import preset
 
 GRIDS = {"small": (60, (20, 30, 60), range(3)), "full": (120, (30, 40, 60, 80, 120), range(6))}
