@@ -24,7 +24,7 @@ import numpy as np
 from evenhand.guarantee import Relation, split
 from evenhand.planning.location import Location, location_request
 from evenhand.planning.means import ROWS_SHARE, forecast_located
-from evenhand.planning.weights import Array, Sums, Support
+from evenhand.planning.weights import Array, Sums, Support, smooth_bound
 
 _MOST_CANDIDATES = 4000
 
@@ -152,8 +152,9 @@ def mean_curves(
     """Mean of a column under every strategy that the relation allows."""
     length, eps = bounds[1] - bounds[0], float(epsilon)
     sums = Sums.of(support)
+    exact = smooth_bound(support, (assumed.row_sd * length) ** 2, length, eps, assumed.heterogeneity * length)
     curves = [
-        (_weighted("smooth weights", sums, length, eps, assumed), support.sizes),
+        (_weighted("smooth weights", sums, length, eps, assumed), np.append(support.sizes, exact)),
         (_weighted("row limit", sums, length, eps, assumed), np.unique(np.ceil(support.sizes))),
     ]
     if relation is not Relation.PRESENCE:

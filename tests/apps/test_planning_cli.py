@@ -1,0 +1,70 @@
+"""``evenhand plan`` on good and bad command lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evenhand.apps.cli import app
+from evenhand.guarantee import DataError, EvenhandError, UsageError
+from evenhand.planning import Profile
+
+SHAPE = ["--pareto", "1.5", "--users", "10000", "--rows", "200000"]
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["plan", *arguments], catch_exceptions=True)
+    if isinstance(result.exception, EvenhandError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_plan_shows_words_a_curve_and_a_table(tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    text = run("mean", *SHAPE, "--bounds", "0.5:5", "--epsilon", "0.2", "--html", str(page), "--for-error", "0.01")
+    assert "best bound" in text
+    assert "▲" in text
+    assert "smooth weights" in text
+    assert "For an error of 0.01: ε =" in text
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_json_is_one_object() -> None:
+    data = json.loads(run("count", *SHAPE, "--epsilon", "0.2", "--json"))
+    assert data["best"]["strategy"] == "total cap"
+    assert data["basis"] == "a public prior"
+
+
+def test_counts_and_saved_profiles_are_read(tmp_path: Path) -> None:
+    (tmp_path / "counts.txt").write_text("1\n2\n40\n")
+    assert "total cap" in run("count", "--counts", str(tmp_path / "counts.txt"), "--epsilon", "1")
+    Profile.counts([1, 2, 40]).save(tmp_path / "p.json")
+    assert "total cap" in run("count", "--profile", str(tmp_path / "p.json"), "--epsilon", "1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (["mean", *SHAPE, "--epsilon", "0.2"], UsageError, "needs bounds"),
+        (["count", "--epsilon", "0.2"], UsageError, "exactly one way"),
+        (["count", *SHAPE, "--zipf", "1.2", "--epsilon", "0.2"], UsageError, "exactly one way"),
+        (["count", "--pareto", "1.5", "--epsilon", "0.2"], UsageError, "--users and --rows"),
+        (["count", "--pareto", "0.9", "--users", "9", "--rows", "99", "--epsilon", "1"], UsageError, "no mean"),
+        (["mean", *SHAPE, "--bounds", "5", "--epsilon", "0.2"], UsageError, "LOW:HIGH"),
+        (["count", "--counts", "/no/such/file", "--epsilon", "1"], DataError, "can't be read"),
+        (["count", *SHAPE, "--epsilon", "0.2", "--html", "/no/such/folder/x.html"], UsageError, "can't be written"),
+    ],
+)
+def test_bad_command_lines_say_what_to_do(arguments: list[str], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        run(*arguments)
+
+
+def test_text_instead_of_counts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "counts.txt").write_text("one\ntwo\n")
+    with pytest.raises(DataError, match="not a number"):
+        run("count", "--counts", str(tmp_path / "counts.txt"), "--epsilon", "1")

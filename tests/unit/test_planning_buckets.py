@@ -1,0 +1,53 @@
+"""Public bucket edges: exact integers, one bucket a user."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.guarantee import UsageError
+from evenhand.planning import Buckets, row_buckets, total_buckets
+
+
+def test_edges_are_the_integer_parts_of_powers_of_the_cube_root_of_four() -> None:
+    assert row_buckets().edges[:12] == (0, 1, 2, 4, 6, 10, 16, 25, 40, 64, 101, 161)
+    assert 2**40 in row_buckets().edges
+
+
+@given(st.integers(1, 2**50))
+def test_total_buckets_hold_the_unit_and_stay_in_range(unit: int) -> None:
+    buckets = total_buckets(unit)
+    assert unit in buckets.edges
+    assert buckets.edges[0] == 0
+    assert buckets.edges[-1] <= 2**62
+    assert buckets.size <= 120
+
+
+@given(st.integers(-5, 2**40))
+def test_a_user_falls_into_the_bucket_that_its_edges_say(x: int) -> None:
+    buckets = row_buckets()
+    index = int(buckets.index(np.array([x]))[0])
+    assert index == sum(edge < x for edge in buckets.edges)
+    assert index == 0 or buckets.edges[index - 1] < x
+    assert index == len(buckets.edges) or x <= buckets.edges[index]
+
+
+def test_one_user_more_changes_one_count_by_one() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.integers(-3, 10_000, 500)
+    buckets = row_buckets()
+    change = buckets.histogram(np.append(x, 77)) - buckets.histogram(x)
+    assert np.abs(change).sum() == 1
+
+
+@pytest.mark.parametrize("edges", [(), (1, 2), (0, 2, 2), (0, 3, 1)])
+def test_bad_edges_are_refused(edges: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="edges"):
+        Buckets(edges)
+
+
+def test_a_unit_out_of_range_is_refused() -> None:
+    with pytest.raises(UsageError, match="unit"):
+        total_buckets(0)

@@ -1,0 +1,126 @@
+"""The choices: what they read, what they do at the edges, and how the occupied buckets are told from noise."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from evenhand.guarantee import Relation, UsageError
+from evenhand.planning import (
+    choose_mean,
+    choose_total_cap,
+    locate,
+    location_request,
+    row_buckets,
+    support_of_counts,
+    support_of_histogram,
+    total_buckets,
+)
+from evenhand.planning.location import LocationRequest
+from evenhand.planning.occupied import surprise
+
+PRESENCE, VALUES = Relation.PRESENCE, Relation.VALUES
+
+
+@pytest.mark.parametrize("run", [1, 2, 3, 4])
+def test_surprise_is_the_tail_of_a_sum_of_laplace_variables(run: int) -> None:
+    # 400,000 draws: five standard errors of the tail probability, so a false alarm once in a million runs.
+    sums = np.random.default_rng(3).laplace(size=(400_000, run)).sum(axis=1)
+    for total in (0.5, 2.0, 5.0):
+        expected = math.exp(-float(surprise(np.array(total), run)))
+        assert abs((sums > total).mean() - expected) < 5 * math.sqrt(expected / 400_000)
+
+
+def test_a_cap_sits_at_the_edge_above_equal_users() -> None:
+    buckets = row_buckets()
+    choice = choose_total_cap(buckets, buckets.histogram(np.full(5000, 16)), 0.35, 0.65)
+    assert choice.parameter == 16
+    assert choice.bias == 0
+    assert choice.noise_sd == pytest.approx(math.sqrt(2) * 16 / 0.65)
+
+
+def test_no_users_means_one_row_a_user() -> None:
+    buckets = total_buckets(400)
+    choice = choose_total_cap(buckets, [0] * buckets.size, 0.35, 0.65)
+    assert choice.parameter == 400
+    assert "no users" in choice.basis
+
+
+def test_a_lone_far_bucket_of_noise_is_not_believed() -> None:
+    buckets = row_buckets()
+    noisy = buckets.histogram(np.full(5000, 16))
+    noisy[45] = 20  # at ε = 0.5 that is ten times the noise's scale, but a million times too far away
+    assert choose_total_cap(buckets, noisy, 0.5, 0.5).parameter == 16
+
+
+def test_many_heavy_users_are_believed() -> None:
+    buckets = row_buckets()
+    noisy = buckets.histogram(np.concatenate([np.full(5000, 16), np.full(400, 1000)]))
+    assert choose_total_cap(buckets, noisy, 0.5, 0.5).parameter == 1024
+
+
+def test_a_histogram_of_the_wrong_length_is_refused() -> None:
+    with pytest.raises(UsageError, match="3 entries"):
+        choose_total_cap(row_buckets(), [1, 2, 3], 0.5, 0.5)
+
+
+def test_the_support_behind_a_histogram_has_about_its_users_and_rows() -> None:
+    buckets, rng = row_buckets(), np.random.default_rng(4)
+    rows = np.maximum(np.rint(20 * np.exp(rng.standard_normal(20_000))), 1).astype(np.int64)
+    noisy = buckets.histogram(rows) + np.rint(rng.laplace(0, 20, buckets.size)).astype(int)
+    support = support_of_histogram(buckets, noisy, 20.0)
+    assert support.people == pytest.approx(20_000, rel=0.05)
+    assert support.rows == pytest.approx(rows.sum(), rel=0.1)
+
+
+def test_too_few_users_are_not_located() -> None:
+    assert location_request(support_of_counts([5] * 100), Decimal("0.1"), VALUES) is None
+
+
+def test_location_asks_busy_users_and_stays_within_its_share() -> None:
+    support = support_of_counts(np.random.default_rng(5).zipf(1.8, 50_000))
+    request = location_request(support, Decimal(1), PRESENCE)
+    assert request is not None
+    assert request.rows > 1
+    assert Decimal(0) < request.epsilon <= Decimal("0.25")
+    assert request.bins in (8, 16, 32, 64, 128, 256)
+
+
+def test_locating_finds_the_centre_and_ignores_a_false_bin() -> None:
+    request = LocationRequest(Decimal(1), 1, 32, 1000.0)
+    counts = np.zeros(32)
+    counts[20:24] = 250
+    counts[2] = 5  # noise
+    location = locate(request, counts, PRESENCE)
+    assert location is not None
+    assert location.centre == pytest.approx(22 / 32, abs=1 / 64)
+    assert location.spread < 0.12
+
+
+def test_locating_an_empty_histogram_gives_up() -> None:
+    assert locate(LocationRequest(Decimal(1), 1, 8, 1000.0), [-5] * 8, VALUES) is None
+
+
+def test_a_located_mean_adds_up_to_the_epsilon_that_was_left() -> None:
+    support = support_of_counts([10] * 20_000)
+    request = LocationRequest(Decimal("0.05"), 1, 32, 20_000.0)
+    location = locate(request, [0] * 15 + [20_000] + [0] * 16, PRESENCE)
+    choice = choose_mean(support, (0, 1000), Decimal("0.95"), PRESENCE, location)
+    assert choice.strategy == "located mean"
+    assert choice.centre is not None
+    assert abs(choice.centre - 484) <= 1
+    assert choice.epsilon_sum is not None
+    assert choice.epsilon_sum + choice.epsilon_rows == Decimal("0.95")
+    values = choose_mean(support, (0, 1000), Decimal("0.95"), VALUES, location)
+    assert values.epsilon_rows == 0
+    assert values.rows_cap is None
+
+
+def test_without_a_location_smooth_weights_are_chosen() -> None:
+    choice = choose_mean(support_of_counts([1] * 50 + [40]), (0, 100), Decimal(1), VALUES)
+    assert choice.strategy == "smooth weights"
+    assert 1 <= choice.parameter <= 40
+    assert choice.to_dict()["strategy"] == "smooth weights"

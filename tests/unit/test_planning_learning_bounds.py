@@ -1,0 +1,86 @@
+"""Bounds for learning: the papers' formulas at numbers that can be worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from evenhand.guarantee import UsageError
+from evenhand.planning.learning_bounds import (
+    Capped,
+    amin2018_corollary_1,
+    bias,
+    bias_proposition_1,
+    chaudhuri,
+    corollary_1,
+    theorem_1,
+)
+
+CAPPED = Capped([10, 2, 2, 2], tau=4)  # n = 16, n_τ = 10
+
+
+def test_shares_before_and_after() -> None:
+    assert (CAPPED.n, CAPPED.n_tau, CAPPED.users_capped) == (16, 10, 1)
+    assert CAPPED.total_variation == pytest.approx(10 / 16 - 4 / 10)
+    assert CAPPED.chi_square == pytest.approx(0.4**2 / (10 / 16) + 3 * 0.2**2 / (2 / 16) - 1)
+
+
+def test_the_tighter_bound_is_tighter_and_vanishes_with_the_cap() -> None:
+    assert bias(CAPPED, 0.01) < bias_proposition_1(CAPPED, 0.01)
+    nothing_cut = Capped([10, 2, 2, 2], tau=10)
+    assert bias(nothing_cut) == 0
+    assert bias_proposition_1(nothing_cut, 0.01) == 0
+    assert math.sqrt(2 * 0.01) > 0  # which the paper's second term alone would leave
+
+
+def test_the_bounds_hold_for_random_losses() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        capped = Capped(rng.zipf(1.7, 30), tau=float(rng.integers(1, 20)))
+        losses = rng.random(30)
+        r, q = capped.n_j / capped.n, np.minimum(capped.n_j, capped.tau) / capped.n_tau
+        variance = float(r @ (losses - r @ losses) ** 2)
+        assert abs((q - r) @ losses) <= bias(capped, min(variance, 0.25)) + 1e-9
+
+
+def test_theorem_1_and_corollary_1_by_hand() -> None:
+    risk = theorem_1(CAPPED, epsilon=1, delta=0.1, dimension=2)
+    assert risk.sampling == pytest.approx(math.sqrt(2 * math.log(160) / 10))
+    assert risk.privacy == pytest.approx((0.4 * math.log(30)) ** 2)
+    assert risk.bias == 2 * bias(CAPPED)
+    assert risk.total == risk.bias + risk.sampling + risk.privacy
+    loose = corollary_1(CAPPED, epsilon=1, delta=0.1, dimension=2)
+    assert loose.bias == pytest.approx(2 * math.sqrt(6 / 16))
+    assert loose.privacy == pytest.approx((0.4 * math.log(10)) ** 2)
+    assert chaudhuri(2.0)(0.5, 1.0, math.e) == pytest.approx(0.5)
+
+
+def test_corollary_1_refuses_what_it_does_not_cover() -> None:
+    with pytest.raises(UsageError, match="25%"):
+        corollary_1(Capped([100, 1], tau=1), 1, 0.1, 1)
+
+
+def test_amin2018_counts_heavy_users() -> None:
+    risk = amin2018_corollary_1([0.4, 0.4, 0.2], gamma=0.3, n=1e6, epsilon=2, delta=0.1, dimension=3)
+    assert risk.privacy == pytest.approx(3 / (2 * 2))
+    assert risk.bias == pytest.approx(2 * 2 * (0.4 - 0.3 / 0.8))
+    assert math.isinf(amin2018_corollary_1([0.5, 0.5], 0.6, 1e6, 1, 0.1, 1).privacy)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Capped([], 1),
+        lambda: Capped([1, -1], 1),
+        lambda: Capped([1], 0),
+        lambda: bias(CAPPED, 0.3),
+        lambda: theorem_1(CAPPED, 0, 0.1, 1),
+        lambda: theorem_1(CAPPED, 1, 1.0, 1),
+        lambda: amin2018_corollary_1([0.5, 0.6], 0.1, 10, 1, 0.1, 1),
+    ],
+)
+def test_bad_input_is_refused(call: object) -> None:
+    with pytest.raises(UsageError):
+        call()  # type: ignore[operator]

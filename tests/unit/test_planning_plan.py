@@ -1,0 +1,139 @@
+"""Plans: best bounds, inverse questions, words, pages and errors."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import numpy as np
+import pytest
+
+from evenhand.guarantee import UsageError
+from evenhand.planning import Profile, plan, small_curve, smooth_bound
+
+PROFILE = Profile.pareto(1.5, users=10_000, rows=200_000)
+
+
+def test_the_best_cap_of_a_count_is_where_noise_and_bias_balance() -> None:
+    made = plan("count", PROFILE, epsilon=0.2)
+    caps = np.arange(1, 6000)
+    support = PROFILE.support
+    bias = np.array([support.users @ np.maximum(support.sizes - cap, 0) for cap in caps])
+    error = np.sqrt(2 * (caps / 0.2) ** 2 + bias**2)
+    assert made.best.error == pytest.approx(error.min(), rel=1e-3)
+    assert made.best.users_cut == (support.users * (support.sizes > made.best.bound)).sum()
+
+
+@pytest.mark.parametrize("protects", ["presence", "values"])
+def test_a_mean_compares_all_strategies_of_its_relation(protects: str) -> None:
+    made = plan("mean", PROFILE, epsilon=0.5, bounds=(0.5, 5), protects=protects)
+    names = {curve.strategy for curve in made.curves}
+    assert names == {"smooth weights", "row limit", "located mean"} | (
+        {"centred interval"} if protects == "values" else set()
+    )
+    assert made.best.error == min(made.best_of(name).error for name in names)
+    assert made.best_of("smooth weights").error <= made.best_of("row limit").error * 1.001
+
+
+def test_smooth_weights_take_the_exact_minimiser() -> None:
+    made = plan("mean", PROFILE, epsilon=0.5, bounds=(0, 1), protects="values")
+    assert made.best_of("smooth weights").bound == smooth_bound(PROFILE.support, 1 / 16, 1.0, 0.5, 1 / 50)
+
+
+def test_every_error_lies_below_its_bound() -> None:
+    for statistic in ("sum", "mean"):
+        made = plan(statistic, PROFILE, epsilon=0.5, bounds=(-1, 5), protects="values", heterogeneity=0.0, row_sd=0.0)
+        for curve in made.curves:
+            if curve.kind != "assumed":
+                assert (curve.error <= curve.error_bound * (1 + 1e-9)).all()
+
+
+def test_more_privacy_means_a_lower_bound_and_a_larger_error() -> None:
+    made = plan("count", PROFILE, epsilon=1)
+    moves = made.over_epsilon([0.05, 0.2, 1, 5])
+    assert [f.bound for _, f in moves] == sorted(f.bound for _, f in moves)
+    assert [f.error for _, f in moves] == sorted((f.error for _, f in moves), reverse=True)
+
+
+def test_inverse_questions_hit_the_error_they_aim_at() -> None:
+    made = plan("mean", PROFILE, epsilon=0.2, bounds=(0.5, 5))
+    epsilon = made.epsilon_for(0.02)
+    assert made.at(epsilon).best.error == pytest.approx(0.02, rel=0.01)
+    users = made.users_for(0.02)
+    scaled = PROFILE.scaled(users / PROFILE.users)
+    assert plan("mean", scaled, epsilon=0.2, bounds=(0.5, 5)).best.error == pytest.approx(0.02, rel=0.02)
+    count = plan("count", PROFILE, epsilon=0.2)
+    assert count.at(count.epsilon_for(0.01, relative=True)).best.error == pytest.approx(0.01 * 200_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"statistic": "median"}, "can't be planned"),
+        ({"statistic": "maen"}, "Did you mean 'mean'"),
+        ({"statistic": "mean"}, "needs bounds"),
+        ({"statistic": "sum"}, "needs bounds"),
+        ({"statistic": "mean", "bounds": (5, 0)}, "not a range"),
+        ({"statistic": "mean", "bounds": (0, float("nan"))}, "not a range"),
+        ({"statistic": "mean", "bounds": "ab"}, "two numbers"),
+        ({"statistic": "count", "protects": "values"}, "public"),
+        ({"statistic": "count", "protects": "value"}, "Did you mean 'values'"),
+        ({"statistic": "count", "epsilon": 0}, "epsilon"),
+        ({"statistic": "mean", "bounds": (0, 1), "heterogeneity": 2}, "heterogeneity=2"),
+        ({"statistic": "count", "points": 1}, "points=1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        plan(**{"profile": PROFILE, "epsilon": 0.5, **arguments})  # type: ignore[arg-type]
+
+
+def test_impossible_goals_are_refused() -> None:
+    made = plan("mean", PROFILE, epsilon=0.2, bounds=(0.5, 5))
+    with pytest.raises(UsageError, match="positive"):
+        made.epsilon_for(0)
+    with pytest.raises(UsageError, match="relative"):
+        made.users_for(0.1, relative=True)
+    with pytest.raises(UsageError, match="larger error"):
+        plan("count", PROFILE, epsilon=0.2).users_for(1.0)
+    with pytest.raises(UsageError, match="Did you mean 'row limit'"):
+        made.curve("row limits")
+
+
+@pytest.mark.parametrize("counts", [[7], [7] * 50, [1, 1_000_000]])
+def test_odd_profiles_can_be_planned_and_drawn(counts: list[int]) -> None:
+    for statistic, bounds in (("count", None), ("sum", (0, 5)), ("mean", (0, 5))):
+        made = plan(statistic, Profile.counts(counts), epsilon=0.5, bounds=bounds)
+        assert made.best.error > 0
+        assert "<svg" in made.to_html()
+        assert small_curve(made.curve(made.best.strategy))
+
+
+def test_words_say_what_the_bound_does_and_costs() -> None:
+    text = plan("count", PROFILE, epsilon=0.2).explain()
+    assert "each user counts up to 909" in text
+    assert "noise" in text
+    assert "cut more off the busiest users" in text
+
+
+def test_a_page_needs_no_network_and_no_script() -> None:
+    page = plan("mean", PROFILE, epsilon=0.2, bounds=(0.5, 5)).to_html()
+    assert "<script" not in page
+    assert not re.search(r"(?:src|href)=[\"']?http", page)
+    assert 'name="viewport"' in page
+    assert page.count("<svg") == 3
+
+
+def test_tables_print_and_become_data() -> None:
+    table = plan("sum", PROFILE, epsilon=0.2, bounds=(0, 5)).table()
+    assert "≤" in str(table)
+    assert len(table) == len(table.to_dicts())
+    assert {row["strategy"] for row in table.to_dicts()} == {"total cap", "smooth weights", "row limit"}
+
+
+def test_a_million_users_and_two_hundred_bounds_take_no_second() -> None:
+    profile = Profile.counts(np.random.default_rng(1).zipf(1.8, 1_000_000))
+    start = time.process_time()
+    made = plan("mean", profile, epsilon=0.2, bounds=(0.5, 5), protects="values", points=200)
+    assert time.process_time() - start < 1.0
+    assert all(len(curve.bounds) >= 150 for curve in made.curves)  # 200, less those that round to the same integer
