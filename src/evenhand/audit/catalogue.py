@@ -1,0 +1,156 @@
+"""Everything that is audited: each statistic with each strategy under each relation, selection, and the learners.
+
+A new statistic is one more line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from evenhand.audit.laws import permute_and_flip
+from evenhand.audit.mechanism import Claim, Enumerable, KnownLaw, Mechanism, Pair
+from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
+from evenhand.audit.releases import EndToEnd, FixedRelease, shown_keys
+from evenhand.bounding import CentredInterval, NormClip, RowLimit, SmoothWeights, TotalCap
+from evenhand.guarantee import Relation, parse_epsilon
+from evenhand.noise import NoisyMax
+from evenhand.session import Drafts
+from evenhand.statistics import Draft
+
+BOUNDS = (LOW, HIGH)
+DELTA = 0.02
+"""Large enough that a sample can see it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mechanism and where to look for its worst pair.
+
+    Args:
+        mechanism: what is audited.
+        relation: which tables are neighbours, for releases.
+        pairs: the pairs, for everything else.
+        slow: every output takes a run of its own, so a short audit draws fewer.
+    """
+
+    mechanism: Mechanism | Enumerable
+    relation: Relation | None = None
+    pairs: tuple[Pair, ...] = ()
+    slow: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name in results, with the relation."""
+        return self.mechanism.name if self.relation is None else f"{self.mechanism.name} ({self.relation})"
+
+    def neighbours(self, quick: bool) -> list[Pair]:
+        """The pairs to try."""
+        return list(self.pairs) if self.relation is None else list(neighbours(self.relation, quick))
+
+
+def releases() -> Iterator[Case]:
+    """The questions of a session."""
+    fixed, chosen = _fixed(), _chosen()
+    for name, relations, ask, delta in fixed:
+        for relation in relations:
+            yield Case(FixedRelease(name, Claim(1.0, delta), ask), relation)
+    for name, relations, ask, delta in chosen:
+        for relation in relations:
+            features = shown_keys((*GROUPS, "only 0", "only 1")) if "selected" in name else None
+            yield Case(EndToEnd(name, Claim(1.0, delta), ask, features), relation, slow=True)
+
+
+PRESENCE, VALUES = (Relation.PRESENCE,), (Relation.VALUES,)
+BOTH = PRESENCE + VALUES
+Line = tuple[str, tuple[Relation, ...], Any, float]
+
+
+def _fixed() -> Iterator[Line]:
+    for strategy in (TotalCap(3), SmoothWeights("2.5"), RowLimit(1)):
+        yield f"count, {strategy.title}", PRESENCE, partial(_count, bounding=strategy), 0.0
+    yield "users", PRESENCE, lambda ask: ask.users(epsilon=1), 0.0
+    for bounded in (TotalCap(5), SmoothWeights(5)):
+        yield f"sum, {bounded.title}", BOTH, partial(_sum, bounding=bounded), 0.0
+    yield "sum, CentredInterval", VALUES, partial(_sum, bounding=CentredInterval(5)), 0.0
+    yield "mean, SmoothWeights", BOTH, partial(_mean, bounding=SmoothWeights(5)), 0.0
+    yield "mean, CentredInterval", VALUES, partial(_mean, bounding=CentredInterval(5)), 0.0
+    yield "variance, NormClip", BOTH, partial(_variance, bounding=NormClip(3)), 0.0
+    for name, question in (("count", _count), ("sum", _sum), ("mean", _mean)):
+        relations = PRESENCE if name == "count" else BOTH
+        grouped = partial(question, by="g", keys=list(GROUPS))
+        yield f"{name} by group, NormClip", relations, partial(grouped, bounding=NormClip(3)), 0.0
+        gaussian = partial(grouped, bounding=NormClip(3, norm=2), delta=DELTA)
+        yield f"{name} by group, NormClip L2", relations, gaussian, DELTA
+    yield (
+        "users by group",
+        PRESENCE,
+        lambda ask: ask.users(epsilon=1, by="g", keys=list(GROUPS), bounding=NormClip(2)),
+        0.0,
+    )
+    yield "histogram, NormClip", BOTH, partial(_histogram, bounding=NormClip(3)), 0.0
+    yield "histogram, NormClip L2", BOTH, partial(_histogram, bounding=NormClip(3, norm=2), delta=DELTA), DELTA
+
+
+def _chosen() -> Iterator[Line]:
+    yield "sum, RowLimit", BOTH, partial(_sum, bounding=RowLimit(2)), 0.0
+    yield "mean, RowLimit", BOTH, partial(_mean, bounding=RowLimit(2)), 0.0
+    yield "count, auto", PRESENCE, _count, 0.0
+    yield "sum, auto", BOTH, _sum, 0.0
+    yield "mean, auto", BOTH, _mean, 0.0
+    yield "variance, auto", BOTH, _variance, 0.0
+    yield "histogram, auto", BOTH, _histogram, 0.0
+    yield "histogram with δ, auto", BOTH, partial(_histogram, delta=DELTA), DELTA
+    yield "mean by group, auto", BOTH, partial(_mean, by="g", keys=list(GROUPS)), 0.0
+    yield "median, SmoothWeights", BOTH, partial(_median, bounding=SmoothWeights(2)), 0.0
+    yield "median, auto", BOTH, _median, 0.0
+    selected = partial(_count, by="g", delta=DELTA, groups_per_user=2, bounding=NormClip(2))
+    yield "count by selected keys", PRESENCE, selected, DELTA
+    yield "mean by selected keys, auto", PRESENCE, partial(_mean, by="g", delta=DELTA), DELTA
+
+
+def _count(ask: Drafts, **options: Any) -> Draft:
+    return _draft(ask.count(epsilon=1, **options))
+
+
+def _sum(ask: Drafts, **options: Any) -> Draft:
+    return _draft(ask.sum("v", bounds=BOUNDS, epsilon=1, **options))
+
+
+def _mean(ask: Drafts, **options: Any) -> Draft:
+    return _draft(ask.mean("v", bounds=BOUNDS, epsilon=1, **options))
+
+
+def _variance(ask: Drafts, **options: Any) -> Draft:
+    return _draft(ask.variance("v", bounds=BOUNDS, epsilon=1, **options))
+
+
+def _histogram(ask: Drafts, **options: Any) -> Draft:
+    return _draft(ask.histogram("v", [LOW, -0.5, 0, 0.5, HIGH], epsilon=1, **options))
+
+
+def _median(ask: Drafts, **options: Any) -> Draft:
+    return _draft(ask.quantiles("v", [0.5], bounds=BOUNDS, epsilon=1, **options))
+
+
+def _draft(answered: Any) -> Draft:
+    assert isinstance(answered, Draft)
+    return answered
+
+
+def selections() -> Iterator[Case]:
+    """The choice of one candidate among few, by its exact law."""
+    chooser = NoisyMax.calibrated(3, parse_epsilon(1))
+
+    def law(scores: tuple[int, ...]) -> Any:
+        return permute_and_flip(scores, float(chooser.scale))
+
+    pairs = (
+        Pair("one candidate passes the others", (0, 0, 0, 0), (3, -3, -3, -3)),
+        Pair("the best falls back", (3, 0, 0, 0, 0, 0), (0, 3, 3, 3, 3, 3)),
+        Pair("a tie breaks", (0, 0), (3, -3)),
+        Pair("all scores move together", (0, -1, -2), (3, 2, 1)),
+    )
+    yield Case(KnownLaw("permute-and-flip", Claim(1.0), law), pairs=pairs)

@@ -1,0 +1,177 @@
+"""Releases as mechanisms: what a question gives away, asked again and again on a small table.
+
+The ledger is left out: a debit happens before anything is drawn and does not touch the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from contextvars import Context
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from evenhand.audit.mechanism import Claim, Outputs
+from evenhand.audit.remembering import Remembering
+from evenhand.guarantee import EvenhandError
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, seam
+from evenhand.release import Measurement, Noisy, Receipt
+from evenhand.session import Drafts
+from evenhand.statistics import Draft, Outcome
+from evenhand.tables import Table
+
+Question = Callable[[Drafts], Draft]
+"""Such as ``lambda ask: ask.count(epsilon=1)``."""
+
+Disturb = Callable[[IntegerNoise], IntegerNoise]
+Features = Callable[[Outcome], Sequence[float]]
+Step = tuple[list[int], IntegerNoise]
+
+_WIDTH = 160  # of the outputs of a release that runs end to end; shorter ones are filled up with NaN
+_NOISES: dict[str, Callable[[Fraction], IntegerNoise]] = {"laplace": Laplace, "gaussian": Gaussian}
+
+
+@dataclass(frozen=True)
+class FixedRelease:
+    """A release whose bound is given: the outputs are its noisy integers.
+
+    Nothing is chosen and no row is drawn, so the integers before noise are a function of the table alone. They are
+    computed once, and the noise is drawn as often as wanted by the very code that a release uses. The value, its interval
+    and its error follow from the noisy integers and public facts (the neighbour suite in ``tests/contract`` checks that with no
+    tolerance), so an attacker who sees the integers sees everything: the audit can only be too strict.
+
+    Args:
+        name: how it appears in the results.
+        claim: what it promises.
+        ask: the question.
+        disturb: what a broken twin does to the noise.
+    """
+
+    name: str
+    claim: Claim
+    ask: Question
+    disturb: Disturb | None = None
+    _kept: dict[int, tuple[Table, list[Step]]] = field(default_factory=dict, repr=False)
+
+    def sample(self, table: Table, count: int) -> Outputs:
+        """Noisy integers; the released number itself if no noise is drawn at all."""
+        columns = []
+        for exact, noise in self._steps(table):
+            drawn = (noise if self.disturb is None else self.disturb(noise)).add(exact * count)
+            columns.append(np.array(drawn, dtype=np.float64).reshape(count, len(exact)))
+        if not columns:
+            return np.tile(numbers(run(self.ask(Drafts(table)))), (count, 1))
+        return np.concatenate(columns, axis=1)
+
+    def _steps(self, table: Table) -> list[Step]:
+        if id(table) not in self._kept:  # the table is kept too, so that its id stays its own
+            first, second = (recorded(self.ask(Drafts(table))) for _ in range(2))
+            if first != second:
+                raise EvenhandError(
+                    f"{self.name} chooses or draws something before its last noise: audit it end to end."
+                )
+            self._kept[id(table)] = table, first
+        return self._kept[id(table)][1]
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """A release that chooses its bound, its keys or its rows: all of it runs again for every output.
+
+    The outputs are what is released, and the noisy integers on the way to it (a profile bought to choose a bound, say): those
+    are paid for too.
+
+    Args:
+        name: how it appears in the results.
+        claim: what it promises.
+        ask: the question.
+        features: the numbers in an outcome; by default all of them.
+        receipt: what a broken twin draws its noise with.
+    """
+
+    name: str
+    claim: Claim
+    ask: Question
+    features: Features | None = None
+    receipt: type[Transcript] | None = None
+
+    def sample(self, table: Table, count: int) -> Outputs:
+        """Released numbers and noisy integers, each row from a run of its own."""
+        outputs = np.full((count, _WIDTH), np.nan)
+        with closing(Remembering(table.engine)) as engine:
+            drafts = Drafts(replace(table, engine=engine))
+            draft = self.ask(drafts)
+            for row in outputs:
+                drafts._shelf.clear()  # a profile kept from the run before would tie the outputs together
+                receipt = (self.receipt or Transcript)(*_paid(draft), "audit")
+                released = (self.features or numbers)(draft.run(receipt))
+                seen = [*released, *receipt.seen][:_WIDTH]
+                row[: len(seen)] = seen
+        return outputs
+
+
+class Transcript(Receipt):
+    """A receipt that keeps the noisy integers that it hands out, in units of their (public) noise."""
+
+    def __init__(self, epsilon: Decimal, delta: Decimal, event: str) -> None:
+        super().__init__(epsilon, delta, event)
+        self.seen: list[float] = []
+
+    def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        """As `Receipt.release`."""
+        noisy = super().release(measurement, epsilon, delta)
+        self.seen += [value / float(noisy.noise.scale) for value in noisy.values]
+        return noisy
+
+
+def run(draft: Draft) -> Outcome:
+    """Run a draft as if it had been paid for."""
+    return draft.run(Receipt(*_paid(draft), "audit"))
+
+
+def _paid(draft: Draft) -> tuple[Decimal, Decimal]:
+    return (Decimal(0), Decimal(0)) if draft.cost is None else (draft.cost.epsilon, draft.cost.delta)
+
+
+def recorded(draft: Draft) -> list[Step]:
+    """The integers that a run hands to its noise, step by step; the run itself gets real noise and goes on."""
+    steps: list[Step] = []
+
+    def record(name: str, values: Sequence[int], scale: Fraction) -> list[int]:
+        noise = _NOISES[name](scale)
+        steps.append((list(values), noise))
+        return Context().run(noise.add, values)  # an empty context: not back into this recorder
+
+    with seam.replaced(record):
+        run(draft)
+    return steps
+
+
+def numbers(outcome: Outcome) -> list[float]:
+    """The released numbers, and those that stand beside them: the bound and the forecast error."""
+    value: Any = outcome.value
+    if hasattr(value, "select_dtypes"):
+        value = value.select_dtypes("number").to_numpy().ravel()
+    return [*np.atleast_1d(np.asarray(value, dtype=np.float64)).tolist(), *_beside(outcome)]
+
+
+def _beside(outcome: Outcome) -> list[float]:
+    return [outcome.bounding.parameter or 0.0, outcome.error.noise or 0.0, outcome.error.bias or 0.0]
+
+
+def shown_keys(keys: Sequence[str], column: str = "g") -> Features:
+    """The features of a release with secret keys: for each of these keys whether it is shown, and its values."""
+
+    def features(outcome: Outcome) -> list[float]:
+        frame = outcome.value.set_index(column)
+        result: list[float] = []
+        for key in keys:
+            there = key in frame.index
+            result += [float(there), *(frame.loc[key].tolist() if there else [np.nan] * len(frame.columns))]
+        return [*result, *_beside(outcome)]
+
+    return features

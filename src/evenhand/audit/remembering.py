@@ -1,0 +1,67 @@
+"""An engine that answers a question it has answered before from memory, so that a small table can be asked thousands of times.
+
+An engine's answer is a function of table and query, exact integers, unless the query draws random numbers; such queries run
+every time. Everything after the engine (the choice of bounds, keys and noise) runs every time too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from evenhand.tables import Secret
+from evenhand.tables.engines import Engine
+
+
+class Remembering:
+    """Another engine, with a memory.
+
+    Args:
+        engine: what answers for the first time.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.name = engine.name
+        self._engine = engine
+        self._answers: dict[Any, Secret[Any]] = {}
+        self._tables: dict[Any, Any] = {}
+        self._random: dict[Any, bool] = {}
+        self._open = ExitStack()
+
+    def fetch(self, expression: Any) -> Secret[Any]:
+        """Evaluate, or remember."""
+        if self._draws(expression):
+            return self._engine.fetch(expression)
+        question = expression.op()
+        if question not in self._answers:
+            self._answers[question] = self._engine.fetch(expression)
+        return self._answers[question]
+
+    @contextmanager
+    def kept(self, expression: Any) -> Iterator[Any]:
+        """Keep, for as long as this engine lives unless it is random: what is asked about it can then be remembered."""
+        if self._draws(expression):
+            with self._engine.kept(expression) as table:
+                yield table
+            return
+        question = expression.op()
+        if question not in self._tables:
+            self._tables[question] = self._open.enter_context(self._engine.kept(expression))
+        yield self._tables[question]
+
+    def hold(self, owner: object, public: Any) -> Any:
+        """Hold a public table."""
+        return self._engine.hold(owner, public)
+
+    def close(self) -> None:
+        """Let go of what was kept."""
+        self._open.close()
+
+    def _draws(self, expression: Any) -> bool:
+        import ibis.expr.operations as ops
+
+        question = expression.op()
+        if question not in self._random:
+            self._random[question] = bool(question.find(ops.RandomScalar))
+        return self._random[question]

@@ -1,0 +1,144 @@
+"""Broken twins: mechanisms that break their promise in one way each. The audit must catch every one of them.
+
+They show that an audit without alarm means something. Nothing outside the audit uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from evenhand.audit.mechanism import Claim, Mechanism, Pair
+from evenhand.audit.pairs import HIGH, LOW, neighbours
+from evenhand.audit.releases import EndToEnd, FixedRelease, Transcript
+from evenhand.bounding import Contribution, SmoothWeights, TotalCap
+from evenhand.guarantee import Relation
+from evenhand.noise import IntegerNoise
+from evenhand.release import Measurement, Noisy
+from evenhand.session import Drafts
+from evenhand.statistics import Draft
+
+BOUNDS = (LOW, HIGH)
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A broken mechanism, and the relation that it breaks.
+
+    Args:
+        mechanism: what is broken.
+        relation: whose neighbours it tells apart.
+        pair: for slow ones, the tables that give it away; None to search.
+    """
+
+    mechanism: Mechanism
+    relation: Relation
+    pair: str | None = None
+
+    def neighbours(self) -> list[Pair]:
+        """The pairs to try."""
+        if self.pair is None:
+            return list(neighbours(self.relation, quick=True))
+        return [pair for pair in neighbours(self.relation) if pair.name == self.pair]
+
+
+def halved(noise: IntegerNoise) -> IntegerNoise:
+    """Half the noise that was called for."""
+    return replace(noise, scale=noise.scale / 2)
+
+
+@dataclass(frozen=True)
+class UncappedBelow(TotalCap):
+    """Caps positive totals and forgets the negative ones."""
+
+    def of_sum(self, summary: Any, relation: Relation) -> Contribution:
+        import ibis
+
+        honest = super().of_sum(summary, relation)
+        return replace(honest, integers=(ibis.least(summary.total, honest.l1),))
+
+
+@dataclass(frozen=True)
+class OneRow(SmoothWeights):
+    """Declares what one row can do, not what one user can."""
+
+    def of_sum(self, summary: Any, relation: Relation) -> Contribution:
+        honest = super().of_sum(summary, relation)
+        width = summary.grid.width
+        return replace(honest, l1=width, l2_squared=width**2)
+
+
+@dataclass(frozen=True)
+class HalvedRange(TotalCap):
+    """Declares under values what holds under presence: a user who turns from +T to −T moves twice as far."""
+
+    def of_sum(self, summary: Any, relation: Relation) -> Contribution:
+        return super().of_sum(summary, Relation.PRESENCE)
+
+
+class Unsplit(Transcript):
+    """Forgets that ε has to be shared: the profile and the release each get all of it."""
+
+    def __init__(self, epsilon: Decimal, delta: Decimal, event: str) -> None:
+        super().__init__(epsilon, delta, event)
+        self._whole = epsilon
+
+    def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        return super().release(measurement, self._whole)
+
+    def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
+        pass
+
+
+def first_rows(ask: Drafts) -> Draft:
+    """Samples rows by their place in the table: who comes first pushes the others out."""
+    rows = ask.table.expression
+    sampled = rows.order_by(["u", "v"]).limit(15)
+    draft: Draft = Drafts(replace(ask.table, expression=sampled)).sum(
+        "v", bounds=BOUNDS, epsilon=1, bounding=TotalCap(1)
+    )
+    return draft
+
+
+def public_counts(ask: Drafts) -> Drafts:
+    """The same table as if row counts were public."""
+    return Drafts(replace(ask.table, relation=Relation.VALUES))
+
+
+def _cap(cap: TotalCap | SmoothWeights) -> Any:
+    return lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=cap)
+
+
+def twins() -> Sequence[Twin]:
+    """All broken twins."""
+    claim, presence, values = Claim(1.0), Relation.PRESENCE, Relation.VALUES
+    return (
+        Twin(FixedRelease("noise halved", claim, _cap(TotalCap(5)), halved), presence),
+        Twin(FixedRelease("cap not applied below zero", claim, _cap(UncappedBelow(5))), presence),
+        Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), presence),
+        Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), values),
+        Twin(FixedRelease("presence bound under values", claim, _cap(HalvedRange(5))), values),
+        Twin(FixedRelease("rows sampled by their order", claim, first_rows), presence),
+        Twin(FixedRelease("exact row count", claim, lambda ask: public_counts(ask).count(epsilon=1)), presence),
+        Twin(
+            EndToEnd(
+                "secret counts taken for public",
+                claim,
+                lambda ask: public_counts(ask).mean("v", bounds=BOUNDS, epsilon=1, bounding=SmoothWeights(2)),
+            ),
+            presence,
+            "a giant at the top, nobody else",
+        ),
+        Twin(
+            EndToEnd(
+                "budget not split",
+                claim,
+                lambda ask: ask.sum("v", bounds=(0, HIGH), epsilon=1),
+                receipt=Unsplit,
+            ),
+            presence,
+            "a giant at the top, nobody else",
+        ),
+    )
