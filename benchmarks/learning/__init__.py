@@ -1,0 +1,1 @@
+"""Speed of the regression weights against a general solver, and of weighted ERM."""

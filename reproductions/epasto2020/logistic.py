@@ -1,0 +1,62 @@
+"""Weighted ERM against a row limit, logistic regression, across ε (the paper's appendix E, on generated data)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from outcomes import Check, Outcome, Size, lines
+
+from evenhand.learning import WeightedERM
+
+ROWS = {"small": 40_000, "full": 100_000}
+TABLES = {"small": 4, "full": 10}
+EPSILONS = {"small": (1.0, 4.0), "full": (0.5, 1.0, 2.0, 4.0, 8.0)}
+LIMITS = (1, 3, 10, 30)
+FEATURES = 5
+
+Floats = npt.NDArray[np.float64]
+
+
+def reproduce(out: Path, size: Size = "full") -> Outcome:
+    """Excess of the average logistic loss over the best model, for both ways to bound users; best bound each."""
+    rows = []
+    for epsilon in EPSILONS[size]:
+        found = [excess(epsilon, ROWS[size], seed) for seed in range(TABLES[size])]
+        for method in found[0]:
+            rows.append({"epsilon": epsilon, "error": float(np.mean([one[method] for one in found])), "method": method})
+    error = {(row["method"], row["epsilon"]): row["error"] for row in rows}
+    gains = [error["row limit", e] / error["smooth weights", e] for e in EPSILONS[size]]
+    checks = [Check("excess of the row limit against smooth weights, average over ε", float(np.mean(gains)), 0.9, 1e3)]
+    title = "epasto2020: excess logistic loss, weights or row limit"
+    return Outcome(title, checks, rows).write(
+        out, "epasto2020-logistic", lines(rows, "epsilon", "error", "method", title)
+    )
+
+
+def excess(epsilon: float, n: int, seed: int) -> dict[str, float]:
+    """Both methods on one table of Zipf users, with the same learner, budget and accountant."""
+    rng = np.random.default_rng(seed)
+    counts = np.minimum(rng.zipf(1.6, size=n), 300)
+    users = np.repeat(np.arange(len(counts)), counts)[:n]
+    X = rng.uniform(-1, 1, size=(n, FEATURES))
+    truth = np.array([4.0, -3.0, 2.0, 0.0, 1.0])
+    y = (rng.random(n) < 1 / (1 + np.exp(-X @ truth))).astype(int)
+    best = loss(X @ truth, y)
+    rank = np.arange(n) - np.searchsorted(users, users)  # rows of a user come in random order already
+
+    def fitted(kept: npt.NDArray[np.bool_], h: float) -> float:
+        model = WeightedERM(epsilon, 1e-6, feature_bounds=(-1, 1), protects="values", weight_bound=h, steps=40)
+        model.fit(X[kept], y[kept], users=users[kept])
+        return loss(model.decision_function(X), y) - best
+
+    return {
+        "smooth weights": min(fitted(rank >= 0, h) for h in LIMITS),
+        "row limit": min(fitted(rank < h, h) for h in LIMITS),
+    }
+
+
+def loss(margin: Floats, y: npt.NDArray[np.int64]) -> float:
+    """The average logistic loss."""
+    return float(np.logaddexp(0.0, -(2 * y - 1) * margin).mean())
