@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="few repetitions: a minute instead of ten")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     arguments = parser.parse_args()
-    result = run(*((2000, 2) if arguments.short else (20000, 8)))
+    result = run(*((2000, 1) if arguments.short else (10000, 3)))
     today = datetime.date.today().isoformat()
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / f"{today}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

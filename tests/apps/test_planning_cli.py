@@ -33,6 +33,12 @@ def test_a_plan_shows_words_a_curve_and_a_table(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+def test_a_count_is_asked_for_its_epsilon_only() -> None:
+    text = run("count", *SHAPE, "--epsilon", "0.2", "--for-error", "2000")
+    assert "For an error of 2000: ε = " in text
+    assert "users at this ε" not in text
+
+
 def test_json_is_one_object() -> None:
     data = json.loads(run("count", *SHAPE, "--epsilon", "0.2", "--json"))
     assert data["best"]["strategy"] == "total cap"

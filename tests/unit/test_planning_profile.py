@@ -123,6 +123,13 @@ def test_a_profile_for_another_relation_is_refused() -> None:
         plan("mean", bought(), epsilon=1, bounds=(0, 1), protects="values")
 
 
+def test_a_plan_from_a_bought_profile_claims_nothing_exact() -> None:
+    made = plan("count", bought(), epsilon=1)
+    assert made.best.kind == "seen"
+    assert "as far as the noisy profile shows" in made.explain()
+    assert plan("count", Profile.counts([1, 2, 40]), epsilon=1).best.kind == "exact"
+
+
 def test_an_empty_table_has_no_profile() -> None:
     with pytest.raises(UsageError, match="no rows"):
         Profile.of_table([], [])

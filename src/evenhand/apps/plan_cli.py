@@ -47,7 +47,7 @@ def plan(
         float | None, typer.Option(help="How much busy users differ, in the unit of the values.")
     ] = None,
     for_error: Annotated[
-        float | None, typer.Option(help="Also answer: which ε, and how many users, for this error?")
+        float | None, typer.Option(help="Also answer: which ε (and for a mean, how many users) for this error?")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write one self-contained page.")] = None,
@@ -59,7 +59,11 @@ def plan(
     made = make_plan(
         statistic, shape, epsilon, bounds=parse_pair(bounds, "bounds"), protects=protects, heterogeneity=heterogeneity
     )
-    answers = {} if for_error is None else {"epsilon": made.epsilon_for(for_error), "users": made.users_for(for_error)}
+    answers: dict[str, float] = {}
+    if for_error is not None:
+        answers["epsilon"] = made.epsilon_for(for_error)
+        if statistic == "mean":  # more users make a sum larger, not its error smaller
+            answers["users"] = made.users_for(for_error)
     if html is not None:
         try:
             made.to_html(html)
@@ -70,10 +74,8 @@ def plan(
         return
     _show(made)
     if answers:
-        print(
-            f"\nFor an error of {for_error:g}: ε = {answers['epsilon']:.3g} with these users, "
-            f"or {answers['users']:,} users at this ε."
-        )
+        more = f", or {answers['users']:,} users at this ε" if "users" in answers else ""
+        print(f"\nFor an error of {for_error:g}: ε = {answers['epsilon']:.3g} with these users{more}.")
     if html is not None:
         print(f"\nWritten: {html}")
 

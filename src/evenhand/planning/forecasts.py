@@ -8,6 +8,7 @@ against a population behind it. Every curve says how its bias is known:
   at most B·min(TV, χ/2), with TV = Σ max(0, r − q') and χ² = Σ q'²/r − 1 (`docs/proofs/chi-square-bias.md`).
 - ``assumed``: the proven bound is far off for real tables, so the forecast uses stated assumptions: busy users differ by
   ρτ (`heterogeneity`), user means lie within τ of each other (`spread`). The bound is given beside it.
+- ``seen``: either of the first two, read from a noisy profile.
 
 No loop over users: prefix sums over the sorted counts, one array operation a strategy.
 """
@@ -54,7 +55,7 @@ class Curve:
         noise: standard deviation of the noise.
         sampling: standard deviation from leaving rows out, or from weighting them unequally.
         bias: systematic error, known as ``kind`` says.
-        kind: "exact", "bound" or "assumed".
+        kind: "exact", "bound", "assumed" or "seen".
         proven: a proven bound on bias and sampling together.
         users_cut: users above the bound.
         rows_cut: rows (or weight in rows) above it.

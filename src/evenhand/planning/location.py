@@ -26,6 +26,7 @@ _HEAVY = 0.2  # of all users
 _ENOUGH = 30.0  # users × ε / sensitivity below which bins drown in noise
 _WANTED = 80.0  # the same, above which only busier users are asked
 _FINEST, _COARSEST = 256, 8
+_FALSE_BINS = 0.002  # expected number of bins that noise alone makes stand out
 _MOST = 0.8  # of the users asked lie in the run of bins that sets the centre
 _TAIL = ((1.2, 0.1), (1.7, 0.07), (2.5, 0.02), (4.0, 0.003))  # where the others may lie, in radii of that run
 
@@ -99,25 +100,21 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
     # Inside a bin users lie anywhere: two points at a quarter of its width stand for them.
     quarter = 0.25 / bins
     spots = np.concatenate([middles[first:last] - quarter, middles[first:last] + quarter])
-    seen = np.where(noisy > scale * math.log(bins / 0.002), noisy, 0.0)
+    seen = np.where(noisy > scale * math.log(bins / _FALSE_BINS), noisy, 0.0)
     seen[first:last] = 0.0
-    tail = [
-        (
-            min(factor * radius, 1.0),
-            min(part, _hidden(noisy, middles, centre, factor * radius, scale) / request.expected),
-        )
-        for factor, part in _TAIL
+    far = np.array([min(factor * radius, 1.0) for factor, _ in _TAIL])
+    rest = [
+        min(part * request.expected, _hidden(noisy, np.abs(middles - centre), d, scale))
+        for d, (_, part) in zip(far, _TAIL, strict=True)
     ]
-    distances = np.concatenate([np.abs(spots - centre), np.abs(middles - centre), [distance for distance, _ in tail]])
-    weights = np.concatenate(
-        [_MOST * inside / 2, _MOST * inside / 2, seen / request.expected, [part for _, part in tail]]
-    )
+    distances = np.concatenate([np.abs(spots - centre), np.abs(middles - centre), far])
+    weights = np.concatenate([np.tile(inside, 2) * _MOST * request.expected / 2, seen, rest])
     return Location(centre, distances[weights > 0], weights[weights > 0] / weights.sum())
 
 
-def _hidden(noisy: Array, middles: Array, centre: float, beyond: float, scale: float) -> float:
+def _hidden(noisy: Array, distance: Array, beyond: float, scale: float) -> float:
     """At most how many users can lie this far from the centre without standing out from the noise."""
-    far = noisy[np.abs(middles - centre) > 0.8 * beyond]
+    far = noisy[distance > 0.8 * beyond]
     return max(float(far.sum()), 0.0) + 2 * scale * math.sqrt(2 * max(len(far), 1))
 
 

@@ -73,9 +73,9 @@ def _smooth(
     heterogeneity: float | None,
 ) -> Choice:
     eps = float(epsilon)
-    differ = (heterogeneity or HETEROGENEITY) * length
+    differ = (HETEROGENEITY if heterogeneity is None else heterogeneity) * length
     if heterogeneity is None and location is not None:
-        differ = max(differ, location.spread * length / 5)
+        differ = max(differ, location.spread * length / 5)  # ρ = 1/5 of the spread that was found
     h = Fraction(smooth_bound(support, (ROW_SD * length) ** 2, length, eps, differ)).limit_denominator(1000)
     sums, at = Sums.of(support), np.array([float(h)])
     kept = float(sums.kept(at)[0])
@@ -90,7 +90,7 @@ def _smooth(
         basis=_basis(relation),
         words=(
             f"A user with more than {float(h):,.4g} rows weighs as much as one with {float(h):,.4g}; this touches about {cut:,.0f} "
-            "users. Fewer would need more noise, more would bias the mean if busy users differ from the others."
+            "users. To touch fewer would need more noise; to touch more would bias the mean if busy users differ from others."
         ),
         epsilon_sum=epsilon,
     )

@@ -64,7 +64,7 @@ def page(plan: Plan) -> str:
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
         f'{mark}<h1>{escape(title)}</h1><ul class="facts">{cards}</ul>{words}{figures}'
         f'<h2>In numbers</h2><div class="wide">{_table(plan)}</div>'
-        "<p>≤ marks a proven bound, ~ a forecast under the stated assumptions. Errors are root mean squares.</p>"
+        "<p>≤ marks a proven bound, ~ a forecast under the stated assumptions or from a noisy profile. Errors are root mean squares.</p>"
         f"<footer>Made from {escape(str(plan.profile.basis))} ({escape(plan.profile.words)}). Nothing was spent to make this page."
         f"</footer>{mark}</body></html>\n"
     )

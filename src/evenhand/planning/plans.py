@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, suggest
 from evenhand.planning.forecasts import Assumptions, Curve, count_total_cap, curve, mean_curves, sum_curves
-from evenhand.planning.profile import Profile
+from evenhand.planning.profile import Basis, Profile
 from evenhand.planning.tables import Forecast, ForecastTable
 from evenhand.planning.weights import HETEROGENEITY, ROW_SD
 
@@ -242,6 +242,8 @@ def _build(
     else:
         pairs = mean_curves(support, bounds, epsilon, relation, assumed)
     curves = tuple(curve(evaluate, candidates, points) for evaluate, candidates in pairs)
+    if profile.basis is Basis.BOUGHT:  # noisy counts prove nothing exactly
+        curves = tuple(c if c.kind == "assumed" else replace(c, kind="seen") for c in curves)
     return Plan(statistic, profile, epsilon, relation, bounds, assumed, curves)
 
 

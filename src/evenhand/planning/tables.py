@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 _COLUMNS = ("strategy", "bound", "users cut", "noise", "sampling", "bias", "error")
-_KINDS = {"exact": "", "bound": "≤ ", "assumed": "~ "}
+_KINDS = {"exact": "", "bound": "≤ ", "assumed": "~ ", "seen": "~ "}
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class Forecast:
     """What one strategy with one bound is forecast to cost.
 
     ``noise``, ``sampling`` and ``bias`` are in the unit of the statistic; ``kind`` says how the bias is known ("exact",
-    "bound", "assumed"); ``error`` is their root sum of squares, ``error_bound`` holds whatever the values are.
+    "bound", "assumed", or "seen" in a noisy profile); ``error`` is their root sum of squares, ``error_bound`` holds whatever
+    the values are, if the profile is exact.
     """
 
     strategy: str
@@ -79,7 +80,7 @@ class ForecastTable:
             )
             for i, line in enumerate(lines)
         ]
-        note = "* best   ≤ a proven bound   ~ under the stated assumptions"
+        note = "* best   ≤ a proven bound   ~ under the stated assumptions, or from a noisy profile"
         return "\n".join([*([self.mark] if self.mark else []), *text, note])
 
 

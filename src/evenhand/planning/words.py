@@ -18,6 +18,7 @@ _KINDS = {
     "exact": "exactly",
     "bound": "at most, whatever the values are",
     "assumed": "under the assumptions below",
+    "seen": "as far as the noisy profile shows",
 }
 
 
