@@ -161,6 +161,18 @@ def test_nulls_are_dropped_under_presence_and_filled_under_values(data: Any) -> 
         np.testing.assert_array_equal(filled.coef_, zeros.coef_)
 
 
+def test_errors_never_quote_a_private_value(data: Any) -> None:
+    X, y, users = data
+    words = X[:500].astype(object)
+    words[3, 1], words[4, 0] = "secret", None
+    fitted = BoundedERM(1.0, protects="values").fit(words, y[:500], users=users[:500])
+    assert np.isfinite(fitted.coef_).all()
+    frame = pd.DataFrame(words, columns=["a", "b", "c"]).astype({"a": float, "c": float})
+    with pytest.raises(eh.DataError, match=r"\['b'\] hold") as caught:
+        BoundedERM(1.0).fit(frame, y[:500], users=users[:500])
+    assert "secret" not in str(caught.value)
+
+
 def test_classes_may_be_any_two_labels(data: Any) -> None:
     X, y, users = data
     model = BoundedERM(4.0, classes=("no", "yes"), feature_bounds=(-1, 1))
@@ -252,6 +264,7 @@ class RowUsers(BoundedERM):
 # What scikit-learn expects of every classifier and a private one can't or must not do.
 EXPECTED = {
     "check_supervised_y_no_nan": "an error would reveal a private label",
+    "check_dtype_object": "an error would reveal a private value",
     "check_classifiers_classes": "classes are public parameters, never read from the labels",
     "check_classifiers_regression_target": "an error would reveal a private label",
     "check_classifier_not_supporting_multiclass": "an error would reveal private labels",

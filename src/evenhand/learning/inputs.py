@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -65,10 +64,39 @@ def take_apart(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> Gi
     )
 
 
-def feature_matrix(X: Any, *, allow_nan: bool = False) -> Floats:
-    """Features as finite doubles; sparse input and text are refused with scikit-learn's own words."""
-    checked = check_array(X, dtype=np.float64, ensure_all_finite=not allow_nan, input_name="X")
-    return np.asarray(checked, dtype=np.float64)
+def feature_matrix(X: Any) -> Floats:
+    """Public features as finite doubles; sparse input, text and gaps are refused with scikit-learn's own words."""
+    return np.asarray(check_array(X, dtype=np.float64, input_name="X"))
+
+
+def private_feature_matrix(X: Any) -> Floats:
+    """Private features as doubles, NaN where there is no number.
+
+    Only types are checked: an error that depends on a value, or quotes it, would reveal it.
+    """
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        kinds = dict(zip(map(str, X.columns), (str(kind) for kind in X.dtypes), strict=True))
+        text = [name for name, kind in kinds.items() if not kind.lower().startswith(("int", "uint", "float", "bool"))]
+        if text:
+            raise DataError(
+                f"the features {text} hold {sorted({kinds[name] for name in text})}, not numbers; expected numeric columns."
+            )
+        X = X.to_numpy()
+    if not hasattr(X, "toarray") and np.asarray(X).dtype.kind == "O" and np.asarray(X).ndim == 2:
+        X = np.column_stack([_numbers(column) for column in np.asarray(X).T])
+    return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite=False, input_name="X"))
+
+
+def _numbers(column: NDArray[Any]) -> Floats:
+    """Objects as doubles, NaN where an object is no number."""
+
+    def number(value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            return np.nan
+
+    return np.array([number(value) for value in column.tolist()], dtype=np.float64)
 
 
 def label_vector(y: Any, rows: int) -> Floats:
@@ -80,12 +108,11 @@ def label_vector(y: Any, rows: int) -> Floats:
         raise UsageError("requires y to be passed, but the target y is None: give one label per row.")
     column: NDArray[Any] = column_or_1d(y, warn=True)
     check_consistent_length(np.empty(rows), column)
-    if column.dtype.kind in "biuf":
-        return column.astype(np.float64)
-    with contextlib.suppress(TypeError, ValueError):
-        return column.astype(np.float64)
-    # Raised outside the conversion: its own message would quote a label.
-    raise DataError("y holds values that are not numbers; expected a numeric column of labels.")
+    if column.dtype.kind == "O":
+        return _numbers(column)
+    if column.dtype.kind not in "biuf":
+        raise DataError(f"y holds {column.dtype}, not numbers; expected a numeric column of labels.")
+    return column.astype(np.float64)
 
 
 def user_codes(users: Any, rows: int, *, drop_null: bool = False) -> Integers:

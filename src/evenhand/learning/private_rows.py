@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import Relation, UsageError
-from evenhand.learning.inputs import feature_columns, feature_matrix, take_apart, user_codes
+from evenhand.learning.inputs import feature_columns, private_feature_matrix, take_apart, user_codes
 from evenhand.learning.sources import MemoryRows, Source
 from evenhand.learning.targets import Targets
 from evenhand.tables import Table
@@ -32,7 +32,7 @@ def open_rows(
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None: give one label per row.")
     given = take_apart(X, y, users, features)
-    matrix = feature_matrix(given.X, allow_nan=True)
+    matrix = private_feature_matrix(given.X)
     labels = targets.targets(given.y)
     if len(labels) != len(matrix):
         raise UsageError(f"inconsistent numbers of samples: X has {len(matrix)} rows, y has {len(labels)}.")
