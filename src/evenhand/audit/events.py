@@ -18,6 +18,7 @@ from evenhand.audit.mechanism import Outputs
 Score = Callable[[Outputs], npt.NDArray[np.float64]]
 
 _COORDINATES = 24  # the most telling ones get scores of their own
+_CHANCE = 4.0  # standard errors beyond which a coordinate is taken to differ
 _THRESHOLDS = 60
 
 
@@ -58,14 +59,16 @@ def candidates(one: Outputs, other: Outputs) -> Iterator[tuple[Event, float, flo
 def _scores(one: Outputs, other: Outputs) -> Iterator[tuple[str, Score]]:
     centres = [_median(sample) for sample in (one, other)]
     spread = _spread(np.concatenate([one, other]), (centres[0] + centres[1]) / 2)
-    telling = np.argsort(-np.abs(_means(one) - _means(other)) / spread)[:_COORDINATES]
-    for index in telling.tolist():
+    shift = np.abs(_means(one) - _means(other)) / spread
+    order = np.argsort(-shift)[:_COORDINATES]
+    for index in order.tolist():
         yield f"output {index}", _Coordinate(index)
         yield f"distance of output {index} from its usual value", _Distance(index, float(centres[0][index]))
-    if one.shape[1] > 1:
-        # Unlikely coordinates would drown the telling ones in noise; a Laplace ratio can't exceed its own shift.
-        yield "likelihood ratio of Laplace noise", _LaplaceRatio(centres[0], centres[1], spread)
-        yield "likelihood ratio of Gaussian noise", _GaussianRatio((_means(other) - _means(one)) / spread**2)
+    # Coordinates that differ by chance would only add noise to a sum over coordinates.
+    telling = order[shift[order] > _CHANCE * np.sqrt(2 / min(len(one), len(other)))]
+    if len(telling) > 1:
+        yield "likelihood ratio of Laplace noise", _LaplaceRatio(telling, centres[0], centres[1], spread)
+        yield "likelihood ratio of Gaussian noise", _GaussianRatio(telling, _means(other) - _means(one), spread)
 
 
 @dataclass(frozen=True)
@@ -87,23 +90,30 @@ class _Distance:
 
 @dataclass(frozen=True, eq=False)
 class _LaplaceRatio:
+    """Σ (|x − centre on one table| − |x − centre on the other|)/spread: the exact log-likelihood ratio of Laplace noise."""
+
+    columns: npt.NDArray[np.intp]
     one: npt.NDArray[np.float64]
     other: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
 
     def __call__(self, outputs: Outputs) -> npt.NDArray[np.float64]:
-        known = _present(outputs)
-        ratio: npt.NDArray[np.float64] = ((np.abs(known - self.one) - np.abs(known - self.other)) / self.spread).sum(1)
-        return ratio
+        known = _present(outputs)[:, self.columns]
+        one, other, spread = (part[self.columns] for part in (self.one, self.other, self.spread))
+        return np.asarray(((np.abs(known - one) - np.abs(known - other)) / spread).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class _GaussianRatio:
-    direction: npt.NDArray[np.float64]
+    """Σ x·shift/spread²: the log-likelihood ratio of Gaussian noise, up to constants."""
+
+    columns: npt.NDArray[np.intp]
+    shift: npt.NDArray[np.float64]
+    spread: npt.NDArray[np.float64]
 
     def __call__(self, outputs: Outputs) -> npt.NDArray[np.float64]:
-        score: npt.NDArray[np.float64] = _present(outputs) @ self.direction
-        return score
+        direction = (self.shift / self.spread**2)[self.columns]
+        return np.asarray(_present(outputs)[:, self.columns] @ direction)
 
 
 def _present(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

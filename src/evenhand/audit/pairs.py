@@ -1,6 +1,6 @@
 """Neighbouring tables that have broken mechanisms before: where one user does the most that a user can do.
 
-Rows have a user ``u``, a group ``g`` and a value ``v`` in [−1, 1]. Under presence the user is there or not; under values the
+Rows have a user ``u``, a group ``g`` and a value ``v`` in [−1, 1], and once more as ``w``. Under presence the user is there or not; under values the
 same rows hold other values.
 """
 
@@ -88,5 +88,6 @@ def opened(rows: list[Row], relation: Relation) -> Table:
 
     types: dict[str, Any] = {"u": pa.string(), "g": pa.string(), "v": pa.float64()}
     columns = {name: pa.array([row[index] for row in rows], types[name]) for index, name in enumerate(types)}
+    columns["w"] = columns["v"]
     public = ("g",) if relation.counts_are_public else ()
     return read(pa.table(columns), "u", protects=relation, public=public)

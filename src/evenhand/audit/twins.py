@@ -111,6 +111,11 @@ def _cap(cap: TotalCap | SmoothWeights) -> Any:
     return lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=cap)
 
 
+def _two_columns(ask: Drafts) -> Draft:
+    draft: Draft = ask.sum(["v", "w"], bounds=BOUNDS, epsilon=1, bounding=SmoothWeights(2))
+    return draft
+
+
 def twins() -> Sequence[Twin]:
     """All broken twins."""
     claim, presence, values = Claim(1.0), Relation.PRESENCE, Relation.VALUES
@@ -122,6 +127,7 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("presence bound under values", claim, _cap(HalvedRange(5))), values),
         Twin(FixedRelease("rows sampled by their order", claim, first_rows), presence),
         Twin(FixedRelease("exact row count", claim, lambda ask: public_counts(ask).count(epsilon=1)), presence),
+        Twin(FixedRelease("budget not split between columns", claim, _two_columns, receipt=Unsplit), presence),
         Twin(
             EndToEnd(
                 "secret counts taken for public",
@@ -133,7 +139,7 @@ def twins() -> Sequence[Twin]:
         ),
         Twin(
             EndToEnd(
-                "budget not split",
+                "budget not split between profile and release",
                 claim,
                 lambda ask: ask.sum("v", bounds=(0, HIGH), epsilon=1),
                 receipt=Unsplit,
