@@ -18,7 +18,7 @@ from evenhand.noise import NoisyMax
 from evenhand.release import Measurement, Receipt
 from evenhand.release.door import SATURATION, Noisy, noise_for
 from evenhand.session import Drafts
-from evenhand.statistics import Draft
+from evenhand.statistics import Draft, Outcome
 from evenhand.tables import Table
 
 Ask = Callable[[Drafts], Draft]
@@ -58,7 +58,18 @@ class Watched:
 
     draft: Draft
     steps: list[Step]
-    seen: dict[str, Any]
+    outcome: Outcome
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        """Everything that a release says."""
+        return {
+            "value": repr(self.outcome.value),
+            "interval": repr(self.outcome.interval.at(0.95)),
+            "bounding": self.outcome.bounding.to_dict(),
+            "error": self.outcome.error.to_dict(),
+            "details": repr(self.outcome.details),
+        }
 
 
 def watch(table: Table, ask: Ask, replay: Sequence[Step] | None = None, seed: int | None = None) -> Watched:
@@ -74,14 +85,7 @@ def watch(table: Table, ask: Ask, replay: Sequence[Step] | None = None, seed: in
     receipt = _Watching(draft, replay, None if seed is None else random.Random(seed))
     with mock.patch.object(NoisyMax, "calibrated", receipt.chooser):
         outcome = draft.run(receipt)
-    seen = {
-        "value": repr(outcome.value),
-        "interval": repr(outcome.interval.at(0.95)),
-        "bounding": outcome.bounding.to_dict(),
-        "error": outcome.error.to_dict(),
-        "details": repr(outcome.details),
-    }
-    return Watched(draft, receipt.steps, seen)
+    return Watched(draft, receipt.steps, outcome)
 
 
 class _Watching(Receipt):
