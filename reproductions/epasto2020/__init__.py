@@ -1,6 +1,6 @@
 """Reproductions of Epasto, Mahdian, Mao, Mirrokni and Ren, Smoothly Bounding User Contributions (NeurIPS 2020)."""
 
-from epasto2020 import example1, fig1, fig2, logistic, table1
+from epasto2020 import example1, fig1, fig2, logistic, table1, theorem3
 
 REPRODUCTIONS = {
     "epasto2020-fig1": fig1.reproduce,
@@ -8,5 +8,6 @@ REPRODUCTIONS = {
     "epasto2020-example1": example1.reproduce,
     "epasto2020-table1": table1.reproduce,
     "epasto2020-logistic": logistic.reproduce,
+    "epasto2020-theorem3": theorem3.reproduce,
 }
 """By name: each takes a folder and a size, "small" or "full", and returns an `Outcome`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import time
 from pathlib import Path
@@ -54,7 +55,7 @@ def reproduce(
     for each in sorted(known) if name == "all" else [name]:
         start = time.perf_counter()
         with progress(f"Reproducing {each}"):
-            outcome = known[each](out, "small" if small else "full", **({"data": data} if data else {}))
+            outcome = known[each](out, "small" if small else "full", **_data(known[each], data))
         results[each] = {
             "seconds": round(time.perf_counter() - start, 1),
             "checks": [_facts(c) for c in outcome.checks],
@@ -67,6 +68,11 @@ def reproduce(
         print(f"Written to {out}")
     if not all(check["holds"] for result in results.values() for check in result["checks"]):
         raise typer.Exit(1)
+
+
+def _data(run: Any, data: Path | None) -> dict[str, Path]:
+    """The analyst's copy of the data, for reproductions that can use it."""
+    return {"data": data} if data is not None and "data" in inspect.signature(run).parameters else {}
 
 
 def registry() -> dict[str, Any]:
