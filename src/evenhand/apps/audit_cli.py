@@ -1,0 +1,178 @@
+"""``evenhand audit``: try to disprove every guarantee that Evenhand gives, and show that broken ones are caught."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.apps.console import check_writable, progress, show_json
+from evenhand.guarantee import EvenhandError, UsageError
+
+if TYPE_CHECKING:
+    from evenhand.audit import Finding
+
+HELP = """Try to disprove every guarantee: each statistic, strategy, estimator and sketch, and its broken twins.
+
+For each, neighbouring tables are searched for the pair that gives one person away the most, and a lower bound on the true ε is computed
+from fresh releases (95% confidence) or from exact probabilities. A bound above the claim, or a broken twin that goes unnoticed,
+fails the audit.
+
+Exit codes: 0 no claim refuted and every twin caught, 1 otherwise, 2 bad usage.
+"""
+
+EXAMPLES = """Examples:
+
+evenhand audit --quick
+
+evenhand audit --only "mean" --samples 100000
+
+evenhand audit --json > findings.json
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the results."""
+
+    title: str
+    finding: Finding
+    broken: bool
+
+    @property
+    def sound(self) -> bool:
+        """Whether the audit saw what it should: nothing, or the defect of a twin."""
+        return self.finding.refuted == self.broken
+
+    def to_dict(self) -> dict[str, Any]:
+        """As data, ready for JSON."""
+        return self.finding.to_dict() | {"name": self.title, "broken_twin": self.broken, "sound": self.sound}
+
+
+def audit(
+    quick: Annotated[bool, typer.Option("--quick", help="A few minutes: fewer samples, fewer pairs.")] = False,
+    samples: Annotated[int | None, typer.Option(help="Outputs a table where only noise is redrawn.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Outputs a table where everything runs again.")] = None,
+    only: Annotated[str | None, typer.Option(help="Only what has this text in its name.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write a dated page into this folder.")] = None,
+) -> None:
+    """See HELP."""
+    for name, given in (("samples", samples), ("runs", runs)):
+        if given is not None and given < 200:
+            raise UsageError(f"--{name} {given} is too few to tell anything; give at least 200.")
+    fixed = samples or (4_000 if quick else 100_000)
+    again = runs or (300 if quick else 2_000)
+    page = None if out is None else out / f"{datetime.date.today().isoformat()}.md"
+    if page is not None:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(page, "out")
+    rows = []
+    for title, broken, examine in _work(quick, fixed, again):
+        if only is None or only.lower() in title.lower():
+            with progress(f"{title} ..."):
+                rows.append(Row(title, examine(), broken))
+    if not rows:
+        raise UsageError(f"--only {only!r} matches nothing that is audited; run without it to see the names.")
+    if page is not None:
+        page.write_text(_page(rows, fixed, again), encoding="utf-8")
+    if as_json:
+        show_json({"sound": all(row.sound for row in rows), "findings": [row.to_dict() for row in rows]})
+    else:
+        _show(rows)
+    if not all(row.sound for row in rows):
+        raise typer.Exit(EvenhandError.exit_code)
+
+
+audit.__doc__ = HELP
+
+
+def _work(quick: bool, fixed: int, again: int) -> Iterator[tuple[str, bool, Callable[[], Finding]]]:
+    """Everything to be done: its name, whether it is a broken twin, and how to do it."""
+    from evenhand.apps.audit_sketches import sketches
+    from evenhand.audit import audit as examine
+    from evenhand.audit.catalogue import releases, selections
+    from evenhand.audit.learners import learners
+    from evenhand.audit.twins import twins
+
+    for twin in twins():
+        count = fixed if twin.pair is None else again
+        title = f"{twin.mechanism.name} ({twin.relation})"
+        yield title, True, partial(lambda t, n: examine(t.mechanism, t.neighbours(), n), twin, count)
+    for case in (*selections(), *releases(), *learners(), *sketches()):
+        count, narrow = (again, True) if case.slow else (fixed, quick)
+        yield case.title, False, partial(lambda c, q, n: examine(c.mechanism, c.neighbours(q), n), case, narrow, count)
+
+
+def _show(rows: list[Row]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for broken, heading in ((True, "Broken twins: must be caught"), (False, "Claims: must stand")):
+        chosen = [row for row in rows if row.broken == broken]
+        if not chosen:
+            continue
+        table = Table(title=heading, title_justify="left", box=None)
+        for column in _COLUMNS:
+            table.add_column(column, justify="left" if column in ("", "what", "worst neighbours found") else "right")
+        for row in chosen:
+            table.add_row(*_cells(row))
+        console.print(table)
+    failed = [row.title for row in rows if not row.sound]
+    console.print(
+        f"\n{len(failed)} of {len(rows)} failed: {'; '.join(failed)}"
+        if failed
+        else f"\nAll {len(rows)} as they should be."
+    )
+
+
+_COLUMNS = ("", "what", "claimed", "found at least", "samples", "seconds", "worst neighbours found")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    finding = row.finding
+    delta = f", δ = {finding.claim.delta:g}" if finding.claim.delta else ""
+    found = f"ε = {finding.epsilon:.3f}" + (f", δ = {finding.delta:.4f}" if finding.claim.delta else "")
+    drawn = f"{finding.samples:,}" if finding.samples else "exact"
+    verdict = ("caught" if row.broken else "ok") if row.sound else "FAIL"
+    return (
+        verdict,
+        row.title,
+        f"ε = {finding.claim.epsilon:g}{delta}",
+        found,
+        drawn,
+        f"{finding.seconds:.1f}",
+        finding.pair,
+    )
+
+
+def _page(rows: list[Row], fixed: int, again: int) -> str:
+    """The results as a page of Markdown, with the JSON below."""
+    failed = [row.title for row in rows if not row.sound]
+    lines = [
+        f"# Audit of {datetime.date.today().isoformat()}",
+        "",
+        f"evenhand {version('evenhand')}, OpenDP {version('opendp')}, DuckDB {version('duckdb')}, Python {platform.python_version()}; "
+        f"{fixed:,} outputs a table where only noise is redrawn, {again:,} where everything runs again. Lower bounds on ε hold with 95% "
+        "confidence; what they mean and how to repeat this: [How to check us](../trust/how-to-check-us.md).",
+        "",
+        f"**{len(failed)} of {len(rows)} failed: {'; '.join(failed)}.**"
+        if failed
+        else f"**All {len(rows)} as they should be.**",
+        "",
+    ]
+    for broken, heading in ((True, "## Broken twins: must be caught"), (False, "## Claims: must stand")):
+        lines += [heading, "", "| " + " | ".join(_COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
+        lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows if row.broken == broken]
+        lines.append("")
+    data = json.dumps([row.to_dict() for row in rows], ensure_ascii=False)
+    return "\n".join([*lines, f"<details><summary>As data</summary>\n\n```json\n{data}\n```\n\n</details>\n"])
