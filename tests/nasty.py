@@ -59,7 +59,7 @@ class Rows:
     rows: tuple[Row, ...]
 
     def arrow(self) -> pa.Table:
-        """The rows as an Arrow table with columns u (and w, for pairs), g and v."""
+        """The rows as an Arrow table with columns u (and w, for pairs), g, v, and x, another value that hangs on v."""
         columns: dict[str, pa.Array] = {}
         user_type = _USERS[self.kind][0]
         if self.kind == "pairs":
@@ -69,6 +69,7 @@ class Rows:
             columns["u"] = pa.array([row.user for row in self.rows], user_type)
         columns["g"] = pa.array([row.group for row in self.rows], pa.string())
         columns["v"] = pa.array([row.value for row in self.rows], pa.float64())
+        columns["x"] = pa.array([None if row.value == LOW else -(row.value or 1) for row in self.rows], pa.float64())
         return pa.table(columns)
 
     def read(self, relation: str, folder: Path | None = None, engine: str = "duckdb") -> eh.Table:

@@ -76,7 +76,7 @@ class _Questions:
             >>> session.count(by="genre", keys=["drama", "comedy"], epsilon=0.1)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None:
+        if by is None and keys is None:
             return self._answer(draft_count(request))
         return self._grouped(request, (CountPart("count"),), by, keys, other, groups_per_user)
 
@@ -97,7 +97,7 @@ class _Questions:
             >>> session.users(epsilon=0.1)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None:
+        if by is None and keys is None:
             if bounding != "auto":
                 raise UsageError("users() counts each user once, so there is nothing to bound; leave bounding out.")
             return self._answer(draft_users(request))
@@ -126,7 +126,7 @@ class _Questions:
             >>> session.sum("minutes", bounds=(0, 240), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None:
+        if by is None and keys is None:
             return self._answer(draft_columns(request, draft_sum, column, bounds))
         return self._columns(request, "sum", column, bounds, by, keys, other, groups_per_user)
 
@@ -153,7 +153,7 @@ class _Questions:
             >>> session.mean("rating", bounds=(0.5, 5), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None:
+        if by is None and keys is None:
             return self._answer(draft_columns(request, draft_mean, column, bounds))
         return self._columns(request, "mean", column, bounds, by, keys, other, groups_per_user)
 

@@ -90,6 +90,7 @@ def _cases() -> Iterator[Case]:
         yield Case("sum-auto", relation, lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1), None)
         yield Case("mean-auto", relation, lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1), None, on_spark=True)
         yield Case("mean-auto-tiny-ε", relation, lambda ask: ask.mean("v", bounds=BOUNDS, epsilon="1e-6"), None)
+        yield Case("means-of-two", relation, lambda ask: ask.mean(["v", "x"], bounds=BOUNDS, epsilon=1), None)
         yield Case("count-auto", relation, lambda ask: ask.count(epsilon=1), None)
         yield Case("users", relation, lambda ask: ask.users(epsilon=1))
     for strategy in (eh.TotalCap(3), eh.SmoothWeights("2.5"), eh.RowLimit(3)):

@@ -31,7 +31,7 @@ def draft_columns(
     request: Request, draft: Callable[[Request, str, Any], Draft], columns: str | Sequence[str], bounds: Any
 ) -> Draft:
     """Draft a statistic of one column, or of several that share ε equally."""
-    if isinstance(columns, str):
+    if isinstance(columns, str) or not isinstance(columns, Sequence):  # a wrong type is refused below
         return draft(request, columns, bounds)
     if not columns or len(set(columns)) < len(columns):
         raise UsageError(f"columns {list(columns)}: expected one or more different names.")

@@ -74,7 +74,7 @@ def column_parts(table: Table, kind: str, columns: str | Sequence[str], bounds: 
 
     For several columns ``bounds`` is one pair for all, or one pair a column.
     """
-    if isinstance(columns, str):
+    if isinstance(columns, str) or not isinstance(columns, Sequence):  # a wrong type is refused below
         return (Spec(kind, columns, bounds).part(table, kind),)
     pairs = zip(columns, bounds_of(columns, bounds), strict=True)
     return tuple(Spec(kind, column, pair).part(table, column) for column, pair in pairs)

@@ -1,0 +1,108 @@
+"""Keys that come from the data: no name of a group leaves because of one user, except with probability δ."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenhand as eh
+from evenhand.noise import seam
+from evenhand.release import Receipt
+from evenhand.session import Drafts
+from evenhand.statistics import selection
+
+EPSILON, DELTA = Decimal(1), Decimal("1e-6")
+
+
+def supporters(rows: list[tuple[str, str | None]], k: int) -> Counter[str]:
+    """How many users each group has before noise, found by moving the threshold."""
+    found: Counter[str] = Counter()
+    for needed in range(1, 6):
+        with seam.replaced(seam.silent), mock.patch.object(selection, "threshold", return_value=needed):
+            shown = _release(rows, k)["g"]
+        if not len(shown):
+            break
+        found.update(shown)
+    return found
+
+
+def _release(rows: list[tuple[str, str | None]], k: int | None, **options: Any) -> Any:
+    users, groups = zip(*rows, strict=True) if rows else ((), ())
+    table = eh.read(pa.table({"u": pa.array(users, pa.string()), "g": pa.array(groups, pa.string())}), user="u")
+    draft = Drafts(table).count(by="g", epsilon=EPSILON, delta=DELTA, groups_per_user=k, **options)
+    assert draft.cost is not None
+    return draft.run(Receipt(draft.cost.epsilon, draft.cost.delta, "test")).value
+
+
+@given(
+    others=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y"])), max_size=8),
+    own=st.lists(st.sampled_from(["x", "y", "z", "w", "", None]), min_size=1, max_size=12),
+)
+def test_one_user_supports_at_most_k_groups_once(others: list[tuple[str, str]], own: list[str | None]) -> None:
+    """The others have at most two groups, so nothing of theirs is drawn by chance."""
+    k = 2
+    without = supporters(list(others), k)
+    with_them = supporters([*others, *(("me", group) for group in own)], k)
+    changes = {group: with_them[group] - without[group] for group in {*with_them, *without}}
+    assert all(change in (0, 1) for change in changes.values())
+    assert sum(changes.values()) <= k
+
+
+def test_which_groups_a_user_supports_is_drawn_anew_for_each_user_and_query() -> None:
+    rows = [(f"user{user}", f"group{group}") for user in range(40) for group in range(8)]
+    first, second = supporters(rows, 1), supporters(rows, 1)
+    assert len(first) > 1, "all users support the same group"
+    assert first != second, "the draw is the same for every query (a false alarm: below 1e-9)"
+
+
+@pytest.mark.parametrize("k", [1, 3, 50])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "20"])
+@pytest.mark.parametrize("delta", ["1e-9", "1e-4", "0.1"])
+def test_the_threshold_hides_a_group_of_one_user(k: int, epsilon: str, delta: str) -> None:
+    """P(any of k groups with one supporter is shown) ≤ δ, for discrete Laplace noise of scale k/ε; and not wastefully so."""
+    q = math.exp(-float(epsilon) / k)
+    needed = selection.threshold(k, Decimal(epsilon), Decimal(delta))
+
+    def leaks(threshold: int) -> float:
+        return k * q ** (threshold - 1) / (1 + q)
+
+    assert leaks(needed) <= float(delta)
+    assert needed == 2 or leaks(needed - 1) > float(delta) * 0.99
+
+
+def test_a_lonely_group_stays_hidden_and_a_large_one_shows() -> None:
+    rows = [(f"user{number}", "crowd") for number in range(2000)] + [("me", "my secret diagnosis")]
+    shown = _release(rows, 1)
+    assert list(shown["g"]) == ["crowd"]
+
+
+def test_keys_are_sorted_whatever_the_order_of_rows() -> None:
+    rows = [(f"user{number}", group) for group in ("b", "a", "c") for number in range(500)]
+    assert list(_release(rows, 3)["g"]) == ["a", "b", "c"]
+    assert list(_release(rows[::-1], 3)["g"]) == ["a", "b", "c"]
+
+
+def test_an_empty_table_shows_no_groups() -> None:
+    assert len(_release([], None)) == 0
+
+
+def test_without_delta_secret_keys_are_refused() -> None:
+    table = eh.read(pa.table({"u": ["a"], "g": ["x"]}), user="u")
+    with pytest.raises(eh.UsageError, match="needs delta"):
+        Drafts(table).count(by="g", epsilon=1)
+
+
+def test_under_values_only_public_columns_form_groups() -> None:
+    rows = pa.table({"u": ["a"], "g": ["x"]})
+    with pytest.raises(eh.UsageError, match="would reveal a private column"):
+        Drafts(eh.read(rows, user="u", protects="values")).count(by="g", keys=["x"], epsilon=1)
+    public = eh.read(rows, user="u", protects="values", public=["g"])
+    assert Drafts(public).count(by="g", keys=["x"], epsilon=1).cost is None
