@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
+from evenhand.recommender import Campaign
+from evenhand.recommender.at_server import Batch, Fold
 from evenhand.recommender.at_server.clustering import cluster, kmeans, kmeans_1d
 from evenhand.recommender.at_server.reading import Reading
 from evenhand.recommender.at_server.spectral import read_spectrum
@@ -95,10 +97,23 @@ def test_spectrum_counts_what_stands_out(size: int) -> None:
     random = np.random.default_rng(3)
     noise = random.normal(size=(size, size))
     noise = (noise + noise.T) / np.sqrt(2)
-    assert read_spectrum(noise * 0 + 1e-9 * noise, 1.0, None).signals == 0
+    edge = 2 * np.sqrt(size)
+    assert read_spectrum(1e-9 * noise, 1.0, edge, None).signals == 0
     if size > 2:
         signs = np.where(np.arange(size) % 2, 1.0, -1.0)
-        strong = noise + 6 / np.sqrt(size) * np.outer(signs, signs)
-        found = read_spectrum(strong, 1.0, None)
+        found = read_spectrum(noise + 6 / np.sqrt(size) * np.outer(signs, signs), 1.0, edge, None)
         assert found.signals == 1
         assert abs(np.sign(found.profile[:, 0]) @ signs) > 0.95 * size
+
+
+@pytest.mark.parametrize("sketch", ["pairwise", "maxsense", "multi-maxsense", "projection"])
+@pytest.mark.parametrize(("items", "users"), [(100, 300), (100, 3000), (400, 2000), (100, 30_000), (2, 50)])
+def test_noise_alone_is_said_to_be_noise(sketch: str, items: int, users: int) -> None:
+    """Coin tosses for answers, from far too few to many: nothing may stand out. The generator is seeded."""
+    campaign = Campaign((f"item {n}" for n in range(items)), sketch, 1, min(10, items), users=users)
+    campaign.open("beacon")
+    fold = Fold(campaign.task)
+    serials = np.arange(users, dtype=np.uint32)
+    fold.add(Batch(serials, np.random.default_rng(users).integers(0, 2, users, np.uint32), None))
+    model = campaign.publish(fold)
+    assert "Nothing stood out" in model.notes[0]

@@ -114,7 +114,10 @@ def answer(
     _write(out, _encoded(report, out))
     notes = [
         f"Left out of {ratings}: {count} about {what}."
-        for count, what in ((mine.unknown, "items not in the catalogue"), (mine.repeated, "items rated again further down"))
+        for count, what in (
+            (mine.unknown, "items not in the catalogue"),
+            (mine.repeated, "items rated again further down"),
+        )
         if count
     ]
     _say(

@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand.guarantee import Amount, UsageError, parse_epsilon, plain
 from evenhand.recommender.forecasting import Setting, chance, forecast, users_needed
-from evenhand.recommender.messages import SKETCHES
+from evenhand.recommender.messages import SENSING, SKETCHES
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import best_questions, best_theta, pool_size, strength
 
@@ -71,8 +71,8 @@ class Plan:
             lines.append("No sketch can tell these classes of items apart, however many people answer.")
         else:
             lines.append(
-                f"Best: {self.best.setting.sketch}, which needs about {_rounded(self.best.needed)} people for "
-                f"{TARGET:.0%} of items in the wrong cluster."
+                f"Best: {self.best.setting.sketch}{self._tuned(self.best.setting)}, which needs about "
+                f"{_rounded(self.best.needed)} people for {TARGET:.0%} of items in the wrong cluster."
             )
             lines += self._verdict(self.best, self.best.needed)
         lines += [
@@ -87,6 +87,13 @@ class Plan:
                 "that is often fifty times more than it takes."
             )
         return "\n".join(lines)
+
+    @staticmethod
+    def _tuned(setting: Setting) -> str:
+        if setting.sketch not in SENSING:
+            return ""
+        questions = f", {setting.questions} questions" if setting.questions > 1 else ""
+        return f" (θ = {setting.theta:g}{questions})"
 
     def _verdict(self, best: Prospect, needed: int) -> list[str]:
         if self.users is None or best.wrong is None:

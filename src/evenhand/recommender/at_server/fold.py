@@ -150,10 +150,15 @@ class Fold:
     def to_bytes(self) -> bytes:
         """The fold's state, without the issuer's secret."""
         counts = np.array(list(asdict(self.counts).values()), np.int64)
-        parts: dict[str, Any] = {f"sum_{name}": total for name, total in self._sums.items()}
         identity = np.frombuffer(self.task.id + (self.task.beacon or b""), np.uint8)
+        parts: Sums = {"identity": identity, "counts": counts, "seen": self._seen.bits}
+        parts |= {f"sum_{name}": total for name, total in self._sums.items()}
         file = io.BytesIO()
-        np.savez_compressed(file, identity=identity, counts=counts, seen=self._seen.bits, **parts)
+        # As np.savez_compressed does, at the level that is ten times faster: sums of noise hardly shrink.
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for name, part in parts.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, part, allow_pickle=False)
         return file.getvalue()
 
     def restore(self, data: bytes) -> None:

@@ -11,30 +11,30 @@ from evenhand.guarantee import DataError
 from evenhand.recommender.at_server.reading import Reading
 
 MOST_DIMENSIONS = 16
-_MARGIN = 1.02
+_MARGIN = 1.64  # the largest eigenvalue of noise exceeds edge (1 + 1.64 N^(-2/3)) once in a thousand times
 _DENSE_UP_TO = 64
 
 
-def read_spectrum(matrix: Any, noise: float, clusters: int | None) -> Reading:
+def read_spectrum(matrix: Any, noise: float, edge: float, clusters: int | None) -> Reading:
     """The items' rows projected on the leading eigenvectors.
 
-    Noise with independent entries of standard deviation σ has eigenvalues up to 2 σ sqrt(N), so an eigenvalue
-    above that, with a small margin, is signal. A signal of s times σ sqrt(N) shows as an eigenvalue of s + 1/s
-    times that, and its coordinates carry noise of σ (1 + 1/s²): the rows are scaled to σ again, and inner products
-    of the embedding undo what noise added to the eigenvalues.
+    An eigenvalue above the edge, by the margin of the Tracy-Widom law, is signal. Where noise has independent entries of standard
+    deviation σ the edge is 2 σ sqrt(N); a signal of s times σ sqrt(N) shows as an eigenvalue of s + 1/s times that,
+    and its coordinates carry noise of σ (1 + 1/s²): the rows are scaled to σ again, and inner products of the
+    embedding undo what noise added to the eigenvalues.
 
     Args:
         matrix: symmetric, dense or sparse.
         noise: the standard deviation of an off-diagonal entry.
+        edge: the largest eigenvalue that noise alone would give.
         clusters: how many clusters will be asked for; None for as many as stand out.
 
     Reference: banerjee, figure 1; for the edge and the shrinkage, Benaych-Georges and Nadakuditi (2011), and
     Gavish and Donoho (2017).
     """
     size = matrix.shape[0]
-    edge = 2 * noise * np.sqrt(size)
     values, vectors = _leading(matrix, min(size, max(MOST_DIMENSIONS, clusters or 0)))
-    signals = int((values > _MARGIN * edge).sum())
+    signals = int((values > edge * (1 + _MARGIN * size ** (-2 / 3))).sum())
     kept = max(1, signals if clusters is None else min(signals, clusters))
     values, vectors = values[:kept], vectors[:, :kept]
     excess = np.sqrt(np.maximum(values**2 - edge**2, 1e-12))

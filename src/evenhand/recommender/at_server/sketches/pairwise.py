@@ -66,5 +66,18 @@ class Pairwise(ServerSketch):
         low = place - high * (high - 1) // 2
         both = (np.concatenate((excess, excess)), (np.concatenate((low, high)), np.concatenate((high, low))))
         matrix = coo_array(both, shape=(self.size, self.size)).tocsr()
-        noise = np.sqrt(max(share * (1 - share), 1e-12) * asked.mean())
-        return read_spectrum(matrix, float(noise), clusters)
+        noise = float(np.sqrt(max(share * (1 - share), 1e-12) * asked.mean()))
+        power = np.bincount(np.concatenate((low, high)), np.tile(excess**2, 2), self.size)
+        edge = self._edge(float(power.mean()), float(power.max()), 2 * len(place) / self.size)
+        return read_spectrum(matrix, noise, edge, clusters)
+
+    @staticmethod
+    def _edge(average: float, most: float, degree: float) -> float:
+        """The largest eigenvalue that noise alone would give, from the sums of squares of the matrix' rows.
+
+        That of the semicircle, but for two things where an item meets few others (``degree`` on average): the edge
+        of a sparse matrix lies higher by about one in ``degree``, and an item asked about more than twice as often as
+        the average has an eigenvalue of its own, as the centre of a star has.
+        """
+        star = most / np.sqrt(most - average) if most > 2 * average else 0.0
+        return float(max(2 * np.sqrt(average), star, 1e-12) * (1 + 1 / max(degree, 1e-12)))

@@ -22,8 +22,8 @@ class Projection(ServerSketch):
     """
 
     def zeros(self) -> Sums:
-        """No report yet; ``power``, the sum of squares of what was added up, is the noise's variance."""
-        return {"product": np.zeros((self.size, self.size), np.int32), "power": np.zeros(1, np.int64)}
+        """No report yet; ``powers`` are the sums of squares and of fourth powers of what was added up."""
+        return {"product": np.zeros((self.size, self.size), np.int32), "powers": np.zeros(2)}
 
     @remembers_last
     def signs(self, numbers: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -48,12 +48,13 @@ class Projection(ServerSketch):
         )
         # With h = 2b - 1 the product splits into one over bits and three cheap terms.
         weighted = second * net[:, None].astype(kind)
-        product = 4 * (first.T @ weighted)
+        product = first.T @ weighted  # the only large array here: everything below works in place
+        product *= 4
         product -= 2 * (first.T @ net.astype(kind))[:, None]
         product -= 2 * weighted.sum(axis=0)
         product += net.sum()
-        sums["product"] += np.rint(product).astype(np.int32)
-        sums["power"] += (net**2).sum()
+        np.add(sums["product"], product, out=sums["product"], casting="unsafe")
+        sums["powers"] += [(net.astype(np.float64) ** power).sum() for power in (2, 4)]
 
     def reading(self, sums: Sums, clusters: int | None) -> Reading:
         """The leading eigenvectors of the symmetric part; its diagonal says nothing and is left out."""
@@ -61,4 +62,17 @@ class Projection(ServerSketch):
         product += sums["product"].T
         product /= 2
         np.fill_diagonal(product, 0)
-        return read_spectrum(product, float(np.sqrt(sums["power"][0] / 2)), clusters)
+        squares, fourths = sums["powers"]
+        return read_spectrum(product, float(np.sqrt(squares / 2)), self._edge(squares, fourths), clusters)
+
+    def _edge(self, squares: float, fourths: float) -> float:
+        """The largest eigenvalue that noise alone would give.
+
+        A symmetrised y h1 h2ᵀ is (c cᵀ - d dᵀ)/2 with c, d = (h1 ± h2)/√2 and |c|, |d| about √N. Over λN queries of
+        equal weight the eigenvalues, in units of N/2, follow the free compound Poisson law with jumps ±1, whose
+        inverse Cauchy transform is 1/g + 2λg/(1 - g²); the edge is its least value over 0 < g < 1. With many queries
+        this is the semicircle's edge, 2 sqrt(N squares/2); with few, more.
+        """
+        rate = squares**2 / max(fourths, 1e-12) / self.size
+        g = np.linspace(1e-4, 1 - 1e-4, 20_000)
+        return float(np.sqrt(fourths / squares) * self.size / 2 * (1 / g + 2 * rate * g / (1 - g**2)).min())

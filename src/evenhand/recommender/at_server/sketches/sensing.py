@@ -50,7 +50,7 @@ class Sensing(ServerSketch):
         sensed, ones = sums["sensed"], sums["ones"]
         overall = ones.sum() / max(1, sensed.sum())
         share = np.where(sensed > 0, ones / np.maximum(1, sensed), overall)
-        noise = float(np.sqrt(max(overall * (1 - overall), 1e-12) / max(1.0, float(sensed.mean()))))
+        noise = float(np.sqrt(max(overall * (1 - overall), 1e-12) * (1 / np.maximum(1, sensed)).mean()))
         spread = float(np.var(share)) > noise**2 * (1 + 3 * np.sqrt(2 / self.size))
         return Reading(share[:, None], noise, None, self._like_rates(share, overall), int(spread))
 
