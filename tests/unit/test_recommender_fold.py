@@ -240,6 +240,11 @@ def test_arrow_batches() -> None:
             odd.add_arrow(pa.table(wrong))
 
 
+def test_a_task_that_is_not_open_has_nothing_to_fold() -> None:
+    with pytest.raises(UsageError, match="not open"):
+        Campaign(["a", "b"], rated=1).fold()
+
+
 def test_damaged_or_foreign_folds_are_refused(tmp_path: Path) -> None:
     campaign = make_campaign()
     stored = campaign.fold().to_bytes()

@@ -58,6 +58,7 @@ class Fold:
     def __init__(self, task: Task, issuer: Issuer | None = None, rated: RatedSets | None = None) -> None:
         if issuer is not None and issuer.task.id != task.id:
             raise UsageError("The issuer is another task's: use the secret that this task's tokens were made with.")
+        _ = task.query_key  # a task that is not open yet has no queries to fold answers to
         self.task, self.issuer = task, issuer
         self.sketch = sketch_for(task, rated)
         self.counts = Counts()
