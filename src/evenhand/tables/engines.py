@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import lru_cache, partial
 from typing import Any, Protocol, TypeVar
 
-from evenhand.guarantee import DataError, EngineError, EvenhandError
+from evenhand.guarantee import EngineError, EvenhandError
 from evenhand.tables.secret import Secret
 from evenhand.tables.spark import unlogged
 
@@ -172,11 +172,3 @@ def duckdb_backend() -> Any:
 def fresh_name() -> str:
     """A name that no other view of this process has."""
     return next(_names)
-
-
-def first_column_error(kind: str, columns: tuple[str, ...]) -> DataError:
-    """An unreadable in-memory frame, without quoting its values."""
-    return DataError(
-        f"the table can't be converted to typed columns ({kind}); expected each of the columns "
-        f"{list(columns)} to hold one type. Convert mixed columns first, for example with astype(str)."
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from evenhand.tables.engines import (
     IbisEngine,
     RelationEngine,
     duckdb_backend,
-    first_column_error,
     fresh_name,
 )
 from evenhand.tables.table import Table
@@ -157,15 +156,22 @@ def _to_arrow(source: Any) -> Any:
         names = tuple(str(name) for name in source.columns)
         if len(set(names)) < len(names):
             raise DataError("the frame names a column more than once; rename the columns.")
-        try:
-            return pa.Table.from_pandas(source, preserve_index=False)
-        except Exception as error:
-            kind = type(error).__name__
-        raise first_column_error(kind, names)
-    if root == "polars":
-        frame = source.collect() if hasattr(source, "collect") else source
-        return frame.to_arrow() if hasattr(frame, "columns") else None
+        return _converted(lambda: pa.Table.from_pandas(source, preserve_index=False))
+    if root == "polars" and hasattr(source, "with_columns"):
+        return _converted(lambda: (source.collect() if hasattr(source, "collect") else source).to_arrow())
     return None
+
+
+def _converted(convert: Callable[[], Any]) -> Any:
+    """Run a conversion; its own error may quote values, so it is replaced and not chained."""
+    try:
+        return convert()
+    except Exception as error:
+        kind = type(error).__name__
+    raise DataError(
+        f"the frame can't be converted to typed columns ({kind}); expected each column to hold one type. Convert mixed "
+        "columns first, for example with astype(str)."
+    )
 
 
 def _root(source: Any) -> str:

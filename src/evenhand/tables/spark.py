@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -73,7 +74,7 @@ def _stored_types(path: str) -> Any:
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Keep PySpark from logging a failed query: its message quotes the offending value."""
+    """Keep PySpark from logging, or warning about, a failed query: its message quotes the offending value."""
     from pyspark.logger import PySparkLogger
 
     loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
@@ -81,7 +82,9 @@ def unlogged() -> Iterator[None]:
     for logger in loggers:
         logger.disabled = True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled

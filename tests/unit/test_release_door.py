@@ -1,0 +1,178 @@
+"""The only door out: the debit is durable before anything is read, and what was paid for is all that may be drawn."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import evenhand as eh
+from evenhand.noise import Gaussian, Laplace, rho_for, seam
+from evenhand.release import Measurement, Receipt
+from evenhand.release.door import SATURATION
+from evenhand.tables import Secret
+
+ROWS = pa.table({"u": ["a", "a", "b"], "v": [1.0, 2.0, 3.0]})
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> eh.Session:
+    return eh.Session(eh.read(ROWS, user="u"), eh.Ledger(tmp_path / "b.db", epsilon=1))
+
+
+class Watched:
+    """An engine that notes what the ledger says whenever rows are read."""
+
+    def __init__(self, session: eh.Session, fail: bool = False) -> None:
+        self.engine, self.ledger, self.fail = session.table.engine, session.ledger, fail
+        self.spent_at_reads: list[Decimal] = []
+        self.name = self.engine.name
+
+    def fetch(self, expression: Any) -> Any:
+        self.spent_at_reads.append(self.ledger.spent.epsilon)
+        if self.fail:
+            raise eh.EngineError("the engine failed")
+        return self.engine.fetch(expression)
+
+    def kept(self, expression: Any) -> Any:
+        self.spent_at_reads.append(self.ledger.spent.epsilon)
+        return self.engine.kept(expression)
+
+    def hold(self, owner: object, public: Any) -> Any:
+        return self.engine.hold(owner, public)
+
+
+QUESTIONS = {
+    "count": lambda ask: ask.count(epsilon="0.6"),
+    "sum": lambda ask: ask.sum("v", bounds=(0, 5), epsilon="0.6", bounding=eh.TotalCap(5)),
+    "mean": lambda ask: ask.mean("v", bounds=(0, 5), epsilon="0.6"),
+    "groups": lambda ask: ask.mean("v", bounds=(0, 5), by="u", keys=["a"], epsilon="0.6"),
+    "median": lambda ask: ask.quantiles("v", bounds=(0, 5), epsilon="0.6"),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_debit_is_on_disk_before_any_row_is_read(name: str, session: eh.Session) -> None:
+    watched = Watched(session)
+    object.__setattr__(session.table, "engine", watched)
+    release = QUESTIONS[name](session)
+    assert watched.spent_at_reads
+    assert set(watched.spent_at_reads) == {Decimal("0.6")}
+    assert release.event == session.ledger.events[0].id
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_refused_budget_reads_nothing(name: str, session: eh.Session) -> None:
+    QUESTIONS[name](session)
+    watched = Watched(session)
+    object.__setattr__(session.table, "engine", watched)
+    with pytest.raises(eh.BudgetExceeded, match="Nothing was read or spent"):
+        QUESTIONS[name](session)
+    assert watched.spent_at_reads == []
+    assert len(session.ledger.events) == 1
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_preview_reads_and_spends_nothing(name: str, session: eh.Session) -> None:
+    watched = Watched(session)
+    object.__setattr__(session.table, "engine", watched)
+    preview = QUESTIONS[name](session.preview)
+    assert preview.cost.epsilon == Decimal("0.6")
+    assert preview.affordable
+    assert watched.spent_at_reads == []
+    assert session.ledger.events == ()
+
+
+def test_what_was_paid_stays_paid_when_the_engine_fails(session: eh.Session) -> None:
+    """A refund would tell that something failed, and what failed may depend on rows."""
+    object.__setattr__(session.table, "engine", Watched(session, fail=True))
+    with pytest.raises(eh.EngineError):
+        session.sum("v", bounds=(0, 5), epsilon="0.6", bounding=eh.TotalCap(5))
+    assert session.ledger.spent.epsilon == Decimal("0.6")
+
+
+def test_the_event_tells_what_was_asked(session: eh.Session) -> None:
+    session.sum("v", bounds=(0, 5), epsilon="0.6", bounding=eh.TotalCap(5))
+    (event,) = session.ledger.events
+    assert event.query["statistic"] == "sum"
+    assert event.query["column"] == "v"
+    assert event.query["bounds"] == [0.0, 5.0]
+    assert event.guarantee.unit == ("u",)
+    assert event.cost.epsilon == Decimal("0.6")
+
+
+def test_public_facts_cost_nothing(tmp_path: Path) -> None:
+    session = eh.Session(eh.read(ROWS, user="u", protects="values"), eh.Ledger(tmp_path / "b.db", epsilon=1))
+    for release, exact in ((session.count(epsilon=1), 3), (session.users(epsilon=1), 2)):
+        assert release.value == exact
+        assert release.interval() == (exact, exact)
+        assert release.guarantee.epsilon == 0
+        assert release.event is None
+    assert session.ledger.events == ()
+
+
+def _measurement(values: list[int], l1: int = 1) -> Measurement:
+    return Measurement(lambda: Secret(values), l1, l1**2)
+
+
+def test_a_receipt_draws_no_more_than_was_paid() -> None:
+    receipt = Receipt(Decimal(1), Decimal("1e-6"), "event")
+    receipt.release(_measurement([1]), Decimal("0.5"))
+    receipt.release(_measurement([1]), Decimal("0.5"), Decimal("1e-6"))
+    for epsilon, delta in (("1e-9", "0"), ("0", "1e-9")):
+        with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
+            receipt.use(Decimal(epsilon), Decimal(delta))
+
+
+def test_noise_is_scaled_to_the_declared_bound() -> None:
+    drawn: list[tuple[str, float]] = []
+
+    def note(name: str, values: Any, scale: Any) -> list[int]:
+        drawn.append((name, float(scale)))
+        return list(values)
+
+    receipt = Receipt(Decimal(100), Decimal("0.5"), "event")
+    with seam.replaced(note):
+        receipt.release(_measurement([1], l1=30), Decimal("0.5"))
+        receipt.release(_measurement([1], l1=30), Decimal("0.5"), Decimal("1e-6"))
+        receipt.release_all([_measurement([1], l1=30), _measurement([1], l1=6)], Decimal("0.5"))
+    rho = rho_for(Decimal("0.5"), Decimal("1e-6"))
+    assert drawn == [
+        ("laplace", 60.0),
+        ("gaussian", float(Gaussian.calibrated(900, rho).scale)),
+        ("laplace", 120.0),
+        ("laplace", 24.0),
+    ]
+
+
+def test_totals_saturate_before_noise() -> None:
+    receipt = Receipt(Decimal(1), Decimal(0), "event")
+    with seam.replaced(seam.silent):
+        noisy = receipt.release(_measurement([10**30, -(10**30), 5]), Decimal(1))
+    assert noisy.values == [SATURATION, -SATURATION, 5]
+
+
+def test_the_seam_is_closed_again_after_a_test() -> None:
+    with pytest.raises(RuntimeError), seam.replaced(seam.silent):
+        raise RuntimeError
+    assert seam.current() is None
+
+
+@pytest.mark.parametrize(("l1", "epsilon"), [(1, "0.1"), (3, "0.7"), (2**40, "1e-3"), (10**15, "3")])
+def test_the_laplace_scale_keeps_the_promise_exactly(l1: int, epsilon: str) -> None:
+    """A scale rounded down by the last bit would already break it."""
+    noise = Laplace.calibrated(l1, Decimal(epsilon))
+    assert noise.epsilon(l1) <= Decimal(epsilon)
+    assert float(noise.epsilon(l1)) == pytest.approx(float(epsilon), rel=1e-12)
+
+
+@pytest.mark.parametrize("l2_squared", [1, 2, 3, 10**20 + 1])
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-6"), ("10", "1e-3")])
+def test_the_gaussian_scale_keeps_the_promise_exactly(l2_squared: int, epsilon: str, delta: str) -> None:
+    rho = rho_for(Decimal(epsilon), Decimal(delta))
+    noise = Gaussian.calibrated(l2_squared, rho)
+    assert noise.rho(l2_squared) <= rho
+    assert float(noise.rho(l2_squared)) == pytest.approx(float(rho), rel=1e-12)
