@@ -93,6 +93,9 @@ def test_public_rated_sets_ask_about_rated_items_only() -> None:
     assert all((i, j) in together for j in range(12) for i in range(j) if asked[j * (j - 1) // 2 + i])
     with pytest.raises(UsageError, match="Rated sets"):
         campaign.fold()
+    for wrong in (rows[:-1], [*rows[:-1], [12]], [*rows[:-1], [-1]]):
+        with pytest.raises(UsageError, match="expected one for each of 60 tokens"):
+            campaign.fold(RatedSets(wrong))
 
 
 @pytest.mark.parametrize("sketch", SKETCHES)

@@ -19,7 +19,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 Ints = NDArray[np.int64]
 Sums = dict[str, NDArray[Any]]
-"""Integer totals by name: those of disjoint reports add up to the total of all."""
+"""Totals by name: those of disjoint reports add up to the total of all."""
 
 
 def remembers_last(derive: Callable[[S, NDArray[Any]], R]) -> Callable[[S, NDArray[Any]], R]:
@@ -48,6 +48,11 @@ class RatedSets:
         self.starts = np.concatenate(([0], np.cumsum(self.sizes)))
         self.items = np.concatenate(ordered) if ordered else np.zeros(0, np.int64)
 
+    def fit(self, task: Task) -> bool:
+        """Whether there is a row for every token, of items that the task has."""
+        known = (self.items >= 0) & (self.items < len(task.items))
+        return len(self.sizes) == task.tokens and bool(known.all())
+
 
 class ServerSketch(ABC):
     """Adds up what reports say about items, and reads the totals.
@@ -62,6 +67,11 @@ class ServerSketch(ABC):
     def __init__(self, task: Task, rated: RatedSets | None) -> None:
         if task.public_rated != (rated is not None):
             raise UsageError("Rated sets are needed for tasks with public_rated, and only for them.")
+        if rated is not None and not rated.fit(task):
+            raise UsageError(
+                f"The rated sets have {len(rated.sizes)} rows; expected one for each of {task.tokens} tokens, of item "
+                f"numbers from 0 to {len(task.items) - 1}."
+            )
         self.task, self.rated = task, rated
         self.size = len(task.items)
 
