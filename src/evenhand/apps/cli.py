@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from evenhand.apps import learn_cli, ledger_cli, plan_cli, recommender_cli, release_cli, reproduce_cli
+from evenhand.apps import audit_cli, learn_cli, ledger_cli, plan_cli, recommender_cli, release_cli, reproduce_cli
 from evenhand.apps.console import fail
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command(name="release", help=release_cli.HELP, epilog=release_cli.EXAMPLES)(release_cli.release)
 app.command(name="plan", help=plan_cli.HELP, epilog=plan_cli.EXAMPLES)(plan_cli.plan)
 app.command(name="reproduce", help=reproduce_cli.HELP, epilog=reproduce_cli.EXAMPLES)(reproduce_cli.reproduce)
+app.command(name="audit", help=audit_cli.HELP, epilog=audit_cli.EXAMPLES)(audit_cli.audit)
 app.add_typer(ledger_cli.app, name="ledger")
 app.add_typer(learn_cli.app, name="learn")
 app.add_typer(recommender_cli.app, name="recommender")
