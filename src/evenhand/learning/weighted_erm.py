@@ -19,6 +19,7 @@ from evenhand.learning.linear_model import PROFILE_SHARE, LinearModel, is_bought
 from evenhand.learning.losses import Loss
 from evenhand.learning.private_rows import open_rows
 from evenhand.learning.sources import SLOPE_STEPS, MemoryRows, WeightedRows
+from evenhand.learning.threads import single_threaded
 from evenhand.learning.vector_noise import add_normal
 from evenhand.ledger import Cost, Ledger, mechanism_delta
 from evenhand.planning import Profile, Support, smooth_bound
@@ -130,7 +131,7 @@ class WeightedERM(LinearModel):
         support, left = rows_support(source, self.profile, epsilon, receipt)
         receipt.use(left, usable)
         h = self._weight_bound(support, mapped.size, multiplier, source.relation)
-        with source.weighted(mapped, h) as rows:
+        with single_threaded(), source.weighted(mapped, h) as rows:
             coefficients = self._descend(rows, loss, mapped, h, support, multiplier)
         self._adopt(coefficients, mapped, targets)
         self.guarantee_, self.weight_bound_, self.noise_multiplier_ = guarantee, float(h), float(multiplier)

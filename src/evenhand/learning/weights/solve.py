@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from evenhand.learning.threads import single_threaded
 from evenhand.learning.weights import interior
 from evenhand.learning.weights.dual import Point, climb, evaluate
 from evenhand.learning.weights.normal import DENSE, Entries
@@ -55,7 +56,8 @@ class Optimum:
 
 def optimise(problem: Problem, tolerance: float = 1e-6, progress: Progress | None = None) -> Optimum:
     """Minimise ``σ²‖C‖² + κ·(largest user's Σ|c|)²`` over ``C Z = T``."""
-    return _Search(problem, tolerance, progress).run()
+    with single_threaded():
+        return _Search(problem, tolerance, progress).run()
 
 
 class _Search:
