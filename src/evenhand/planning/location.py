@@ -23,11 +23,12 @@ from evenhand.planning.weights import Array, Support
 _EVIDENCE = 100  # users × ε that the histogram should hold; more buys nothing
 _SHARES = (0.03, 0.25)
 _HEAVY = 0.2  # of all users
-_ENOUGH = 30.0  # users × ε / sensitivity below which bins drown in noise
+_ENOUGH = 20.0  # users × ε / sensitivity below which bins drown in noise
 _WANTED = 80.0  # the same, above which only busier users are asked
 _FINEST, _COARSEST = 256, 8
 _FALSE_BINS = 0.002  # expected number of bins that noise alone makes stand out
 _MOST = 0.8  # of the users asked lie in the run of bins that sets the centre
+_CAUTION = 0.75  # standard deviations of noise that a run must have to spare
 _TAIL = ((1.2, 0.1), (1.7, 0.07), (2.5, 0.02), (4.0, 0.003))  # where the others may lie, in radii of that run
 
 
@@ -90,7 +91,7 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
     """
     noisy = np.asarray(counts, dtype=np.float64)
     bins, scale = len(noisy), _sensitivity(relation) / float(request.epsilon)
-    first, last = _shortest(noisy, _MOST * request.expected)
+    first, last = _shortest(noisy, _MOST * request.expected, _CAUTION * scale)
     middles = (np.arange(bins) + 0.5) / bins
     inside = np.maximum(noisy[first:last], 0.0)
     if not inside.any():
@@ -118,12 +119,16 @@ def _hidden(noisy: Array, distance: Array, beyond: float, scale: float) -> float
     return max(float(far.sum()), 0.0) + 2 * scale * math.sqrt(2 * max(len(far), 1))
 
 
-def _shortest(counts: Array, wanted: float) -> tuple[int, int]:
-    """The shortest run of bins whose counts add up to ``wanted``, the fullest of them; all bins if none does."""
+def _shortest(counts: Array, wanted: float, caution: float) -> tuple[int, int]:
+    """The shortest run of bins whose counts add up to ``wanted``, the fullest of them; all bins if none does.
+
+    The fullest run owes part of its count to luck, so it must exceed what is wanted by ``caution`` times the root of the
+    noise variance that it has collected.
+    """
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     for width in range(1, len(counts)):
         runs = sums[width:] - sums[:-width]
-        if runs.max() >= wanted:
+        if runs.max() >= wanted + caution * math.sqrt(2 * width):
             first = int(runs.argmax())
             return first, first + width
     return 0, len(counts)
