@@ -12,6 +12,7 @@ bound, so the method can be stopped at any time with an honest gap; least square
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,17 +104,24 @@ class _Search:
         """Lower σ² step by step; return the last good point, and whether nothing is left to do."""
         problem, d = self._problem, self._problem.size[1]
         level, point = self._first()
+        factor = 1.0
+        good = None
         while True:
             last = bool((point.variances <= problem.variance).all())
-            reached, converged = climb(problem, point, 1e-7 if last else 3e-2, 12, self._report)
-            point = reached if converged else point
-            self._account(point, last)
-            if (last and converged) or self._gap <= self._tolerance:
-                return point, True
-            if not converged or point.free < _SPARSE * d * d:
-                return point, False
-            level /= 100.0 if point.free > 10 * _SPARSE * d * d else 10.0
-            point = evaluate(problem, point.M, self._smoothing(level), point.theta)
+            reached, converged = climb(problem, point, 1e-12 if last else 3e-2, 12, self._report)
+            if converged or last or good is None:
+                good = reached
+                self._account(good, last)
+            if last or self._gap <= self._tolerance:
+                return good, self._gap <= self._tolerance
+            if converged:
+                factor = 100.0 if good.free > 10 * _SPARSE * d * d else 10.0
+            else:  # too far down at once: go back and take a smaller step, a few times
+                level, factor = level * factor, math.sqrt(factor)
+            if factor < 1.5 or good.free < _SPARSE * d * d:
+                return good, False
+            level /= factor
+            point = evaluate(problem, good.M, self._smoothing(level), good.theta)
 
     def _smoothing(self, level: float) -> Floats:
         """σ_j² for this level: larger where a coordinate needs little weight, so that prices are comparable."""
