@@ -27,7 +27,7 @@ FULL = 2**WEIGHT_BITS
 VALUE_BITS = 16
 """Row values on a coarser grid than ungrouped ones: with the weight, 2^30 rows of a group fit 62 bits."""
 
-LARGEST_AMOUNT = 2**53 // FULL
+LARGEST_AMOUNT = 2**52 // FULL
 """The largest bound on a norm: with it ``⌊N/norm⌋`` in doubles is the exact quotient."""
 
 WEIGHT = "evenhand_weight"
@@ -77,13 +77,13 @@ class WeightedRows:
         pairs = rows.group_by([*user, ID]).aggregate(count=rows.count())
         squares = (pairs["count"].cast("float64") * pairs["count"].cast("float64")).sum()
         users = pairs.group_by(user).aggregate(squares=squares)
-        # A hair too large, so that rounding in the root can only lower a weight.
-        return users.mutate(norm=users.squares.sqrt() * (1 + 2.0**-40)).drop("squares")
+        # A hair too large: rounding in sums over up to 2^24 groups, and in the root, can then only lower a weight.
+        return users.mutate(norm=users.squares.sqrt() * (1 + 2.0**-24)).drop("squares")
 
     def weighted(self, users: Any, capacity: int) -> Any:
         """The rows with the integer weight of their user in the column `WEIGHT`.
 
-        ``⌊capacity/norm⌋`` in doubles is the exact quotient of integers up to 2^53; a larger norm gets weight 0.
+        ``⌊capacity/norm⌋`` in doubles is the exact quotient for a capacity up to 2^52 (docs/proofs/row-weights.md).
         """
         import ibis
 
