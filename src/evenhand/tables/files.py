@@ -138,7 +138,12 @@ def header(source: FileSource) -> list[str]:
     """The column names of a CSV, from its first line."""
     import csv
 
-    names = next(csv.reader([_first_line(source)], delimiter=delimiter(source)), [])
+    try:
+        names = next(csv.reader([_first_line(source)], delimiter=delimiter(source)), [])
+    except csv.Error:
+        raise DataError(
+            f"the header of {source.pattern!r} can't be read; expected column names in one line that ends with a line feed."
+        ) from None
     names = [name.strip().lstrip("\ufeff") or f"column{index}" for index, name in enumerate(names)]
     if not names:
         raise DataError(f"the file {source.pattern!r} is empty; expected a header line with column names.")
