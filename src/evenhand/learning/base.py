@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import Guarantee
+from evenhand.guarantee import Guarantee, UsageError, suggest
 from evenhand.ledger import Cost, Ledger
 from evenhand.release.door import Receipt, debit
 
@@ -23,8 +23,6 @@ def pay(ledger: Ledger | None, guarantee: Guarantee, cost: Cost, query: Mapping[
 
 def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
     """Check a parameter that takes one of a few words."""
-    from evenhand.guarantee import UsageError, suggest
-
     if given not in known:
         hint = suggest(str(given), known)
         raise UsageError(f"{name}={given!r} is not known; expected one of {list(known)}.{hint}")
@@ -33,10 +31,6 @@ def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
 
 def public_number(name: str, given: Any, *, zero: bool = False) -> float:
     """Check a finite, positive number that the analyst must choose without looking at the data."""
-    import math
-
-    from evenhand.guarantee import UsageError
-
     try:
         value = float(given)
     except (TypeError, ValueError):
@@ -45,8 +39,3 @@ def public_number(name: str, given: Any, *, zero: bool = False) -> float:
         least = "at least 0" if zero else "above 0"
         raise UsageError(f"{name}={given!r}; expected a finite number {least}, chosen without looking at the data.")
     return value
-
-
-def exact(value: float) -> Decimal:
-    """A double as the decimal that Python prints for it."""
-    return Decimal(repr(value))
