@@ -1,6 +1,6 @@
 """Fuzzing: whatever bytes, arguments or messages come in, the answer is a result or an Evenhand error, and budgets hold.
 
-`HYPOTHESIS_PROFILE=thorough` searches for minutes; docs/trust/how-to-check-us.md has the figures of the last long run.
+`HYPOTHESIS_PROFILE=thorough` searches for minutes; docs/trust/checks.md has the figures of the last long run.
 """
 
 from __future__ import annotations

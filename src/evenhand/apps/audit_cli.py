@@ -163,7 +163,7 @@ def _page(rows: list[Row], fixed: int, again: int) -> str:
         "",
         f"evenhand {version('evenhand')}, OpenDP {version('opendp')}, DuckDB {version('duckdb')}, Python {platform.python_version()}; "
         f"{fixed:,} outputs a table where only noise is redrawn, {again:,} where everything runs again. Lower bounds on ε hold with 95% "
-        "confidence; what they mean and how to repeat this: [How to check us](../trust/how-to-check-us.md).",
+        "confidence; what they mean and how to repeat this: [How to check us](../trust/checks.md).",
         "",
         f"**{len(failed)} of {len(rows)} failed: {'; '.join(failed)}.**"
         if failed
