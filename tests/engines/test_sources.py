@@ -131,7 +131,6 @@ def test_postgres_hands_over_the_same_integers(question: str, options: dict[str,
     "source",
     [None, 5, [1, 2], {"u": [1]}, object(), pd.Series([1]), b"t.parquet"],
     ids=lambda source: type(source).__name__,
-    ids=lambda source: type(source).__name__,
 )
 def test_other_sources_are_refused(source: Any) -> None:
     with pytest.raises(eh.UsageError, match="can't be read; expected a path or glob"):
