@@ -19,9 +19,13 @@ from evenhand.audit import BlackBox, Claim, Exact, KnownLaw, LikelihoodRatio, Pa
 from evenhand.audit.catalogue import Case, releases, selections
 from evenhand.audit.confidence import at_least, at_most
 from evenhand.audit.learners import learners
+from evenhand.audit.pairs import HIGH, LOW, neighbours
+from evenhand.audit.releases import run
 from evenhand.audit.twins import Twin, twins
-from evenhand.guarantee import UsageError
+from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import NoisyMax
+from evenhand.session import Drafts
+from evenhand.tables import Table
 
 SAMPLES, RUNS = 3_000, 250
 QUICK = [case for case in releases() if not case.slow]
@@ -72,6 +76,17 @@ def test_exact_laws_keep_their_claims_and_use_them(case: Case) -> None:
     assert not finding.refuted, finding
     assert finding.epsilon > 0.5
     assert finding.samples == 0
+
+
+@pytest.mark.parametrize("pair", neighbours(Relation.VALUES, quick=True), ids=lambda pair: pair.name)
+def test_bounds_chosen_under_values_do_not_move_with_values(pair: Pair) -> None:
+    """A defect that this audit found: the L2 norms over the cells of a histogram are private, and a bound was chosen from them."""
+
+    def bound(table: Table) -> float | None:
+        draft = Drafts(table).histogram("v", [LOW, -0.5, 0, 0.5, HIGH], epsilon=1, delta=1e-6)
+        return run(draft).bounding.parameter
+
+    assert bound(pair.one) == bound(pair.other)
 
 
 def test_the_audit_is_not_blind() -> None:

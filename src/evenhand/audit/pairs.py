@@ -33,32 +33,33 @@ _LONELY = tuple(f"only {number}" for number in range(8))
 
 @dataclass(frozen=True)
 class Extreme:
-    """What one user does: rows in some groups, all with one value, and what they turn into under values."""
+    """What one user does: rows in some groups, all with one value, and the values they turn into under values."""
 
     name: str
     rows: int
     groups: tuple[str | None, ...]
-    value: float | None
-    turned: float | None
+    value: float
+    turned: tuple[float, ...]
     user: str = "the one"
 
     def table(self, turned: bool = False) -> list[Row]:
         """The user's rows, as they are or with other values."""
-        value = self.turned if turned else self.value
-        return [(self.user, self.groups[row % len(self.groups)], value) for row in range(self.rows)]
+        values = self.turned if turned else (self.value,)
+        return [(self.user, self.groups[row % len(self.groups)], values[row % len(values)]) for row in range(self.rows)]
 
 
 _EXTREMES = (
-    Extreme("a giant at the top", _GIANT, ("a",), HIGH, LOW),
-    Extreme("a giant at the bottom", _GIANT, ("b",), LOW, HIGH),
-    Extreme("a giant in all groups", _GIANT, GROUPS, HIGH, LOW),
-    Extreme("one row", 1, ("a",), HIGH, LOW),
-    Extreme("a user alone in eight groups", 8, _LONELY, HIGH, LOW),
-    Extreme("a user beyond the bounds", 30, ("a",), math.inf, -math.inf),
-    Extreme("a user without numbers", 30, ("a",), math.nan, HIGH),
-    Extreme("a user who sorts first", 1, ("a",), HIGH, LOW, user=""),
-    Extreme("a giant who turns to the middle", _GIANT, ("a",), HIGH, 0.0),
-    Extreme("a giant without groups", _GIANT, (None,), HIGH, LOW),
+    Extreme("a giant at the top", _GIANT, ("a",), HIGH, (LOW,)),
+    Extreme("a giant at the bottom", _GIANT, ("b",), LOW, (HIGH,)),
+    Extreme("a giant in all groups", _GIANT, GROUPS, HIGH, (LOW,)),
+    Extreme("one row", 1, ("a",), HIGH, (LOW,)),
+    Extreme("a user alone in eight groups", 8, _LONELY, HIGH, (LOW,)),
+    Extreme("a user beyond the bounds", 30, ("a",), math.inf, (-math.inf,)),
+    Extreme("a user without numbers", 30, ("a",), math.nan, (HIGH,)),
+    Extreme("a user who sorts first", 1, ("a",), HIGH, (LOW,), user=""),
+    Extreme("a giant who turns to the middle", _GIANT, ("a",), HIGH, (0.0,)),
+    Extreme("a giant who spreads out", _GIANT, ("a",), HIGH, (-0.9, -0.3, 0.3, 0.9)),
+    Extreme("a giant without groups", _GIANT, (None,), HIGH, (LOW,)),
 )
 _QUICK = {
     Relation.PRESENCE: (
@@ -67,7 +68,12 @@ _QUICK = {
         "a giant in all groups",
         "a user alone in eight groups",
     ),
-    Relation.VALUES: ("a giant at the top", "a giant in all groups", "a giant who turns to the middle"),
+    Relation.VALUES: (
+        "a giant at the top",
+        "a giant in all groups",
+        "a giant who turns to the middle",
+        "a giant who spreads out",
+    ),
 }
 
 

@@ -37,7 +37,7 @@ _NOISES: dict[str, Callable[[Fraction], IntegerNoise]] = {"laplace": Laplace, "g
 
 @dataclass(frozen=True)
 class FixedRelease:
-    """A release whose bound is given: the outputs are its noisy integers.
+    """A release whose bound is given: the outputs are its noisy integers, and the scale of their noise.
 
     Nothing is chosen and no row is drawn, so the integers before noise are a function of the table alone. They are
     computed once, and the noise is drawn as often as wanted by the very code that a release uses. The value, its interval
@@ -60,11 +60,12 @@ class FixedRelease:
     _kept: dict[int, tuple[Table, list[Step]]] = field(default_factory=dict, repr=False)
 
     def sample(self, table: Table, count: int) -> Outputs:
-        """Noisy integers; the released number itself if no noise is drawn at all."""
+        """Noisy integers and the scale of their noise; the released number itself if no noise is drawn at all."""
         columns = []
         for exact, noise in self._steps(table):
             drawn = (noise if self.disturb is None else self.disturb(noise)).add(exact * count)
             columns.append(np.array(drawn, dtype=np.float64).reshape(count, len(exact)))
+            columns.append(np.full((count, 1), float(noise.scale)))
         if not columns:
             return np.tile(numbers(run(self.ask(Drafts(table)))), (count, 1))
         return np.concatenate(columns, axis=1)

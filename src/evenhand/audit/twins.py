@@ -5,6 +5,7 @@ They show that an audit without alarm means something. Nothing outside the audit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -13,7 +14,7 @@ from typing import Any
 from evenhand.audit.mechanism import Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Transcript
-from evenhand.bounding import Contribution, SmoothWeights, TotalCap
+from evenhand.bounding import Contribution, NormClip, SmoothWeights, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
 from evenhand.release import Measurement, Noisy
@@ -102,6 +103,17 @@ def first_rows(ask: Drafts) -> Draft:
     return draft
 
 
+def bound_from_cells(ask: Drafts) -> Draft:
+    """Bounds users by the largest norm in the table over the cells of a histogram, which is private."""
+    rows = ask.table.expression
+    cells = rows.group_by(["u", (rows.v >= 0).name("cell")]).aggregate(count=rows.count())
+    norms = cells.group_by("u").aggregate(square=(cells["count"] * cells["count"]).sum())
+    found = ask.table.engine.fetch(norms.aggregate(square=norms.square.max())).reveal().to_pylist()
+    largest = max(math.isqrt(int(found[0]["square"] or 0)), 1)
+    draft: Draft = ask.histogram("v", [LOW, 0, HIGH], epsilon=1, bounding=NormClip(largest))
+    return draft
+
+
 def public_counts(ask: Drafts) -> Drafts:
     """The same table as if row counts were public."""
     return Drafts(replace(ask.table, relation=Relation.VALUES))
@@ -125,6 +137,7 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), presence),
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), values),
         Twin(FixedRelease("presence bound under values", claim, _cap(HalvedRange(5))), values),
+        Twin(FixedRelease("bound read off private cells", claim, bound_from_cells), values),
         Twin(FixedRelease("rows sampled by their order", claim, first_rows), presence),
         Twin(FixedRelease("exact row count", claim, lambda ask: public_counts(ask).count(epsilon=1)), presence),
         Twin(FixedRelease("budget not split between columns", claim, _two_columns, receipt=Unsplit), presence),
