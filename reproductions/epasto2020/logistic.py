@@ -10,33 +10,49 @@ from outcomes import Check, Outcome, Size, lines
 
 from evenhand.learning import WeightedERM
 
-ROWS = {"small": 40_000, "full": 100_000}
-TABLES = {"small": 4, "full": 10}
+ROWS = {"small": 20_000, "full": 100_000}
+TABLES = {"small": 6, "full": 20}
 EPSILONS = {"small": (1.0, 4.0), "full": (0.5, 1.0, 2.0, 4.0, 8.0)}
 LIMITS = (1, 3, 10, 30)
 FEATURES = 5
+METHODS = ("smooth weights", "row limit")
 
 Floats = npt.NDArray[np.float64]
 
 
 def reproduce(out: Path, size: Size = "full") -> Outcome:
-    """Excess of the average logistic loss over the best model, for both ways to bound users; best bound each."""
-    rows = []
+    """Excess of the average logistic loss over the true model, by method, at the bound that is best on average.
+
+    Errors are averaged over tables first and the bound is chosen from the averages: the least of single noisy fits would
+    reward luck.
+    """
+    rows, checks = [], []
     for epsilon in EPSILONS[size]:
-        found = [excess(epsilon, ROWS[size], seed) for seed in range(TABLES[size])]
-        for method in found[0]:
-            rows.append({"epsilon": epsilon, "error": float(np.mean([one[method] for one in found])), "method": method})
-    error = {(row["method"], row["epsilon"]): row["error"] for row in rows}
-    gains = [error["row limit", e] / error["smooth weights", e] for e in EPSILONS[size]]
-    checks = [Check("excess of the row limit against smooth weights, average over ε", float(np.mean(gains)), 0.9, 1e3)]
+        found = np.array([excess(epsilon, ROWS[size], seed) for seed in range(TABLES[size])])  # table, method, limit
+        means = found.mean(axis=0)
+        best = means.argmin(axis=1)
+        for index, method in enumerate(METHODS):
+            rows.append({"epsilon": epsilon, "error": float(means[index, best[index]]), "method": method,
+                         "bound": LIMITS[best[index]]})  # fmt: skip
+        gain = found[:, 1, best[1]] - found[:, 0, best[0]]
+        error = float(gain.std(ddof=1) / np.sqrt(len(gain)))
+        # The theory says no less than 0 at equal bounds; four standard errors are for the draw.
+        checks.append(
+            Check(
+                f"ε = {epsilon:g}: row limit minus smooth weights, in standard errors",
+                float(gain.mean()) / error,
+                -4.0,
+                1e3,
+            )
+        )
     title = "epasto2020: excess logistic loss, weights or row limit"
     return Outcome(title, checks, rows).write(
         out, "epasto2020-logistic", lines(rows, "epsilon", "error", "method", title)
     )
 
 
-def excess(epsilon: float, n: int, seed: int) -> dict[str, float]:
-    """Both methods on one table of Zipf users, with the same learner, budget and accountant."""
+def excess(epsilon: float, n: int, seed: int) -> list[list[float]]:
+    """Both methods on one table of Zipf users at every bound, with the same learner, budget and accountant."""
     rng = np.random.default_rng(seed)
     counts = np.minimum(rng.zipf(1.6, size=n), 300)
     users = np.repeat(np.arange(len(counts)), counts)[:n]
@@ -51,10 +67,7 @@ def excess(epsilon: float, n: int, seed: int) -> dict[str, float]:
         model.fit(X[kept], y[kept], users=users[kept])
         return loss(model.decision_function(X), y) - best
 
-    return {
-        "smooth weights": min(fitted(rank >= 0, h) for h in LIMITS),
-        "row limit": min(fitted(rank < h, h) for h in LIMITS),
-    }
+    return [[fitted(rank >= 0, h) for h in LIMITS], [fitted(rank < h, h) for h in LIMITS]]
 
 
 def loss(margin: Floats, y: npt.NDArray[np.int64]) -> float:
