@@ -24,6 +24,7 @@ from evenhand.guarantee import Guarantee, Relation
 from evenhand.ledger import Cost
 from evenhand.planning import Profile
 from evenhand.recommender.messages import PublishedModel, Query, Report, Task
+from evenhand.statistics.quantiles import parse_quantiles
 
 PROMISE = Guarantee(Decimal("0.25"), Decimal(0), Relation.PRESENCE, ("u",))
 
@@ -93,7 +94,7 @@ def test_files_of_any_bytes_are_read_or_refused(suffix: str, whole: bytes, tmp_p
 WORDS = st.sampled_from(
     [
         "release", "ledger", "plan", "learn", "audit", "show", "mean", "sum", "count", "users", "quantiles", "histogram", "--user", "u",
-        "--value", "v", "--bounds", "0:5", "5:0", "0", "--epsilon", "0.1", "-1", "nan", "1e999", "--ledger", "b.db", "t.csv", "missing.csv",
+        "--value", "v", "--bounds", "0:5", "5:0", "0", "--epsilon", "0.1", "-1", "nan", "1e999", "1e999999999", "total-cap:1e999999999", "--ledger", "b.db", "t.csv", "missing.csv",
         "--by", "--keys", "a,b", "--delta", "1e-6", "--json", "--bounding", "total-cap:2", "smooth-weights:", "row-limit:x", "auto:9",
         "--edges", "0,1,2", "--quantiles", "0.5,2", "--protects", "values", "--preview", "--budget", "--html", "/", "--engine", "duck", "",
     ]
@@ -188,6 +189,15 @@ def test_an_unspent_ledger_would_be_noticed(tmp_path: Path) -> None:
     """The broken twin of the test above: a ledger that forgot its debits."""
     eh.Ledger(tmp_path / "fresh.db", epsilon=1)
     assert pays_for_half(tmp_path, (tmp_path / "fresh.db").read_bytes())
+
+
+@pytest.mark.parametrize("absurd", ["1e999999999", "-1e999999999", "1e-999999999", Decimal("1e999999999")])
+def test_absurd_exponents_are_refused_at_once(absurd: Any) -> None:
+    """Found by atheris: as exact fractions they would have been computed for hours."""
+    with pytest.raises(eh.UsageError):
+        eh.TotalCap(absurd)
+    with pytest.raises(eh.UsageError):
+        parse_quantiles(absurd)
 
 
 @pytest.mark.parametrize("message", [Task, Query, Report, PublishedModel])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from evenhand.guarantee import Relation, UsageError
+from evenhand.guarantee import Relation, UsageError, parse_fraction
 from evenhand.tables import Grid
 from evenhand.tables.summaries import MOST_ROWS
 
@@ -126,8 +126,8 @@ def parse_limit(given: Any, name: str, unit: str, largest: int = LARGEST_LIMIT) 
     if given is None:
         return None
     try:
-        value = Fraction(str(given)) if isinstance(given, float) else Fraction(given)
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        value = parse_fraction(given)
+    except ValueError:
         raise UsageError(f"{name}({given!r}) needs a positive number of {unit}, such as {name}(10).") from None
     if not 0 < value <= largest:
         raise UsageError(

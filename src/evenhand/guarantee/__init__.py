@@ -1,6 +1,6 @@
 """Who is protected from what: the privacy unit, the neighbour relation, ε and δ, and the error tree."""
 
-from evenhand.guarantee.amounts import Amount, divide, parse_delta, parse_epsilon, plain, split
+from evenhand.guarantee.amounts import Amount, divide, parse_delta, parse_epsilon, parse_fraction, plain, split
 from evenhand.guarantee.errors import (
     BudgetExceeded,
     DataError,
@@ -26,6 +26,7 @@ __all__ = [
     "divide",
     "parse_delta",
     "parse_epsilon",
+    "parse_fraction",
     "plain",
     "split",
     "suggest",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
+from typing import Any
 
 from evenhand.guarantee.errors import UsageError
 
@@ -16,6 +17,7 @@ LARGEST_EPSILON = Decimal(10_000)
 
 SMALLEST_EPSILON = Decimal("1e-9")
 
+_LARGEST_EXPONENT = 400
 _DIGITS = 18  # decimals that a split of ε keeps; what is cut off is never spent
 _EXACT = Context(prec=80)
 
@@ -56,6 +58,22 @@ def divide(epsilon: Decimal, parts: int) -> Decimal:
         .quantize(Decimal(1).scaleb(-_DIGITS), rounding=ROUND_FLOOR, context=_EXACT)
         .normalize(_EXACT)
     )
+
+
+def parse_fraction(given: Any) -> Fraction:
+    """Read a number, or text such as "1/3", as an exact rational; ValueError if it is none or has an absurd exponent.
+
+    ``Fraction("1e999999999")`` would work for hours.
+    """
+    try:
+        if isinstance(given, float | str | Decimal) and "/" not in str(given):
+            exact = Decimal(str(given).strip())
+            if not exact.is_finite() or (exact and abs(exact.adjusted()) > _LARGEST_EXPONENT):
+                raise ValueError
+            return Fraction(exact)
+        return Fraction(given)
+    except (TypeError, ValueError, ArithmeticError):
+        raise ValueError(f"{given!r} is not a number") from None
 
 
 def plain(value: Decimal) -> str:

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from evenhand.bounding import Auto
-from evenhand.guarantee import Relation, UsageError, divide
+from evenhand.guarantee import Relation, UsageError, divide, parse_fraction
 from evenhand.noise import NoisyMax
 from evenhand.planning import Support, quantile_bound
 from evenhand.release import Error, Receipt
@@ -87,8 +87,8 @@ def parse_quantiles(given: Any) -> tuple[Fraction, ...]:
     """Read one or several numbers strictly between 0 and 1."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     try:
-        wanted = tuple(Fraction(str(quantile)) for quantile in several)
-    except (TypeError, ValueError, ZeroDivisionError):
+        wanted = tuple(parse_fraction(str(quantile)) for quantile in several)
+    except ValueError:
         wanted = ()
     if not wanted or not all(0 < quantile < 1 and quantile.denominator <= 1000 for quantile in wanted):
         raise UsageError(
