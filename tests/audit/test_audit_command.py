@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,10 @@ def test_a_twin_that_goes_unnoticed_fails_the_audit(monkeypatch: pytest.MonkeyPa
 def test_bad_usage_is_refused(options: list[str]) -> None:
     result = RUNNER.invoke(app, ["audit", *options])
     assert isinstance(result.exception, UsageError)
+
+
+def test_the_example_on_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "trust" / "checks.md").read_text(encoding="utf-8")
+    code, shown = re.search(r"```python\n(.*?)```\s+```text\n(.*?)```", page, re.DOTALL).groups()  # type: ignore[union-attr]
+    exec(code, {})
+    assert capsys.readouterr().out == shown
