@@ -26,6 +26,7 @@ _HEAVY = 0.2  # of all users
 _ENOUGH = 20.0  # users × ε / sensitivity below which bins drown in noise
 _WANTED = 80.0  # the same, above which only busier users are asked
 _FINEST, _COARSEST = 256, 8
+_PER_BIN = 2.0  # users × ε / sensitivity for each bin
 _FALSE_BINS = 0.002  # expected number of bins that noise alone makes stand out
 _MOST = 0.8  # of the users asked lie in the run of bins that sets the centre
 _CAUTION = 0.75  # standard deviations of noise that a run must have to spare
@@ -75,7 +76,7 @@ def location_request(support: Support, epsilon: Decimal, relation: Relation) -> 
         return None
     asked = max(_WANTED / budget, _HEAVY * people)
     rows, expected = support.heaviest(asked)
-    bins = 2 ** int(math.log2(min(max(expected * budget / 2, _COARSEST), _FINEST)))
+    bins = 2 ** int(math.log2(min(max(expected * budget / _PER_BIN, _COARSEST), _FINEST)))
     return LocationRequest(part, rows, bins, expected)
 
 
