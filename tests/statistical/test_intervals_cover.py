@@ -22,7 +22,7 @@ from evenhand.session import Drafts
 from evenhand.statistics import Draft
 from watch import watch
 
-TRIALS = 500
+SCALE = Fraction(1000)
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(1000)], ids=float)
@@ -51,20 +51,11 @@ def test_the_gaussian_radius_covers_and_is_within_a_step_or_two(scale: Fraction,
     assert radius <= 2 or covered(radius - 2) < confidence
 
 
-def _ratio_covers(kind: type[IntegerNoise], m: float, weight: int, paired: bool, ignore: bool = False) -> bool:
-    """Whether the 90% interval of a ratio with true fraction m holds it often enough."""
-    noise = kind(Fraction(1000))
+def _drawn(kind: type[IntegerNoise], m: float, weight: int, paired: bool, trials: int) -> list[tuple[int, int]]:
+    """Noisy numerators and denominators of a fraction m."""
     numerator = round(m * weight)
-    second = weight - numerator if paired else weight
-    drawn = noise.add([numerator, second] * TRIALS)
-    hits = 0
-    for one, two in zip(drawn[::2], drawn[1::2], strict=True):
-        total = one + two if paired else two
-        low, high = Ratio(one, total, (noise, noise), (0.0, 1.0), 0.0, 1.0, paired).at(0.9)
-        if ignore:
-            low, high = Additive(one / total, noise, 1 / total).at(0.9)
-        hits += low <= numerator / weight <= high
-    return happens_at_least(hits, TRIALS, 0.9)
+    drawn = kind(SCALE).add([numerator, weight - numerator if paired else weight] * trials)
+    return [(one, one + two if paired else two) for one, two in zip(drawn[::2], drawn[1::2], strict=True)]
 
 
 @pytest.mark.parametrize("weight", [500, 30_000, 10**7])
@@ -73,15 +64,26 @@ def _ratio_covers(kind: type[IntegerNoise], m: float, weight: int, paired: bool,
 def test_a_ratio_of_two_noisy_integers_is_covered(
     kind: type[IntegerNoise], m: float, paired: bool, weight: int
 ) -> None:
-    assert _ratio_covers(kind, m, weight, paired)
+    noises, trials = (kind(SCALE), kind(SCALE)), 500
+    intervals = [
+        Ratio(numerator, denominator, noises, (0.0, 1.0), 0.0, 1.0, paired).at(0.9)
+        for numerator, denominator in _drawn(kind, m, weight, paired, trials)
+    ]
+    assert happens_at_least(sum(low <= m <= high for low, high in intervals), trials, 0.9)
 
 
 def test_ignoring_the_noise_in_the_denominator_is_noticed() -> None:
-    assert not _ratio_covers(Laplace, 0.9, 10**6, paired=False, ignore=True)
+    """Such an interval covers about 80% instead of 90%."""
+    noise, trials = Laplace(SCALE), 4000
+    intervals = [
+        Additive(numerator / denominator, noise, 1 / denominator).at(0.9)
+        for numerator, denominator in _drawn(Laplace, 0.9, 10**6, False, trials)
+    ]
+    assert not happens_at_least(sum(low <= 0.9 <= high for low, high in intervals), trials, 0.9)
 
 
 def test_the_ratio_interval_narrows_with_the_weight_and_fills_the_range_without() -> None:
-    noise = Laplace(Fraction(1000))
+    noise = Laplace(SCALE)
     widths = []
     for weight in (10, 10_000, 100_000, 10_000_000):
         low, high = Ratio(weight // 2, weight, (noise, noise), (0.0, 1.0), 0.0, 1.0, True).at(0.95)
