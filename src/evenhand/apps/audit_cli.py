@@ -80,10 +80,10 @@ def audit(
         if only is None or only.lower() in title.lower():
             with progress(f"{title} ..."):
                 rows.append(Row(title, examine(), broken))
+            if page is not None:  # after each, so that a long audit that is interrupted leaves what it found
+                page.write_text(_page(rows, fixed, again), encoding="utf-8")
     if not rows:
         raise UsageError(f"--only {only!r} matches nothing that is audited; run without it to see the names.")
-    if page is not None:
-        page.write_text(_page(rows, fixed, again), encoding="utf-8")
     if as_json:
         show_json({"sound": all(row.sound for row in rows), "findings": [row.to_dict() for row in rows]})
     else:
