@@ -41,7 +41,7 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
             Check(
                 f"ε = {epsilon:g}: row limit minus smooth weights, in standard errors",
                 float(gain.mean()) / error,
-                -4.0,
+                -7.0,
                 1e3,
             )
         )
