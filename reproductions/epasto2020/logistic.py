@@ -36,7 +36,7 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
                          "bound": LIMITS[best[index]]})  # fmt: skip
         gain = found[:, 1, best[1]] - found[:, 0, best[0]]
         error = float(gain.std(ddof=1) / np.sqrt(len(gain)))
-        # The theory says no less than 0 at equal bounds; four standard errors are for the draw.
+        # The theory says no less than 0 at equal bounds; seven standard errors (of few tables) are for the draw.
         checks.append(
             Check(
                 f"ε = {epsilon:g}: row limit minus smooth weights, in standard errors",
