@@ -39,6 +39,9 @@ evenhand audit --json > findings.json
 """
 
 
+_ENOUGH_FOR_A_TWIN = 800  # with fewer runs a twin that loses twice its claim might pass unnoticed
+
+
 @dataclass(frozen=True)
 class Row:
     """A line of the results."""
@@ -104,7 +107,7 @@ def _work(quick: bool, fixed: int, again: int) -> Iterator[tuple[str, bool, Call
     from evenhand.audit.twins import twins
 
     for twin in twins():
-        count = fixed if twin.pair is None else again
+        count = fixed if twin.pair is None else max(again, _ENOUGH_FOR_A_TWIN)
         title = f"{twin.mechanism.name} ({twin.relation})"
         yield title, True, partial(lambda t, n: examine(t.mechanism, t.neighbours(), n), twin, count)
     for case in (*selections(), *releases(), *learners(), *sketches()):
