@@ -49,9 +49,10 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
 
 
 def is_number(table: Table, value: Any) -> Any:
-    """False for null and NaN alike."""
-    seen = _opaque()(value) if table.engine.name == "duckdb" else value
-    return value.notnull() & ~seen.isnan()
+    """Not true for null and NaN alike: a filter drops both."""
+    if table.engine.name == "duckdb":
+        return ~_opaque()(value).isnan()  # null for null, so one test a row is enough; Spark says false there
+    return value.notnull() & ~value.isnan()
 
 
 def on_grid(value: Any, grid: Grid) -> Any:
