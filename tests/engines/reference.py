@@ -33,7 +33,7 @@ def expected(rows: Iterable[tuple[Any, Any]], relation: str, grid: Grid = GRID) 
             value = (grid.low + grid.high) / 2
         clamped = min(max(float(value), grid.low), grid.high)
         counts[user] += 1
-        above[user] += math.floor((clamped - grid.origin) * grid.factor + 0.5) - grid.bottom
+        above[user] += grid.steps_above(clamped)
     return sorted((counts[user], above[user]) for user in counts)
 
 

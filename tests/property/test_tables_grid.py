@@ -26,7 +26,7 @@ def bounds(draw: st.DrawFn) -> tuple[float, float]:
 def _steps(grid: Grid, value: float) -> int:
     """What the engines compute, in the same doubles."""
     clamped = min(max(value, grid.low), grid.high)
-    return math.floor((clamped - grid.origin) * grid.factor + 0.5)
+    return grid.bottom + grid.steps_above(clamped)
 
 
 @given(bounds=bounds(), value=st.floats(allow_nan=False), about_low=st.booleans(), bits=st.integers(6, 30))

@@ -17,6 +17,7 @@ from alarms import centred, happens_at_least
 import evenhand as eh
 from evenhand.release import Receipt
 from evenhand.session import Drafts
+from evenhand.tables import Grid
 from watch import integers
 
 TRIALS = 120
@@ -60,7 +61,7 @@ def _drawn(limit: int, strategy: Callable[[int], Any], rows: pa.Table) -> list[f
     draws = []
     for _ in range(40):
         steps = integers(table, lambda ask: ask.sum("v", bounds=(0, 16), epsilon=1, bounding=strategy(limit)))
-        draws.append(steps[0][0] / 2**25 - fair)
+        draws.append(Grid.about((0.0, 16.0), origin=0.0).units(steps[0][0]) - fair)
     return draws
 
 

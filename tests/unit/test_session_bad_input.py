@@ -125,7 +125,7 @@ def test_a_bound_that_does_not_fit_is_refused_before_anything_is_spent(session: 
         session,
         eh.UsageError,
         "64-bit",
-        lambda ask: ask.sum("rating", bounds=(0, 5), epsilon="1e-9", bounding=eh.TotalCap(2**50)),
+        lambda ask: ask.sum("rating", bounds=(0, 5), epsilon="1e-9", bounding=eh.TotalCap(2**49)),
     )
 
 

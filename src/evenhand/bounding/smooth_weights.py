@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -68,11 +69,11 @@ class SmoothWeights(Strategy):
         grid = summary.grid
         assert grid is not None
         bound = ceil(self._limit * grid.width)
-        limit = float(self._limit)
-        whole = summary.rows <= limit
+        whole = summary.rows <= math.floor(self._limit)
         # Doubles are enough here: the clamp makes the bound exact, and IEEE division is the same on every engine.
-        shrunk = (summary.above.cast("float64") * limit / summary.rows.cast("float64")).floor()
-        value = whole.ifelse(summary.above, clamp(shrunk, 0.0, float(bound)).cast("int64"))
+        # With more rows than the limit the quotient is below the sum, so it fits 64 bits.
+        shrunk = (summary.above.cast("float64") * float(self._limit) / summary.rows.cast("float64")).floor()
+        value = whole.ifelse(summary.above, shrunk)
         weight = whole.ifelse(summary.rows * grid.width, bound)
         return WeightedMean(clamp(value, 0, bound), clamp(weight, 0, bound), bound)
 

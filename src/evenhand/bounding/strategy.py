@@ -17,10 +17,10 @@ from evenhand.tables import Grid
 from evenhand.tables.summaries import MOST_ROWS
 
 LARGEST_LIMIT = 2**20
-"""The largest bound in rows per user; with 2^30 grid steps a row, a contribution stays below 2^50."""
+"""The largest bound in rows per user; with 2^29 grid steps a row, a contribution stays below 2^50."""
 
-LARGEST_BOUND = 2**54
-"""The largest bound in grid steps."""
+LARGEST_BOUND = 2**52
+"""The largest bound in grid steps, below where sums of one user saturate."""
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class EngineRows(Source):
             **{f"raw_{index}": number(table, name) for index, name in enumerate(self._names)},
             target=self._target(),
         )
-        rows = rows.filter(*(known(user) for user in self._users(rows)))
+        rows = rows.filter(*(known(self._table, user) for user in self._users(rows)))
         raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
         if self.relation is Relation.PRESENCE:
             return rows.filter(self._is_number(rows.target), *(self._is_number(value) for value in raw))
@@ -174,7 +174,9 @@ class _WeightedTable(WeightedRows):
         whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
         if self._features.intercept:
             whole.append(stepped.steps * STEPS)
-        return [int(value) for value in _fetch(self._table, stepped, [exact_sum(value) for value in whole])]
+        return [
+            int(value) for value in _fetch(self._table, stepped, [exact_sum(self._table, value) for value in whole])
+        ]
 
 
 def _columns(features: FeatureMap) -> list[str]:

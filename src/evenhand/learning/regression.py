@@ -289,8 +289,8 @@ def label_steps(labels: Floats, grid: Grid) -> Integers:
     The last clamp carries the guarantee: whatever the doubles did, a label is one of ``bottom .. top``.
     """
     filled = np.where(np.isnan(labels), grid.origin, np.clip(labels, grid.low, grid.high))
-    steps = np.floor((filled - grid.origin) * grid.factor + 0.5).astype(np.int64)
-    return np.clip(steps, grid.bottom, grid.top)
+    steps = np.floor(filled * grid.factor + grid.offset).astype(np.int64)
+    return np.clip(steps, 0, grid.width) + grid.bottom
 
 
 def _blocks(design: Floats, codes: Integers) -> list[noise_level.Block]:

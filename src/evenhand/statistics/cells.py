@@ -110,7 +110,7 @@ class GridCells(Cells):
         return middle(self.grid)
 
     def place(self, value: Any) -> Any:
-        return on_grid(value, self.grid) - self.grid.bottom
+        return on_grid(value, self.grid).cast("int64")
 
 
 def edge_cells(inner: Keys, table: Table, column: str, edges: Any) -> EdgeCells:

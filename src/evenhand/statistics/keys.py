@@ -101,7 +101,7 @@ def public_keys(table: Table, columns: tuple[str, ...]) -> Keys:
     """All keys that occur, sorted; only for group columns that are public."""
     assert table.relation.counts_are_public
     rows = table.expression
-    present = rows.filter(*(known(rows[name]) for name in (*table.user, *columns))).select(*columns).distinct()
+    present = rows.filter(*(known(table, rows[name]) for name in (*table.user, *columns))).select(*columns).distinct()
     found = table.engine.fetch(present).reveal()
     return Keys(columns, tuple(sorted(zip(*(found[name].to_pylist() for name in columns), strict=True))))
 

@@ -67,8 +67,13 @@ def _release(request: Request, users: Any, grid: Grid, chosen: Chosen, receipt: 
     if request.relation.counts_are_public:
         single = Contribution((mean.value,), mean.bound, mean.bound**2)
         return _over_public(request, users, grid, chosen, single, mean.weight, 0, receipt)
-    pair = Contribution((mean.value, mean.weight - mean.value), mean.bound, mean.bound**2)
-    noisy = receipt.release(measure(request.table, users, pair), chosen.epsilon)
+    fetch = fetch_totals(request.table, users, [mean.value, mean.weight])
+
+    def pair() -> Secret[list[int]]:
+        value, weight = fetch().reveal()
+        return Secret([value, weight - value])
+
+    noisy = receipt.release(Measurement(pair, mean.bound, mean.bound**2), chosen.epsilon)
     above, below = noisy.values
     width = grid.high - grid.low
     ratio = Ratio(above, above + below, (noisy.noise, noisy.noise), (0.0, 1.0), grid.low, width, paired=True)

@@ -60,7 +60,7 @@ def select_keys(
     Guarantee: (ε, δ) under presence. Sorted output; groups that were tested and not shown leave no trace.
     """
     table = request.table
-    rows = table.expression.filter(*(known(table.expression[name]) for name in (*table.user, *by)))
+    rows = table.expression.filter(*(known(table, table.expression[name]) for name in (*table.user, *by)))
     pairs = rows.select(
         **table.user_keys(rows), **{f"key_{index}": rows[name] for index, name in enumerate(by)}
     ).distinct()

@@ -21,7 +21,7 @@ def measure(table: Table, users: Any, contribution: Contribution) -> Measurement
 
 def fetch_totals(table: Table, users: Any, integers: Sequence[Any]) -> Callable[[], Secret[list[int]]]:
     """Sum each per-user expression over all users, in the engine."""
-    sums = users.aggregate(**{f"total_{index}": exact_sum(value) for index, value in enumerate(integers)})
+    sums = users.aggregate(**{f"total_{index}": exact_sum(table, value) for index, value in enumerate(integers)})
 
     def run() -> Secret[list[int]]:
         row = table.engine.fetch(sums).reveal().to_pylist()[0]

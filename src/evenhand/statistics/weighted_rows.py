@@ -17,7 +17,7 @@ from typing import Any
 from evenhand.statistics.keys import ID, Keys
 from evenhand.tables import Grid, Secret, Table
 from evenhand.tables.sampling import sampled_rows
-from evenhand.tables.saturation import saturating_sum
+from evenhand.tables.saturation import exact_sum, saturating_sum
 from evenhand.tables.summaries import known, valid_rows
 
 WEIGHT_BITS = 16
@@ -61,9 +61,12 @@ class WeightedRows:
         """The rows that count: user columns, group, and ``value_i`` for each column."""
         grouped = replace(self.table, expression=self.keys.attach(self.table, self.table.expression))
         valid, values = valid_rows(grouped, self.columns)
-        named = {f"value_{index}": value for index, value in enumerate(values)}
+        named = {
+            f"value_{index}": value.cast("int64") + grid.bottom
+            for index, (value, (_, grid)) in enumerate(zip(values, self.columns, strict=True))
+        }
         selected = valid.select(ID, **self.table.user_keys(valid), **named)
-        selected = selected.filter(*(known(selected[name]) for name in self.table.user_names))
+        selected = selected.filter(*(known(self.table, selected[name]) for name in self.table.user_names))
         return selected if self.sampled is None else sampled_rows(self.table, selected, self.sampled)
 
     def norms(self, norm: Norm) -> Any:
@@ -101,17 +104,10 @@ def capacity_of(limit: Fraction) -> int:
 
 def fetch_groups(table: Table, rows: Any, groups: int, integers: Mapping[str, Any]) -> Secret[dict[str, list[int]]]:
     """Sum row integers by group in the engine; groups without rows are zero."""
-    sums = {name: _wide_sum(table, value) for name, value in integers.items()}
+    sums = {name: exact_sum(table, value) for name, value in integers.items()}
     found = table.engine.fetch(rows.group_by(ID).aggregate(**sums)).reveal().to_pydict()
     result = {name: [0] * groups for name in integers}
     for position, group in enumerate(found[ID]):
         for name in integers:
             result[name][group] = int(found[name][position] or 0)
     return Secret(result)
-
-
-def _wide_sum(table: Table, integers: Any) -> Any:
-    """A sum of 64-bit integers that can't overflow: DuckDB widens by itself, elsewhere decimals do."""
-    if table.engine.name == "duckdb":
-        return integers.sum().cast("decimal(38, 0)")
-    return integers.cast("decimal(38, 0)").sum()

@@ -1,7 +1,7 @@
 """The public integer grid that makes sensitivity exact.
 
 Each value is clamped to its bounds, shifted by a public origin, multiplied by a power of two and rounded to
-an integer inside the engine. Integer sums depend neither on the order of rows nor on the engine, so the change
+an integer inside the engine. Sums of integers depend neither on the order of rows nor on the engine, so the change
 that one user causes is bounded exactly, with no allowance for rounding.
 """
 
@@ -15,8 +15,9 @@ from typing import Any
 
 from evenhand.guarantee import UsageError
 
-BITS = 30
-"""Row values span at most 2^30 grid steps: fine enough for a billion users, and 2^32 rows of one user fit 64 bits."""
+BITS = 28
+"""Row values span at most 2^28 grid steps either way: fine enough for hundreds of millions of users, and 2^24 rows of one
+user add up to less than 2^53, where doubles are still exact integers (see `saturation`)."""
 
 
 def bits_for(epsilon: Decimal) -> int:
@@ -49,7 +50,11 @@ def parse_bounds(given: Any, name: str = "bounds") -> Bounds:
 
 @dataclass(frozen=True)
 class Grid:
-    """Values in ``[low, high]`` as integers in ``[bottom, top]``: ``floor((x − origin)·2^exponent + ½)``."""
+    """Values in ``[low, high]`` as integers in ``[bottom, top]``: ``(x − origin)·2^exponent``, rounded half up.
+
+    Engines compute how many steps a value lies above ``bottom``, by one multiplication, one addition and one ``floor`` in
+    doubles. Each is monotone, so every value in the bounds lands between 0 and ``width``, whatever the rounding.
+    """
 
     low: float
     high: float
@@ -76,17 +81,27 @@ class Grid:
     @property
     def bottom(self) -> int:
         """The integer of the lower bound."""
-        return self._steps(self.low)
+        # In exact numbers: rounding up here would put the lower bound itself below the bottom.
+        return math.floor(Fraction(self.low) * self.steps_per_unit + Fraction(self._half))
 
     @property
     def top(self) -> int:
         """The integer of the upper bound."""
-        return self._steps(self.high)
+        return self.bottom + self.width
 
     @property
     def width(self) -> int:
         """``top − bottom``: how far one row can move."""
-        return self.top - self.bottom
+        return self.steps_above(self.high)
+
+    @property
+    def offset(self) -> float:
+        """What the engine adds to ``x·factor`` before it takes the floor."""
+        return self._half - self.bottom
+
+    def steps_above(self, value: float) -> int:
+        """How many steps a value within the bounds lies above ``bottom``: the same double arithmetic as in the engine."""
+        return math.floor(value * self.factor + self.offset)
 
     @property
     def reach(self) -> int:
@@ -101,6 +116,6 @@ class Grid:
         """An amount in the column's unit as grid steps, rounded up: caps never shrink to zero."""
         return math.ceil(Fraction(amount) * self.steps_per_unit)
 
-    def _steps(self, value: float) -> int:
-        # The same double arithmetic as in the engine, so the bounds are the integers that rows can reach.
-        return math.floor((value - self.origin) * self.factor + 0.5)
+    @property
+    def _half(self) -> float:
+        return 0.5 - self.origin * self.factor

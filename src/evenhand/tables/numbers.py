@@ -51,20 +51,27 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
 def is_number(table: Table, value: Any) -> Any:
     """Not true for null and NaN alike: a filter drops both."""
     if table.engine.name == "duckdb":
-        return ~_opaque()(value).isnan()  # null for null, so one test a row is enough; Spark says false there
+        # DuckDB 2.0 answers `isnan` out of a Parquet file's statistics, which leave NaN out by specification, and sees
+        # through all arithmetic and monotone functions. `nextafter` keeps NaN, adds none, and is opaque to it.
+        # The null of a null needs no second test.
+        _, nextafter = _engine_functions()
+        return ~nextafter(value, 1.0).isnan()
     return value.notnull() & ~value.isnan()
 
 
 def on_grid(value: Any, grid: Grid) -> Any:
-    """A non-null double as an integer of the grid: clamp, shift, scale, round half up."""
+    """A non-null double as whole grid steps above the bottom, not yet cast to integers: clamp, scale, shift, round half up.
+
+    `Grid.steps_above` is the same in Python.
+    """
     import ibis
 
     def double(constant: float) -> Any:
         return ibis.literal(constant, "float64")
 
     clamped = ibis.least(ibis.greatest(value, double(grid.low)), double(grid.high))
-    shifted = clamped - double(grid.origin) if grid.origin else clamped
-    return (shifted * double(grid.factor) + double(0.5)).floor().cast("int64")
+    floor, _ = _engine_functions()
+    return floor(clamped * double(grid.factor) + double(grid.offset))
 
 
 def middle(grid: Grid) -> float:
@@ -73,7 +80,7 @@ def middle(grid: Grid) -> float:
 
 
 def fill_or_drop(table: Table, rows: Any, column: str, grid: Grid) -> tuple[Any, Any]:
-    """Apply the null rule of the table's relation; returns the rows and the column on the grid."""
+    """Apply the null rule of the table's relation; returns the rows and the column's steps above the grid's bottom."""
     value = number(table, column, rows)
     if table.relation is Relation.PRESENCE:
         kept = rows.filter(is_number(table, value))
@@ -85,14 +92,14 @@ def fill_or_drop(table: Table, rows: Any, column: str, grid: Grid) -> tuple[Any,
 
 
 @lru_cache(maxsize=1)
-def _opaque() -> Any:
-    """DuckDB's ``TRY``, here an identity: it keeps DuckDB from answering ``isnan`` out of a Parquet file's statistics.
-
-    Those leave NaN out by specification, and DuckDB 2.0 takes them for the whole truth.
-    """
+def _engine_functions() -> tuple[Any, Any]:
+    """The engines' own ``floor`` and ``nextafter``. (Ibis' ``floor`` adds a cast to integers, one more step a row.)"""
     import ibis
 
-    @ibis.udf.scalar.builtin(name="try")  # type: ignore[untyped-decorator]
-    def opaque(value: float) -> float: ...  # type: ignore[empty-body]
+    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+    def floor(value: float) -> float: ...  # type: ignore[empty-body]
 
-    return opaque
+    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+    def nextafter(value: float, toward: float) -> float: ...  # type: ignore[empty-body]
+
+    return floor, nextafter

@@ -27,7 +27,7 @@ def sampled_sums(table: Table, rows: Any, above: Mapping[str, Any], limit: int) 
         (name,) = above
         kept = drawn.group_by(users).aggregate(evenhand_kept=_smallest()(drawn[name], drawn.evenhand_draw, limit))
         values = kept.evenhand_kept
-        return kept.mutate(rows=values.length(), **{name: values.sums()}).drop("evenhand_kept")
+        return kept.mutate(rows=values.length(), **{name: values.sums().cast("int64")}).drop("evenhand_kept")
     kept = _first(table, drawn, limit)
     sums = {name: saturating_sum(table, kept[name]) for name in above}
     return kept.group_by(users).aggregate(rows=kept.count(), **sums)
@@ -54,7 +54,7 @@ def _smallest() -> Any:
     import ibis
     import ibis.expr.datatypes as dt
 
-    @ibis.udf.agg.builtin(name="arg_min", signature=((dt.int64, dt.float64, dt.int64), dt.Array(dt.int64)))
+    @ibis.udf.agg.builtin(name="arg_min", signature=((dt.float64, dt.float64, dt.int64), dt.Array(dt.float64)))
     def arg_min(value, key, count): ...  # type: ignore[no-untyped-def]
 
     return arg_min

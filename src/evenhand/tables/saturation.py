@@ -7,26 +7,35 @@ from typing import Any
 
 from evenhand.tables.table import Table
 
-CEILING = 2**62
-"""Sums saturate here: far above what public parameters can reach with 2^32 rows of one user."""
+CEILING = 2**53
+"""Sums of one user saturate here: above every bound in grid steps, and the end of the integers that doubles hold."""
 
 MOST_ROWS = 2**32
 """Row counts of one user saturate here, so that rows times a grid bound stays inside 64 bits."""
 
 
 def saturating_sum(table: Table, nonnegative: Any) -> Any:
-    """The sum of nonnegative integers, at most `CEILING`, without ever raising.
+    """The sum of nonnegative whole numbers, integers or doubles, at most `CEILING`, without ever raising.
 
-    DuckDB sums 64-bit integers in 128 bits. Spark raises on overflow, so it gets ``try_sum``, which yields null instead.
+    DuckDB adds doubles, which spares a cast a row: below 2^53 no addition rounds, and no partial sum that has reached 2^53
+    falls below it again, so the smaller of the sum and 2^53 is the same in any order. It adds 64-bit integers in 128 bits.
+    Spark raises when 64 bits overflow, so it gets ``try_sum``, which yields null instead.
     """
     import ibis
 
-    total = _try_sum()(nonnegative).fill_null(CEILING) if table.engine.name == "spark" else nonnegative.sum()
+    if table.engine.name == "duckdb":
+        if nonnegative.type().is_floating():
+            return ibis.least(nonnegative.sum(), ibis.literal(float(CEILING), "float64")).cast("int64")
+        return ibis.least(nonnegative.sum(), CEILING)
+    whole = nonnegative.cast("int64")
+    total = _try_sum()(whole).fill_null(CEILING) if table.engine.name == "spark" else whole.sum()
     return ibis.least(total, CEILING)
 
 
-def exact_sum(integers: Any) -> Any:
-    """The sum of bounded integers over users, in 128 bits on every engine."""
+def exact_sum(table: Table, integers: Any) -> Any:
+    """The sum of 64-bit integers in 128 bits: DuckDB widens by itself, elsewhere decimals do."""
+    if table.engine.name == "duckdb":
+        return integers.sum().cast("decimal(38, 0)").fill_null(0)
     return integers.cast("decimal(38, 0)").sum().fill_null(0)
 
 

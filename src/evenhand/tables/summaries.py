@@ -27,20 +27,17 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
         limit: keep at most this many random rows a user.
     """
     rows, values = valid_rows(table, columns)
-    above = {
-        f"above_{index}": value - grid.bottom if grid.bottom else value
-        for index, (value, (_, grid)) in enumerate(zip(values, columns, strict=True))
-    }
+    above = {f"above_{index}": value for index, value in enumerate(values)}
     if limit is not None and above:
         counted = sampled_sums(table, rows, above, limit)
     else:
         sums = {name: saturating_sum(table, value) for name, value in above.items()}
         counted = rows.group_by(**table.user_keys(rows)).aggregate(rows=rows.count(), **sums)
-    return counted.filter(*(known(counted[name]) for name in table.user_names)).drop(*table.user_names)
+    return counted.filter(*(known(table, counted[name]) for name in table.user_names)).drop(*table.user_names)
 
 
 def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, list[Any]]:
-    """The rows that count, and the columns on their grids, by the null rule of the table's relation."""
+    """The rows that count, and the columns in steps above their grids' bottoms, by the null rule of the table's relation."""
     rows = table.expression
     if len(columns) == 1:
         rows, value = fill_or_drop(table, rows, *columns[0])
@@ -51,7 +48,6 @@ def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, 
     return rows, [fill_or_drop(table, rows, name, grid)[1] for name, grid in columns]
 
 
-def known(user: Any) -> Any:
-    """Whether a user id is neither null nor NaN; as text, because DuckDB's ``isnan`` errs (see ``numbers._opaque``)."""
-    named = user.notnull()
-    return named & (user.cast("string").lower() != "nan") if user.type().is_floating() else named
+def known(table: Table, key: Any) -> Any:
+    """Whether a user id or group key is neither null nor NaN."""
+    return is_number(table, key.cast("float64")) if key.type().is_floating() else key.notnull()
