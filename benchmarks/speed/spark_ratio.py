@@ -19,7 +19,8 @@ def run() -> dict[str, float]:
     session = eh.Session(table, eh.Ledger(Path(tempfile.mkdtemp()) / "bench.db", epsilon=1e6))
     spark = table.engine.backend._session  # type: ignore[attr-defined]
     spark.read.parquet(path).createOrReplaceTempView("bare_ratings")
-    query = "SELECT count(*), sum(s) FROM (SELECT userId, sum(rating) s, count(*) c FROM bare_ratings GROUP BY userId)"
+    # Both columns are used: Spark would not compute a count that nobody asks for.
+    query = "SELECT sum(c), sum(s) FROM (SELECT userId, sum(rating) s, count(*) c FROM bare_ratings GROUP BY userId)"
     times = compare(
         {
             "bare": lambda: spark.sql(query).collect(),
@@ -27,7 +28,7 @@ def run() -> dict[str, float]:
             "sum": lambda: session.sum("rating", bounds=(0, 5), epsilon=1, bounding=eh.TotalCap(500)),
             "count": lambda: session.count(epsilon=1, bounding=eh.TotalCap(500)),
         },
-        repeats=4,
+        repeats=6,
     )
     return {name: seconds / times["bare"] for name, seconds in times.items()} | {"bare seconds": times["bare"]}
 

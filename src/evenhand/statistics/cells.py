@@ -44,7 +44,7 @@ class Cells(Keys):
         """Where a null is placed when counts are public."""
         raise NotImplementedError
 
-    def place(self, value: Any) -> Any:
+    def place(self, table: Table, value: Any) -> Any:
         """The number of a value's cell, 0 to ``cells − 1``, as Ibis integers."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class Cells(Keys):
             value = number(table, self.value, grouped)
         else:
             value = is_number(table, value).fill_null(False).ifelse(value, self.middle)
-        return grouped.mutate(**{ID: grouped[ID] * self.cells + self.place(value)})
+        return grouped.mutate(**{ID: grouped[ID] * self.cells + self.place(table, value)})
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class EdgeCells(Cells):
         pairs = list(itertools.pairwise(self.edges))
         return [(*label, *pair) for label in self.inner.labels for pair in pairs]
 
-    def place(self, value: Any) -> Any:
+    def place(self, table: Table, value: Any) -> Any:
         import ibis
 
         def search(first: int, last: int) -> Any:
@@ -109,8 +109,8 @@ class GridCells(Cells):
     def middle(self) -> float:
         return middle(self.grid)
 
-    def place(self, value: Any) -> Any:
-        return on_grid(value, self.grid).cast("int64")
+    def place(self, table: Table, value: Any) -> Any:
+        return on_grid(table, value, self.grid).cast("int64")
 
 
 def edge_cells(inner: Keys, table: Table, column: str, edges: Any) -> EdgeCells:

@@ -76,7 +76,7 @@ class WeightedRows:
         if norm is Norm.ROWS:
             return rows.group_by(user).aggregate(norm=rows.count())
         if norm is Norm.VALUES:
-            return rows.group_by(user).aggregate(norm=saturating_sum(self.table, rows.value_0.abs()))
+            return rows.group_by(user).aggregate(norm=saturating_sum(rows.value_0.abs()))
         pairs = rows.group_by([*user, ID]).aggregate(count=rows.count())
         squares = (pairs["count"].cast("float64") * pairs["count"].cast("float64")).sum()
         users = pairs.group_by(user).aggregate(squares=squares)

@@ -54,13 +54,13 @@ def is_number(table: Table, value: Any) -> Any:
         # DuckDB 2.0 answers `isnan` out of a Parquet file's statistics, which leave NaN out by specification, and sees
         # through all arithmetic and monotone functions. `nextafter` keeps NaN, adds none, and is opaque to it.
         # The null of a null needs no second test.
-        _, nextafter = _engine_functions()
+        _, nextafter = _duckdb_functions()
         return ~nextafter(value, 1.0).isnan()
     return value.notnull() & ~value.isnan()
 
 
-def on_grid(value: Any, grid: Grid) -> Any:
-    """A non-null double as whole grid steps above the bottom, not yet cast to integers: clamp, scale, shift, round half up.
+def on_grid(table: Table, value: Any, grid: Grid) -> Any:
+    """A non-null double as whole grid steps above the bottom, still a double: clamp, scale, shift, round half up.
 
     `Grid.steps_above` is the same in Python.
     """
@@ -70,8 +70,11 @@ def on_grid(value: Any, grid: Grid) -> Any:
         return ibis.literal(constant, "float64")
 
     clamped = ibis.least(ibis.greatest(value, double(grid.low)), double(grid.high))
-    floor, _ = _engine_functions()
-    return floor(clamped * double(grid.factor) + double(grid.offset))
+    shifted = clamped * double(grid.factor) + double(grid.offset)
+    if table.engine.name == "duckdb":
+        floor, _ = _duckdb_functions()
+        return floor(shifted)
+    return shifted.floor().cast("float64")
 
 
 def middle(grid: Grid) -> float:
@@ -84,16 +87,16 @@ def fill_or_drop(table: Table, rows: Any, column: str, grid: Grid) -> tuple[Any,
     value = number(table, column, rows)
     if table.relation is Relation.PRESENCE:
         kept = rows.filter(is_number(table, value))
-        return kept, on_grid(number(table, column, kept), grid)
+        return kept, on_grid(table, number(table, column, kept), grid)
     import ibis
 
     filled = is_number(table, value).ifelse(value, ibis.literal(middle(grid), "float64"))
-    return rows, on_grid(filled, grid)
+    return rows, on_grid(table, filled, grid)
 
 
 @lru_cache(maxsize=1)
-def _engine_functions() -> tuple[Any, Any]:
-    """The engines' own ``floor`` and ``nextafter``. (Ibis' ``floor`` adds a cast to integers, one more step a row.)"""
+def _duckdb_functions() -> tuple[Any, Any]:
+    """DuckDB's own ``floor`` and ``nextafter``. (Ibis' ``floor`` adds a cast to integers, one more step a row.)"""
     import ibis
 
     @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]

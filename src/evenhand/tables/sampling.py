@@ -29,7 +29,7 @@ def sampled_sums(table: Table, rows: Any, above: Mapping[str, Any], limit: int) 
         values = kept.evenhand_kept
         return kept.mutate(rows=values.length(), **{name: values.sums().cast("int64")}).drop("evenhand_kept")
     kept = _first(table, drawn, limit)
-    sums = {name: saturating_sum(table, kept[name]) for name in above}
+    sums = {name: saturating_sum(kept[name]) for name in above}
     return kept.group_by(users).aggregate(rows=kept.count(), **sums)
 
 

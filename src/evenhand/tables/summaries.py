@@ -31,7 +31,7 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
     if limit is not None and above:
         counted = sampled_sums(table, rows, above, limit)
     else:
-        sums = {name: saturating_sum(table, value) for name, value in above.items()}
+        sums = {name: saturating_sum(value) for name, value in above.items()}
         counted = rows.group_by(**table.user_keys(rows)).aggregate(rows=rows.count(), **sums)
     return counted.filter(*(known(table, counted[name]) for name in table.user_names)).drop(*table.user_names)
 
@@ -44,7 +44,7 @@ def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, 
         return rows, [value]
     if table.relation is Relation.PRESENCE:
         rows = rows.filter(*(is_number(table, number(table, name, rows)) for name, _ in columns)) if columns else rows
-        return rows, [on_grid(number(table, name, rows), grid) for name, grid in columns]
+        return rows, [on_grid(table, number(table, name, rows), grid) for name, grid in columns]
     return rows, [fill_or_drop(table, rows, name, grid)[1] for name, grid in columns]
 
 
