@@ -90,3 +90,20 @@ def test_a_row_limit_keeps_each_row_equally_often() -> None:
     assert happens_at_least(hits, trials, 5 / 20)
     assert happens_at_least(trials - hits, trials, 15 / 20)
     assert not happens_at_least(trials - hits, trials, 19 / 20), "keeping one row instead of five goes unnoticed"
+
+
+@pytest.mark.parametrize("width", [1e3, 1e6, 1e9])
+def test_bounds_that_are_far_too_wide_hardly_cost_a_sum(width: float) -> None:
+    """Totals lie near 200; whoever declares values up to a billion still gets a cap near there, and the right answer."""
+    values = np.random.default_rng(3).gamma(4, 10, 100_000)
+    table = eh.read(pa.table({"u": np.arange(100_000) % 20_000, "v": values}), user="u")
+    release = Drafts(table).sum("v", bounds=(0, width), epsilon=1).run(Receipt(Decimal(1), Decimal(0), "test"))
+    assert 300 < release.bounding.parameter < 10_000
+    assert abs(release.value - values.sum()) < 20_000 * np.log(1e6)
+
+
+def test_a_given_cap_keeps_small_values_under_bounds_that_are_far_too_wide() -> None:
+    """Without noise: rows of 500 are not lost on the grid of a range up to 10^12."""
+    table = eh.read(pa.table({"u": [1, 1, 2], "v": [500.0, 250.0, 5e9]}), user="u")
+    steps = integers(table, lambda ask: ask.sum("v", bounds=(0, 1e12), epsilon=1, bounding=eh.TotalCap(2000)))
+    assert Grid.about((0.0, 2000.0), origin=0.0).units(steps[0][0]) == 500 + 250 + 2000

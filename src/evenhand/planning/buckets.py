@@ -18,7 +18,7 @@ from evenhand.guarantee import UsageError
 
 LARGEST_ROWS = 2**40
 LARGEST_TOTAL = 2**62
-_FINEST = 15  # buckets below one row's largest value: 4^(15/3) = 1024 times smaller
+_FINEST = 30  # buckets below one row's largest value: 4^(30/3), a million times smaller, for bounds set far too wide
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def total_buckets(unit: int, largest: int = LARGEST_TOTAL) -> Buckets:
     """Buckets for the absolute value of a user's sum, in grid units.
 
     Args:
-        unit: the largest absolute value of one row, in grid units: the raster starts a thousand times below it.
+        unit: the largest absolute value of one row, in grid units: the raster starts a million times below it.
         largest: where the open bucket begins, at the latest.
     """
     if not 1 <= unit <= largest:

@@ -76,6 +76,7 @@ def choose_total_cap(
         else "no users visible at this ε",
         words=_words(cap, noise_sd, bias, bool(found[0])),
         epsilon_sum=Decimal(str(epsilon)),
+        visible=bool(found[0]),
     )
 
 
@@ -101,7 +102,7 @@ def total_caps(
     best = np.where(at_most_top, squared, np.inf).argmin(axis=1)
     best = np.where(found, best, int(np.searchsorted(edges, buckets.unit)))
     caps = np.array(buckets.edges[1:], dtype=np.int64)[best]
-    return caps, bias[np.arange(len(best)), best], found
+    return caps, np.where(found, bias[np.arange(len(best)), best], 0.0), found
 
 
 def _sum_above(values: Array) -> Array:

@@ -25,6 +25,7 @@ class Choice:
         epsilon_rows: ε for the number of rows below a mean; 0 where it is public or not needed.
         rows_cap: the cap on each user's rows in that number.
         rows: the number of rows that was expected; a noisy one is kept between half and twice of it.
+        visible: whether users stood out from the noise at all; if not, nothing is known about the bias.
     """
 
     strategy: str
@@ -38,6 +39,7 @@ class Choice:
     epsilon_rows: Decimal = Decimal(0)
     rows_cap: int | None = None
     rows: float | None = None
+    visible: bool = True
 
     @property
     def error(self) -> float:

@@ -116,7 +116,7 @@ def cap_from_profile(
         strategy, bias = TotalCap(choice.parameter * reach), None
     else:
         strategy = TotalCap(choice.parameter / steps_per_unit(summary))
-        bias = choice.bias * unit
+        bias = choice.bias * unit if choice.visible else None
     assert strategy.parameter is not None
     bounding = Bounding(
         strategy.title, float(strategy.parameter), strategy.describe(), f"chosen from {known.basis}", paid or None

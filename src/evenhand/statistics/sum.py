@@ -12,7 +12,7 @@ from evenhand.statistics.additive import Total, draft_total
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.mean import draft_mean
 from evenhand.statistics.request import Request
-from evenhand.tables import Grid, parse_bounds
+from evenhand.tables import Bounds, Grid, parse_bounds
 from evenhand.tables.grid import bits_for
 from evenhand.tables.numbers import number
 
@@ -24,7 +24,7 @@ def draft_sum(request: Request, column: str, bounds: Any) -> Draft:
     query = {"statistic": "sum", "column": column, "bounds": [low, high]}
     if request.relation.counts_are_public and isinstance(request.bounding, Auto):
         return _rows_times_mean(request, column, (low, high), query)
-    grid = Grid.about((low, high), origin=0.0, bits=bits_for(request.epsilon))
+    grid = Grid.about(_reachable((low, high), request.bounding), origin=0.0, bits=bits_for(request.epsilon))
     total = Total(
         f"sum of {column}",
         query,
@@ -33,6 +33,22 @@ def draft_sum(request: Request, column: str, bounds: Any) -> Draft:
         grid.units(1),
     )
     return draft_total(request, total)
+
+
+def _reachable(bounds: Bounds, bounding: Any) -> Bounds:
+    """The values that a cap lets through: no finer grid is lost on bounds that were set far too wide.
+
+    Where all values have one sign, a row beyond the cap fills it alone, so cutting the row changes nothing.
+    """
+    low, high = bounds
+    if not isinstance(bounding, TotalCap) or bounding.parameter is None:
+        return bounds
+    cap = float(bounding.parameter)
+    if 0 <= low < cap < high:
+        return low, cap
+    if low < -cap < high <= 0:
+        return -cap, high
+    return bounds
 
 
 def _rows_times_mean(request: Request, column: str, bounds: tuple[float, float], query: dict[str, Any]) -> Draft:
