@@ -21,7 +21,9 @@ from evenhand.guarantee import Relation, split
 from evenhand.planning.weights import Array, Support
 
 _EVIDENCE = 100  # users × ε that the histogram should hold; more buys nothing
-_SHARES = (0.03, 0.25)
+LOCATION_SHARES = (0.03, 0.25)
+"""The least and the largest part of ε that locating users may take."""
+
 _HEAVY = 0.2  # of all users
 _ENOUGH = 20.0  # users × ε / sensitivity below which bins drown in noise
 _WANTED = 80.0  # the same, above which only busier users are asked
@@ -69,7 +71,7 @@ def location_request(support: Support, epsilon: Decimal, relation: Relation) -> 
         relation: decides how far one user moves the histogram.
     """
     people, sensitivity = support.people, _sensitivity(relation)
-    share = min(max(_EVIDENCE / max(people * float(epsilon), 1e-9), _SHARES[0]), _SHARES[1])
+    share = min(max(_EVIDENCE / max(people * float(epsilon), 1e-9), LOCATION_SHARES[0]), LOCATION_SHARES[1])
     part, _ = split(epsilon, round(share, 4))
     budget = float(part) / sensitivity
     if people * budget < _ENOUGH:

@@ -43,6 +43,7 @@ from evenhand.planning import (
     support_of_histogram,
     total_buckets,
 )
+from evenhand.planning.location import LOCATION_SHARES
 from evenhand.planning.weights import HETEROGENEITY, ROW_SD
 from evenhand.release import Bounding, Error, Measurement, Receipt, debit
 from evenhand.statistics.request import Request
@@ -79,15 +80,27 @@ class Chosen:
         return Error(noise, self.bias, self.basis)
 
 
-def pending(auto: Auto, request: Request) -> Bounding:
-    """How a bound that will be chosen appears before anything is spent."""
+def pending(auto: Auto, request: Request, share: Decimal = PROFILE_SHARE, located: bool = False) -> Bounding:
+    """How a bound that will be chosen appears before anything is spent.
+
+    Args:
+        auto: what the analyst left open.
+        request: the question.
+        share: the part of ε that buys a profile, unless the analyst says otherwise.
+        located: whether part of the rest may be spent on finding out where users are.
+    """
     strategy = auto.strategy.title if auto.strategy else "auto"
     if request.relation.counts_are_public:
-        return Bounding(strategy, None, "the bound will be chosen from the public counts", "auto, free of charge")
-    if auto.profile is not None:
-        return Bounding(strategy, None, "the bound will be chosen from the given profile", "auto, free of charge")
-    share = float(auto.share or PROFILE_SHARE)
-    return Bounding(strategy, None, "the bound will be chosen privately", f"auto, for about {share:.0%} of ε")
+        words, part = "the bound will be chosen from the public counts", 0.0
+    elif auto.profile is not None:
+        words, part = "the bound will be chosen from the given profile", 0.0
+    else:
+        words, part = "the bound will be chosen privately", float(auto.share or share)
+    price = f"for about {part:.0%} of ε" if part else "free of charge"
+    if located and auto.strategy is None:
+        most = part + (1 - part) * LOCATION_SHARES[1]
+        price = f"for {f'{part:.0%} to ' if part else 'at most '}{most:.0%} of ε"
+    return Bounding(strategy, None, words, f"auto, {price}")
 
 
 def cap_from_profile(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from evenhand.bounding import Auto, Contribution, LocatedMean, Strategy, Summary
+from evenhand.planning import MEAN_SHARE
 from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
 from evenhand.statistics.choosing import Chosen, check_named, given_profile, mean_from_profile, pending
 from evenhand.statistics.draft import Draft, Outcome
@@ -52,7 +53,7 @@ def draft_mean(request: Request, column: str, bounds: Any) -> Draft:
             sampled = users if kept is None else per_user(request.table, [(column, grid)], kept)
             return _release(request, sampled, grid, chosen, receipt)
 
-    return draft(pending(bounding, request), choose_and_run)
+    return draft(pending(bounding, request, MEAN_SHARE, located=True), choose_and_run)
 
 
 def _summary(users: Any, grid: Grid) -> Summary:
