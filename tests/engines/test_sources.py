@@ -17,8 +17,6 @@ import pytest
 from reference import BOUNDS, expected, found
 
 import evenhand as eh
-from evenhand.session import Drafts
-from evenhand.statistics import Draft
 from watch import integers
 
 ROWS = [("a", 1.0), ("a", None), ("b", math.nan), ("b", math.inf), ("b", 0.1), (None, 3.0), ("c", -5.0)]
@@ -105,26 +103,6 @@ def test_a_postgres_table_runs_where_it_lives(relation: str, postgres_rows: Any)
     table = eh.read(postgres_rows, user="u", protects=relation)
     assert table.engine.name == "postgres"
     assert found(table) == expected(ROWS, relation)
-
-
-@pytest.mark.parametrize(
-    ("question", "options"),
-    [
-        ("sum", {"bounding": eh.TotalCap(3)}),
-        ("mean", {"bounding": eh.SmoothWeights("1.5")}),
-        ("mean", {"bounding": eh.RowLimit(9)}),
-        ("mean", {}),
-        ("mean", {"by": "u", "keys": ["a", "b"], "bounding": eh.SmoothWeights("1.5")}),
-        ("variance", {}),
-    ],
-    ids=str,
-)
-def test_postgres_hands_over_the_same_integers(question: str, options: dict[str, Any], postgres_rows: Any) -> None:
-    def ask(drafts: Drafts) -> Draft:
-        draft: Draft = getattr(drafts, question)("v", bounds=BOUNDS, epsilon=1, **options)
-        return draft
-
-    assert integers(eh.read(postgres_rows, user="u"), ask) == integers(eh.read(ARROW, user="u"), ask)
 
 
 @pytest.mark.parametrize(
