@@ -276,3 +276,11 @@ def test_odd_tables_are_released_like_any_other(kind: str, relation: str, tmp_pa
         assert str(release).startswith(release.statistic)
     (median,) = session.quantiles("rating", bounds=(0, 5), epsilon=1).value
     assert 0 <= median <= 5
+
+
+def test_an_l2_bound_that_would_be_read_off_private_cells_is_refused(tmp_path: Path) -> None:
+    table = eh.read(pa.table({"user": [1, 2], "v": [0.5, 0.6]}), user="user", protects="values")
+    ledger = eh.Ledger(tmp_path / "l.db", epsilon=1, delta=1e-6)
+    with pytest.raises(eh.UsageError, match="without a bound can't be chosen"):
+        eh.Session(table, ledger).histogram("v", edges=[0, 0.5, 1], epsilon=1, delta=1e-6, bounding=eh.NormClip(norm=2))
+    assert ledger.spent.epsilon == 0

@@ -37,6 +37,11 @@ def norm_for(request: Request, parts: Sequence[Part], gaussian: bool) -> Norm:
     """Which norm to bound: a sum alone is bounded by its values, everything else by rows."""
     strategy = request.bounding.strategy if isinstance(request.bounding, Auto) else request.bounding
     if isinstance(strategy, NormClip) and strategy.norm == 2 and not gaussian:
+        if request.delta:
+            raise UsageError(
+                "NormClip(norm=2) without a bound can't be chosen here: how a user's rows spread over the cells is private. "
+                "Give the bound, as in NormClip(5, norm=2), or leave bounding='auto'."
+            )
         raise UsageError("NormClip(norm=2) goes with Gaussian noise; give delta, or use norm=1 with Laplace noise.")
     if isinstance(request.bounding, Auto) and isinstance(strategy, RowLimit | CentredInterval):
         raise UsageError(
