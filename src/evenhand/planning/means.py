@@ -25,7 +25,7 @@ from evenhand.planning.choice import Choice
 from evenhand.planning.location import Location
 from evenhand.planning.weights import HETEROGENEITY, ROW_SD, Array, Sums, Support, smooth_bound
 
-MEAN_SHARE = Decimal("0.2")
+MEAN_SHARE = Decimal("0.25")
 """Share of ε that buys the profile of row counts for a mean; the rest locates and releases it."""
 
 ROWS_SHARE = Decimal("0.2")
