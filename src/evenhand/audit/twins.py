@@ -13,7 +13,7 @@ from typing import Any
 
 from evenhand.audit.mechanism import Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
-from evenhand.audit.releases import EndToEnd, FixedRelease, Transcript
+from evenhand.audit.releases import EndToEnd, FixedRelease, Transcript, shown_keys
 from evenhand.bounding import Contribution, NormClip, SmoothWeights, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
@@ -93,6 +93,13 @@ class Unsplit(Transcript):
         pass
 
 
+class AnyGroup(Transcript):
+    """Shows every group whose noisy number of supporters is positive: most that a user alone has made."""
+
+    def passing(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
+        return super().passing(measurement, 1, epsilon, delta)
+
+
 def first_rows(ask: Drafts) -> Draft:
     """Samples rows by their place in the table: who comes first pushes the others out."""
     rows = ask.table.expression
@@ -159,5 +166,16 @@ def twins() -> Sequence[Twin]:
             ),
             presence,
             "a giant at the top, nobody else",
+        ),
+        Twin(
+            EndToEnd(
+                "no threshold for groups",
+                Claim(1.0, 0.02),
+                lambda ask: ask.count(by="g", epsilon=1, delta=0.02, groups_per_user=2, bounding=NormClip(2)),
+                shown_keys(("only 0", "only 1")),
+                AnyGroup,
+            ),
+            presence,
+            "a user alone in eight groups, mixed users",
         ),
     )

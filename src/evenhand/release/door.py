@@ -69,6 +69,15 @@ class Receipt:
         noises = [Gaussian.calibrated(measurement.l2_squared, rho) for measurement in measurements]
         return [Noisy(noise.add(_exact(one)), noise) for one, noise in zip(measurements, noises, strict=True)]
 
+    def passing(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
+        """Which integers reach the threshold with Laplace noise, by position; δ pays for those that only one user made.
+
+        How many integers there are depends on the table, so not even noisy ones leave.
+        """
+        noise = noise_for(measurement.l1, measurement.l2_squared, epsilon)
+        self.use(epsilon, delta)
+        return [place for place, value in enumerate(noise.add(_exact(measurement))) if value >= threshold]
+
     def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
         """Take a part of what was paid for; a selection mechanism calls this before it draws."""
         if epsilon > self._epsilon or delta > self._delta:

@@ -73,11 +73,10 @@ def select_keys(
         counted = supported.group_by(names).aggregate(supporters=supported.count())
         groups = table.engine.fetch(counted).reveal()
     supporters = [int(count) for count in groups["supporters"].to_pylist()]
-    noisy = receipt.release(Measurement(lambda: Secret(supporters), limit, limit), epsilon, delta=Decimal(0))
-    receipt.use(Decimal(0), delta)
     needed = threshold(limit, epsilon, delta)
+    places = receipt.passing(Measurement(lambda: Secret(supporters), limit, limit), needed, epsilon, delta)
     columns = [groups[name].to_pylist() for name in names]
-    shown = [key for key, count in zip(zip(*columns, strict=True), noisy.values, strict=True) if count >= needed]
+    shown = [tuple(column[place] for column in columns) for place in places]
     return Selection(Keys(by, tuple(sorted(shown))), limit, needed)
 
 
