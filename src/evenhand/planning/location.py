@@ -32,7 +32,7 @@ _PER_BIN = 2.0  # users × ε / sensitivity for each bin
 _FALSE_BINS = 0.002  # expected number of bins that noise alone makes stand out
 _MOST = 0.8  # of the users asked lie in the run of bins that sets the centre
 _CAUTION = 0.75  # standard deviations of noise that a run must have to spare
-_TAIL = ((1.2, 0.1), (1.7, 0.07), (2.5, 0.02), (4.0, 0.003))  # where the others may lie, in radii of that run
+_TAIL = ((1.2, 0.12), (1.7, 0.06), (2.5, 0.015), (4.0, 0.002))  # where the others may lie, in radii of that run
 
 
 @dataclass(frozen=True)

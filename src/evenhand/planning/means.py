@@ -9,7 +9,7 @@ The contract. Rows are integers in [L, H] on a public grid; user l has s rows th
   method.md §3, whose L1 sensitivity is h.
 
 Clipping around a located centre is the centred interval of rameshwar2024 with its centre moved to where the users are.
-Cutting is symmetric there, so most of its bias cancels; the forecast counts half of what is cut as bias.
+Cutting is symmetric there, so most of its bias cancels; the forecast counts two fifths of what is cut as bias.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEAN_SHARE = Decimal("0.25")
 """Share of ε that buys the profile of row counts for a mean; the rest locates and releases it."""
 
 ROWS_SHARE = Decimal("0.2")
-_ONE_SIDED = 0.5  # part of the cut that does not cancel
+_ONE_SIDED = 0.4  # part of the cut that does not cancel
 _CAPS = 96
 _COARSE = 256
 
