@@ -107,3 +107,9 @@ def test_a_given_cap_keeps_small_values_under_bounds_that_are_far_too_wide() -> 
     table = eh.read(pa.table({"u": [1, 1, 2], "v": [500.0, 250.0, 5e9]}), user="u")
     steps = integers(table, lambda ask: ask.sum("v", bounds=(0, 1e12), epsilon=1, bounding=eh.TotalCap(2000)))
     assert Grid.about((0.0, 2000.0), origin=0.0).units(steps[0][0]) == 500 + 250 + 2000
+
+
+def test_a_null_stands_for_the_middle_of_the_declared_bounds_whatever_the_cap() -> None:
+    table = eh.read(pa.table({"u": [1], "v": pa.array([None], pa.float64())}), user="u", protects="values")
+    steps = integers(table, lambda ask: ask.sum("v", bounds=(0, 100), epsilon=1, bounding=eh.TotalCap(60)))
+    assert Grid.about((0.0, 100.0), origin=0.0).units(steps[0][0]) == 50

@@ -24,7 +24,7 @@ def draft_sum(request: Request, column: str, bounds: Any) -> Draft:
     query = {"statistic": "sum", "column": column, "bounds": [low, high]}
     if request.relation.counts_are_public and isinstance(request.bounding, Auto):
         return _rows_times_mean(request, column, (low, high), query)
-    grid = Grid.about(_reachable((low, high), request.bounding), origin=0.0, bits=bits_for(request.epsilon))
+    grid = Grid.about(_reachable(request, (low, high)), origin=0.0, bits=bits_for(request.epsilon))
     total = Total(
         f"sum of {column}",
         query,
@@ -35,13 +35,15 @@ def draft_sum(request: Request, column: str, bounds: Any) -> Draft:
     return draft_total(request, total)
 
 
-def _reachable(bounds: Bounds, bounding: Any) -> Bounds:
+def _reachable(request: Request, bounds: Bounds) -> Bounds:
     """The values that a cap lets through: no finer grid is lost on bounds that were set far too wide.
 
-    Where all values have one sign, a row beyond the cap fills it alone, so cutting the row changes nothing.
+    Where all values have one sign, a row beyond the cap fills it alone, so cutting the row changes nothing. Under values
+    a null stands for the middle of the bounds, so they stay as they were declared.
     """
     low, high = bounds
-    if not isinstance(bounding, TotalCap) or bounding.parameter is None:
+    bounding = request.bounding
+    if request.relation.counts_are_public or not isinstance(bounding, TotalCap) or bounding.parameter is None:
         return bounds
     cap = float(bounding.parameter)
     if 0 <= low < cap < high:
