@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenhand.bounding.strategy import LARGEST_BOUND
 from evenhand.guarantee import UsageError
 from evenhand.planning import Buckets, row_buckets, total_buckets
 
@@ -21,7 +22,7 @@ def test_total_buckets_hold_the_unit_and_stay_in_range(unit: int) -> None:
     buckets = total_buckets(unit)
     assert unit in buckets.edges
     assert buckets.edges[0] == 0
-    assert buckets.edges[-1] <= 2**62
+    assert buckets.edges[-1] <= LARGEST_BOUND
     assert buckets.size <= 120
 
 

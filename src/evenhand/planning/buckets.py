@@ -17,7 +17,9 @@ import numpy.typing as npt
 from evenhand.guarantee import UsageError
 
 LARGEST_ROWS = 2**40
-LARGEST_TOTAL = 2**62
+LARGEST_TOTAL = (
+    2**52
+)  # no edge, hence no chosen cap, beyond what a strategy accepts: an error then would depend on the rows
 _FINEST = 30  # buckets below one row's largest value: 4^(30/3), a million times smaller, for bounds set far too wide
 
 

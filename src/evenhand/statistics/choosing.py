@@ -20,7 +20,7 @@ from evenhand.bounding import (
     Summary,
     TotalCap,
 )
-from evenhand.bounding.strategy import clamp
+from evenhand.bounding.strategy import LARGEST_BOUND, clamp
 from evenhand.guarantee import Relation, UsageError, split
 from evenhand.ledger import Ledger
 from evenhand.planning import (
@@ -126,7 +126,8 @@ def cap_from_profile(
     elif summary.grid is not None and key == ROWS:
         # A profile of rows for a sum: as much as that many rows can add.
         reach = Fraction(summary.grid.reach) / summary.grid.steps_per_unit
-        strategy, bias = TotalCap(choice.parameter * reach), None
+        largest = Fraction(LARGEST_BOUND) / summary.grid.steps_per_unit
+        strategy, bias = TotalCap(min(choice.parameter * reach, largest)), None
     else:
         strategy = TotalCap(choice.parameter / steps_per_unit(summary))
         bias = choice.bias * unit if choice.visible else None
