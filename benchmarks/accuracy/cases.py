@@ -35,6 +35,9 @@ COUNTS: dict[str, Callable[[], Rows]] = {
     "one giant among 5k": lambda: shapes.one_giant(5_000, 3, 10**6),
 }
 
+PUBLISHED = ("MovieLens-20M", "Book-Crossing", "shop", "course")
+"""Shapes of published tables; the other ones are our own, made to be awkward."""
+
 HARD: dict[str, Callable[[], Rows]] = {
     "Zipf 1.5, 2k users (no mean)": lambda: shapes.zipf(2_000, 1.5, _rng(11)),
     "100 users at 1000, 2k at 3": lambda: np.concatenate([shapes.equal(2_000, 3), shapes.equal(100, 1000)]),

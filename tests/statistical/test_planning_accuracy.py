@@ -19,7 +19,7 @@ from evenhand.guarantee import Relation
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.accuracy import means, peers, totals
-from benchmarks.accuracy.cases import COUNTS, draw_means
+from benchmarks.accuracy.cases import COUNTS, VALUES, draw_means
 
 ON = [
     "MovieLens-20M",
@@ -54,17 +54,13 @@ def test_the_obvious_mechanism_fails_the_same_bars() -> None:
 
 
 @pytest.mark.parametrize(("relation", "bar"), [(Relation.VALUES, 1.5), (Relation.PRESENCE, 2.0)])
-def test_means_stay_near_the_best_strategy_in_hindsight(relation: Relation, bar: float) -> None:
-    found = []
-    for name in ("shop", "course", "Pareto 1.5, 5k users"):
-        rows = COUNTS[name]()
-        for kind in ("stars", "prices"):
-            tables = [means.Table(rows, draw_means(kind, rows, 20 + k)) for k in range(4)]
-            found += [
-                means.measure(tables, Decimal(epsilon), relation, 2, seed=2)["multiple"] for epsilon in ("0.1", "1")
-            ]
-    assert np.exp(np.mean(np.log(found))) <= bar
-    assert max(found) <= 2 * bar
+@pytest.mark.parametrize("name", ["shop", "course"])
+def test_means_stay_near_the_best_strategy_in_hindsight(name: str, relation: Relation, bar: float) -> None:
+    rows = COUNTS[name]()
+    for kind in VALUES:
+        tables = [means.Table(rows, draw_means(kind, rows, 20 + k)) for k in range(8)]
+        for epsilon in ("0.1", "1"):
+            assert means.measure(tables, Decimal(epsilon), relation, 3, seed=2)["multiple"] <= bar
 
 
 def test_a_mean_that_ignores_that_users_differ_fails() -> None:

@@ -15,11 +15,12 @@ from evenhand.planning import (
     locate,
     location_request,
     row_buckets,
+    smooth_weights_for_mean,
     support_of_counts,
     support_of_histogram,
     total_buckets,
 )
-from evenhand.planning.location import LocationRequest
+from evenhand.planning.location import Location, LocationRequest
 from evenhand.planning.occupied import surprise
 
 PRESENCE, VALUES = Relation.PRESENCE, Relation.VALUES
@@ -124,3 +125,32 @@ def test_without_a_location_smooth_weights_are_chosen() -> None:
     assert choice.strategy == "smooth weights"
     assert 1 <= choice.parameter <= 40
     assert choice.to_dict()["strategy"] == "smooth weights"
+
+
+def test_user_means_in_one_of_two_bins_are_closer_together_than_the_two_bins() -> None:
+    request = LocationRequest(Decimal(1), 1, 16, 1000.0)
+    uneven, even = ([0] * 4 + [most, 1000 - most] + [0] * 10 for most in (790, 500))
+    narrow, wide = (locate(request, counts, PRESENCE) for counts in (uneven, even))
+    assert narrow is not None
+    assert wide is not None
+    assert narrow.spread < wide.spread
+
+
+def test_a_bucket_is_not_taken_for_its_middle() -> None:
+    """Users anywhere in (64, 101]: a weight bound at the middle of the bucket cuts half of them, and at a large ε that matters."""
+    counts = np.zeros(row_buckets().size)
+    counts[row_buckets().index(np.array([80]))[0]] = 2000
+    support = support_of_histogram(row_buckets(), counts, 0.1)
+    assert smooth_weights_for_mean(support, 4.0, PRESENCE) > support.sizes[-1]
+    assert support.spread_out().rows == pytest.approx(support.rows)
+    exact = support_of_counts([80] * 2000)
+    assert exact.spread_out() is exact
+
+
+def test_wide_user_means_with_secret_counts_are_not_located() -> None:
+    """Where user means fill the range nothing is gained by locating them, and the number of rows would cost extra."""
+    support = support_of_counts([30] * 3000)
+    location = Location(0.4, np.linspace(0.02, 0.6, 30), np.full(30, 1 / 30))
+    assert choose_mean(support, (0, 1000), Decimal(1), PRESENCE, location).strategy == "smooth weights"
+    close = Location(0.4, location.distances / 10, location.weights)
+    assert choose_mean(support, (0, 1000), Decimal(1), PRESENCE, close).strategy == "located mean"

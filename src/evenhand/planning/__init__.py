@@ -4,7 +4,7 @@ from evenhand.planning.buckets import Buckets, row_buckets, total_buckets
 from evenhand.planning.caps import PROFILE_SHARE, choose_total_cap
 from evenhand.planning.choice import Choice
 from evenhand.planning.location import Location, LocationRequest, locate, location_request
-from evenhand.planning.means import MEAN_SHARE, choose_mean
+from evenhand.planning.means import MEAN_SHARE, choose_mean, smooth_weights_for_mean
 from evenhand.planning.plans import Plan, plan
 from evenhand.planning.profile import Basis, Profile
 from evenhand.planning.support import support_of_counts, support_of_histogram
@@ -42,6 +42,7 @@ __all__ = [
     "row_limit_bound",
     "small_curve",
     "smooth_bound",
+    "smooth_weights_for_mean",
     "support_of_counts",
     "support_of_histogram",
     "total_buckets",

@@ -28,11 +28,11 @@ _HEAVY = 0.2  # of all users
 _ENOUGH = 20.0  # users × ε / sensitivity below which bins drown in noise
 _WANTED = 80.0  # the same, above which only busier users are asked
 _FINEST, _COARSEST = 256, 8
-_PER_BIN = 2.0  # users × ε / sensitivity for each bin
+_PER_BIN = 3.0  # users × ε / sensitivity for each bin
 _FALSE_BINS = 0.002  # expected number of bins that noise alone makes stand out
 _MOST = 0.8  # of the users asked lie in the run of bins that sets the centre
-_CAUTION = 0.75  # standard deviations of noise that a run must have to spare
-_TAIL = ((1.2, 0.12), (1.7, 0.06), (2.5, 0.015), (4.0, 0.002))  # where the others may lie, in radii of that run
+_CAUTION = 1.0  # standard deviations of noise that a run must have to spare
+_TAIL = ((1.2, 0.13), (1.7, 0.07), (2.5, 0.018), (4.0, 0.003))  # where the others may lie, in radii of that run
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,12 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
     if not inside.any():
         return None
     inside /= inside.sum()
-    centre, radius = float(inside @ middles[first:last]), (last - first) / (2 * bins)
+    centre = float(inside @ middles[first:last])
     # Inside a bin users lie anywhere: two points at a quarter of its width stand for them.
     quarter = 0.25 / bins
+    # A run of bins filled evenly has radius √3·sd; where most users sit in a few of its bins, they lie closer together.
+    deviation = math.sqrt(float(inside @ (middles[first:last] - centre) ** 2) + quarter**2)
+    radius = min((last - first) / (2 * bins), math.sqrt(3) * deviation)
     spots = np.concatenate([middles[first:last] - quarter, middles[first:last] + quarter])
     seen = np.where(noisy > scale * math.log(bins / _FALSE_BINS), noisy, 0.0)
     seen[first:last] = 0.0

@@ -30,6 +30,8 @@ MEAN_SHARE = Decimal("0.25")
 
 ROWS_SHARE = Decimal("0.2")
 _ONE_SIDED = 0.4  # part of the cut that does not cancel
+_OFF_CENTRE = 0.22  # distance of the mean from the centre, in root mean squared distances of user means from it
+_USUAL_CENTRE = 0.25  # of the range, when nothing was found
 _CAPS = 96
 _COARSE = 256
 
@@ -72,15 +74,13 @@ def _smooth(
     location: Location | None,
     heterogeneity: float | None,
 ) -> Choice:
-    eps = float(epsilon)
-    differ = (HETEROGENEITY if heterogeneity is None else heterogeneity) * length
-    if heterogeneity is None and location is not None:
-        differ = max(differ, location.spread * length / 5)  # ρ = 1/5 of the spread that was found
-    h = Fraction(smooth_bound(support, (ROW_SD * length) ** 2, length, eps, differ)).limit_denominator(1000)
+    differ, moved = _differ(location, heterogeneity), _pair_shape(relation, location)
+    h = smooth_weights_for_mean(support, float(epsilon), relation, location, heterogeneity)
+    support = support.spread_out()
     sums, at = Sums.of(support), np.array([float(h)])
     kept = float(sums.kept(at)[0])
-    noise_sd = math.sqrt(2) * length * float(h) / (eps * kept)
-    bias = differ * math.sqrt(float(sums.chi_square(at)[0]))
+    noise_sd = math.sqrt(2) * length * moved * float(h) / (float(epsilon) * kept)
+    bias = length * differ * math.sqrt(float(sums.chi_square(at)[0]))
     cut = float(support.users[support.sizes > float(h)].sum())
     return Choice(
         strategy="smooth weights",
@@ -94,6 +94,39 @@ def _smooth(
         ),
         epsilon_sum=epsilon,
     )
+
+
+def smooth_weights_for_mean(
+    support: Support,
+    epsilon: float,
+    relation: Relation,
+    location: Location | None = None,
+    heterogeneity: float | None = None,
+) -> Fraction:
+    """The bound ``h`` of smooth weights that forecasts the smallest error of a mean; arguments as for `choose_mean`."""
+    moved, differ = _pair_shape(relation, location), _differ(location, heterogeneity)
+    h = smooth_bound(support.spread_out(), ROW_SD**2, moved, epsilon, differ)
+    return Fraction(h).limit_denominator(1000)
+
+
+def _differ(location: Location | None, heterogeneity: float | None) -> float:
+    """ρτ, how far busy users differ from others, as a part of the range."""
+    if heterogeneity is not None:
+        return heterogeneity
+    if location is None:
+        return HETEROGENEITY
+    return max(HETEROGENEITY, location.spread / 5)  # ρ = 1/5 of the spread that was found
+
+
+def _pair_shape(relation: Relation, location: Location | None) -> float:
+    """How much of the range the noise of smooth weights spans.
+
+    Under presence the mean is a/(a + b) of two noisy sums, so its noise is that of (1 − m)·a − m·b.
+    """
+    if relation is not Relation.PRESENCE:
+        return 1.0
+    centre = _USUAL_CENTRE if location is None else location.centre
+    return math.hypot(centre, 1 - centre)
 
 
 def _located(
@@ -115,6 +148,9 @@ def _located(
     cap = max(1, math.ceil(caps[best]))
     rows = support.rows
     noise_sd = math.sqrt(2) * moved * cap / float(for_sum) / rows
+    if rows_cap is not None:
+        off = _OFF_CENTRE * location.spread * length  # the error of the number of rows counts in proportion
+        noise_sd = math.hypot(noise_sd, off * math.sqrt(2) * rows_cap / float(for_rows) / rows)
     return Choice(
         strategy="located mean",
         parameter=cap,

@@ -38,7 +38,7 @@ from evenhand.planning import (
     location_request,
     row_buckets,
     row_limit_bound,
-    smooth_bound,
+    smooth_weights_for_mean,
     support_of_counts,
     support_of_histogram,
     total_buckets,
@@ -299,8 +299,7 @@ def _restricted(
     spread, differ = (ROW_SD * length) ** 2, HETEROGENEITY * length
     chosen: Strategy
     if isinstance(strategy, SmoothWeights):
-        h = smooth_bound(support, spread, length, epsilon, differ)
-        chosen = SmoothWeights(Fraction(h).limit_denominator(1000))
+        chosen = SmoothWeights(smooth_weights_for_mean(support, epsilon, relation))
     elif isinstance(strategy, RowLimit):
         chosen = RowLimit(row_limit_bound(support, spread, length, epsilon, differ))
     elif isinstance(strategy, CentredInterval):
