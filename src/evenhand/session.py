@@ -33,8 +33,9 @@ from evenhand.statistics import (
     parse_keys,
     parse_specs,
 )
-from evenhand.statistics.choosing import ROWS, buy_profile
+from evenhand.statistics.choosing import buy_profile
 from evenhand.statistics.parts import Part
+from evenhand.statistics.shelf import EVERY_ROW, Shelf
 from evenhand.tables import Table
 
 By = str | Sequence[str] | None
@@ -55,7 +56,7 @@ class _Questions:
     """
 
     table: Table
-    _shelf: dict[Any, Any]
+    _shelf: Shelf
     _answer: Callable[[Draft], Any]
 
     def count(
@@ -318,7 +319,7 @@ class Session(_Questions):
             )
         self.table = table
         self.ledger = ledger
-        self._shelf: dict[Any, Any] = {}
+        self._shelf = Shelf()
 
     def _answer(self, draft: Draft) -> Release:
         return draft.release(self.ledger)
@@ -326,8 +327,8 @@ class Session(_Questions):
     def profile(self, *, epsilon: Amount | None = None) -> Profile:
         """Buy a private histogram of users by number of rows; everything made from it costs nothing more.
 
-        The session keeps it, so that bounds chosen later on the same table reuse it for free. ``profile.save(path)`` keeps it
-        for another day. Under ``protects="values"`` row counts are public: use ``eh.Profile.exact(table)`` for planning.
+        The session keeps it, so that bounds chosen later on the same table, for releases without groups, cost nothing.
+        ``profile.save(path)`` keeps it for another day. Under ``protects="values"`` row counts are public: use ``eh.Profile.exact(table)`` for planning.
 
         Example:
             >>> eh.plan("mean", session.profile(epsilon=0.05), bounds=(0.5, 5), epsilon=0.2).best
@@ -339,7 +340,7 @@ class Session(_Questions):
                 "bounds are chosen from it for free, and eh.Profile.exact(table) shows it."
             )
         profile = buy_profile(request, self.ledger)
-        self._shelf[ROWS, self.table.snapshot] = profile
+        self._shelf.put(self.table, EVERY_ROW, profile)
         return profile
 
     @property
@@ -368,7 +369,7 @@ class Drafts(_Questions):
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._shelf = {}
+        self._shelf = Shelf()
 
     def _answer(self, draft: Draft) -> Draft:
         return draft

@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.bounding import Auto, Contribution, Strategy, Summary
 from evenhand.release import Additive, Error, Receipt, noise_for
-from evenhand.statistics.choosing import Chosen, cap_from_profile, given_profile, pending
+from evenhand.statistics.choosing import Chosen, cap_from_profile, given_profile, pending, profile_of_total
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.request import Request, given
 from evenhand.statistics.totals import measure
@@ -59,12 +59,15 @@ def draft_total(request: Request, total: Total) -> Draft:
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)
         with request.table.engine.kept(per_user(request.table, total.columns)) as users:
-            chosen = cap_from_profile(request, bounding, receipt, users, total.summary(users), total.unit)
+            chosen = cap_from_profile(
+                request, bounding, receipt, users, total.summary(users), total.columns, total.unit
+            )
             kept = chosen.strategy.rows_kept
             sampled = users if kept is None else per_user(request.table, total.columns, kept)
             return _finish(request, total, sampled, chosen, receipt)
 
-    return _draft(request, total, pending(bounding, request), Error(None), choose_and_run)
+    described = pending(bounding, request, profile_of_total(bounding, total.columns))
+    return _draft(request, total, described, Error(None), choose_and_run)
 
 
 def _draft(request: Request, total: Total, bounding: Any, error: Error, run: Callable[[Receipt], Outcome]) -> Draft:

@@ -11,7 +11,7 @@ from evenhand.bounding import Auto, NormClip
 from evenhand.guarantee import split
 from evenhand.ledger import Cost, mechanism_delta
 from evenhand.noise import rho_for
-from evenhand.planning import PROFILE_SHARE
+from evenhand.planning import PROFILE_SHARE, Profile
 from evenhand.statistics.request import Request
 
 _SELECTION = Fraction(2, 5)
@@ -30,6 +30,7 @@ class Allocation:
         profile: ε for choosing the bound.
         epsilon: ε for the statistics.
         delta: δ for the statistics: positive means Gaussian noise.
+        known: a profile that the session has bought already, so that choosing costs nothing.
     """
 
     cost: Cost
@@ -37,15 +38,19 @@ class Allocation:
     profile: Decimal
     epsilon: Decimal
     delta: Decimal
+    known: Profile | None = None
 
     @classmethod
-    def of(cls, request: Request, groups: int | None, laplace: bool = False) -> Allocation:
+    def of(
+        cls, request: Request, groups: int | None, laplace: bool = False, known: Profile | None = None
+    ) -> Allocation:
         """Divide the request's budget.
 
         Args:
             request: with its ε and δ.
             groups: how many groups; None when keys have to be selected.
             laplace: Gaussian noise is out of the question.
+            known: a profile to choose the bound from.
         """
         usable = mechanism_delta(request.delta)
         selection = (NOTHING, NOTHING)
@@ -53,15 +58,15 @@ class Allocation:
         if groups is None:
             first, rest = split(rest, _SELECTION)
             selection = (first, usable)
-        profile, rest = _choice(request, rest)
+        profile, rest = (NOTHING, rest) if known else _choice(request, rest)
         if groups is None:
             return cls(Cost.approximate(request.epsilon, usable), selection, profile, rest, NOTHING)
         if laplace or not _gaussian(request, rest, usable, groups):
-            return cls(Cost.pure(request.epsilon), selection, profile, rest, NOTHING)
+            return cls(Cost.pure(request.epsilon), selection, profile, rest, NOTHING, known)
         # The profile's pure ε costs half its square as zCDP (Bun and Steinke 2016, Proposition 1.4).
         rho = rho_for(rest, usable) + Fraction(profile) ** 2 / 2
         above = Decimal(math.ceil(rho * 10**40)).scaleb(-40)
-        return cls(Cost.zcdp(above, epsilon=request.epsilon, delta=usable), selection, profile, rest, usable)
+        return cls(Cost.zcdp(above, epsilon=request.epsilon, delta=usable), selection, profile, rest, usable, known)
 
 
 def _choice(request: Request, epsilon: Decimal) -> tuple[Decimal, Decimal]:

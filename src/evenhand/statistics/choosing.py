@@ -47,12 +47,10 @@ from evenhand.planning.location import LOCATION_SHARES
 from evenhand.planning.weights import HETEROGENEITY, ROW_SD
 from evenhand.release import Bounding, Error, Measurement, Receipt, debit
 from evenhand.statistics.request import Request
+from evenhand.statistics.shelf import About, rows_with
 from evenhand.statistics.totals import bucket_counts, histogram
 from evenhand.tables import Grid
 from evenhand.tables.summaries import per_user
-
-ROWS = "rows"
-"""The key of the profile of row counts on a session's shelf."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,15 @@ class Chosen:
         return Error(noise, self.bias, self.basis)
 
 
-def pending(auto: Auto, request: Request, share: Decimal = PROFILE_SHARE, located: bool = False) -> Bounding:
+def pending(
+    auto: Auto, request: Request, about: About | None = None, share: Decimal = PROFILE_SHARE, located: bool = False
+) -> Bounding:
     """How a bound that will be chosen appears before anything is spent.
 
     Args:
         auto: what the analyst left open.
         request: the question.
+        about: the profile that will be wanted; None if it can't be known beforehand.
         share: the part of ε that buys a profile, unless the analyst says otherwise.
         located: whether part of the rest may be spent on finding out where users are.
     """
@@ -94,6 +95,8 @@ def pending(auto: Auto, request: Request, share: Decimal = PROFILE_SHARE, locate
         words, part = "the bound will be chosen from the public counts", 0.0
     elif auto.profile is not None:
         words, part = "the bound will be chosen from the given profile", 0.0
+    elif about is not None and request.shelf.get(request.table, about) is not None:
+        words, part = "the bound will be chosen from a profile that this session has bought", 0.0
     else:
         words, part = "the bound will be chosen privately", float(auto.share or share)
     price = f"for about {part:.0%} of ε" if part else "free of charge"
@@ -104,26 +107,32 @@ def pending(auto: Auto, request: Request, share: Decimal = PROFILE_SHARE, locate
 
 
 def cap_from_profile(
-    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, unit: float
+    request: Request,
+    auto: Auto,
+    receipt: Receipt,
+    users: Any,
+    summary: Summary,
+    columns: Sequence[tuple[str, Grid]],
+    unit: float,
 ) -> Chosen:
     """The cap on a user's total that a private histogram of totals forecasts to be best.
 
     A strategy that bounds rows (the analyst named it) gets its bound from a histogram of row counts instead.
     """
-    by_rows = auto.strategy is not None and not isinstance(auto.strategy, TotalCap)
-    if summary.grid is None or by_rows or auto.profile is not None:
-        buckets, quantity, key = row_buckets(), summary.rows, ROWS
+    about = profile_of_total(auto, columns)
+    if summary.grid is None or about.quantity == "rows":
+        buckets, quantity = row_buckets(), summary.rows
     else:
-        buckets, quantity, key = total_buckets(summary.grid.reach), summary.total.abs(), repr(summary.grid)
+        buckets, quantity = total_buckets(summary.grid.reach), summary.total.abs()
     share = auto.share or PROFILE_SHARE
     measurement = bucket_counts(request.table, users, quantity, buckets)
-    known = known_histogram(request, auto, receipt, measurement, buckets, key, share)
+    known = known_histogram(request, receipt, measurement, buckets, about, share)
     left, paid = known.left, known.paid
     choice = choose_total_cap(buckets, known.counts, known.epsilon, left)
     strategy: Strategy
-    if auto.strategy is not None and by_rows:
+    if auto.strategy is not None and _bounds_rows(auto):
         strategy, bias = replace(auto.strategy, h=choice.parameter), None  # type: ignore[type-var]
-    elif summary.grid is not None and key == ROWS:
+    elif summary.grid is not None and about.quantity == "rows":
         # A profile of rows for a sum: as much as that many rows can add.
         reach = Fraction(summary.grid.reach) / summary.grid.steps_per_unit
         largest = Fraction(LARGEST_BOUND) / summary.grid.steps_per_unit
@@ -144,6 +153,17 @@ def cap_from_profile(
     )
 
 
+def profile_of_total(auto: Auto, columns: Sequence[tuple[str, Grid]]) -> About:
+    """The profile that chooses a cap: of totals, or of rows for a count, and where rows are what is known or bounded."""
+    if not columns or _bounds_rows(auto) or auto.profile is not None:
+        return rows_with(name for name, _ in columns)
+    return About("total", tuple(columns))
+
+
+def _bounds_rows(auto: Auto) -> bool:
+    return auto.strategy is not None and not isinstance(auto.strategy, TotalCap)
+
+
 @dataclass(frozen=True)
 class Known:
     """A histogram of users that may be used: its counts, the ε that bought them, what is left and what was paid now."""
@@ -156,20 +176,23 @@ class Known:
 
 
 def known_histogram(
-    request: Request, auto: Auto, receipt: Receipt, measurement: Measurement, buckets: Buckets, key: str, share: Any
+    request: Request, receipt: Receipt, measurement: Measurement, buckets: Buckets, about: About, share: Any
 ) -> Known:
     """A histogram of users: from the given profile, from the session's shelf, or bought now."""
-    profile = given_profile(request) if key == ROWS else None
-    place = (key, request.table.snapshot)
-    if profile is None and request.table.snapshot is not None:
-        profile = request.shelf.get(place)
+    profile = (given_profile(request) if about.quantity == "rows" else None) or request.shelf.get(request.table, about)
     if profile is not None:
         counts, epsilon = histogram_of(profile, buckets)
         return Known(counts, epsilon, request.epsilon, Decimal(0), profile.words)
     paid, left = split(request.epsilon, share)
     noisy = receipt.release(measurement, paid).values
-    request.shelf[place] = Profile.bought(buckets, noisy, request.table.guarantee(paid, Decimal(0)))
+    shelve(request, about, buckets, noisy, paid)
     return Known(noisy, float(paid), left, paid)
+
+
+def shelve(request: Request, about: About, buckets: Buckets, noisy: Sequence[int], paid: Decimal) -> None:
+    """Keep what was bought for later releases of the session."""
+    profile = Profile.bought(buckets, noisy, request.table.guarantee(paid, Decimal(0)))
+    request.shelf.put(request.table, about, profile)
 
 
 def buy_profile(request: Request, ledger: Ledger) -> Profile:
@@ -213,7 +236,9 @@ def steps_per_unit(summary: Summary) -> Fraction:
     return summary.grid.steps_per_unit if summary.grid else Fraction(1)
 
 
-def mean_from_profile(request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary) -> Chosen:
+def mean_from_profile(
+    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, column: str
+) -> Chosen:
     """The strategy and bound that forecast the smallest error of a mean.
 
     Users by number of rows are public under values, and bought under presence. Then, if there are users enough, a
@@ -221,7 +246,7 @@ def mean_from_profile(request: Request, auto: Auto, receipt: Receipt, users: Any
     """
     grid, relation = summary.grid, request.relation
     assert grid is not None
-    support, left, paid = _support(request, auto, receipt, users, summary)
+    support, left, paid = _support(request, auto, receipt, users, summary, column)
     if auto.strategy is not None:
         return _restricted(auto.strategy, support, grid, left, paid, relation)
     location = None
@@ -251,14 +276,14 @@ def mean_from_profile(request: Request, auto: Auto, receipt: Receipt, users: Any
 
 
 def _support(
-    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary
+    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, column: str
 ) -> tuple[Support, Decimal, Decimal]:
     """Users by number of rows, what is left of ε, and what was paid."""
     if request.relation.counts_are_public:
         return public_support(request, users), request.epsilon, Decimal(0)
     buckets = row_buckets()
     measurement = bucket_counts(request.table, users, summary.rows, buckets)
-    known = known_histogram(request, auto, receipt, measurement, buckets, ROWS, auto.share or MEAN_SHARE)
+    known = known_histogram(request, receipt, measurement, buckets, rows_with([column]), auto.share or MEAN_SHARE)
     return support_of_histogram(buckets, known.counts, 1 / known.epsilon), known.left, known.paid
 
 

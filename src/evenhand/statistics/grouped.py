@@ -19,7 +19,7 @@ from evenhand.statistics.count import UNBOUNDED
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
-from evenhand.statistics.limits import Limit, chosen_limit, given_limit, norm_for
+from evenhand.statistics.limits import Limit, chosen_limit, given_limit, norm_for, profile_of_norm
 from evenhand.statistics.parts import Estimate, Part
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
@@ -85,10 +85,12 @@ def draft_grouped(grouped: Grouped) -> Draft:
         free = request.table.guarantee(Decimal(0), Decimal(0))
         exact = Error(0.0, 0.0, "the exact answer is public")
         return Draft(grouped.label, free, None, grouped.query, UNBOUNDED, exact, lambda receipt: _exact(grouped))
-    if grouped.keys is not None:
+    keys = grouped.keys
+    if keys is not None:
         # Where counts are public the cells of a histogram are not, nor is an L2 norm over them: it must not choose the bound.
-        private = isinstance(grouped.keys, Cells) and request.relation.counts_are_public
-        allocation = Allocation.of(request, grouped.keys.groups, laplace=private and isinstance(request.bounding, Auto))
+        private = isinstance(keys, Cells) and request.relation.counts_are_public
+        laplace = private and isinstance(request.bounding, Auto)
+        allocation = allocate(grouped, keys, keys.groups, laplace)
     elif request.relation.counts_are_public:
         allocation = Allocation.of(
             request, 1, laplace=True
@@ -99,7 +101,7 @@ def draft_grouped(grouped: Grouped) -> Draft:
     given_profile(request)  # refuses one that would leak, before any debit
     bounding = request.bounding
     if isinstance(bounding, Auto):
-        described = pending(bounding, request)
+        described = pending(bounding, request, None if keys is None else profile_of_norm(keys, grouped.parts, norm))
     else:
         limit = given_limit(bounding, norm, grouped.hidden[0])
         described = limit.bounding
@@ -114,6 +116,18 @@ def draft_grouped(grouped: Grouped) -> Draft:
         Error(None),
         lambda receipt: _run(grouped, allocation, norm, receipt),
     )
+
+
+def allocate(grouped: Grouped, keys: Keys, groups: int, laplace: bool) -> Allocation:
+    """Divide ε; all of it is left for the statistics if the session has bought the profile that will choose the bound."""
+    request = grouped.request
+    allocation = Allocation.of(request, groups, laplace)
+    norm = norm_for(request, grouped.hidden, bool(allocation.delta))
+    known = request.shelf.get(request.table, profile_of_norm(keys, grouped.parts, norm)) if allocation.profile else None
+    if known is None:
+        return allocation
+    cheaper = Allocation.of(request, groups, laplace, known)
+    return cheaper if norm_for(request, grouped.hidden, bool(cheaper.delta)) is norm else allocation
 
 
 def _check_noise(grouped: Grouped, allocation: Allocation, norm: Norm, capacity: int) -> None:
@@ -156,9 +170,8 @@ def bounded_sums(
         if isinstance(request.bounding, Strategy):
             limit = given_limit(request.bounding, norm, grouped.hidden[0])
         else:
-            limit = chosen_limit(
-                request, receipt, users, norm, grouped.hidden, allocation.profile, allocation.epsilon, spread
-            )
+            about = profile_of_norm(keys, grouped.parts, norm)
+            limit = chosen_limit(request, receipt, users, norm, grouped.hidden, about, allocation, spread)
         capacity = capacity_of(limit.amount)
         yield limit, capacity, _sums(grouped, rows, users, capacity)
 

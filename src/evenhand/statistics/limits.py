@@ -17,9 +17,13 @@ from evenhand.planning import Buckets, choose_total_cap, row_buckets, total_buck
 from evenhand.planning.support import support_of_counts, support_of_histogram
 from evenhand.planning.weights import Support
 from evenhand.release import Bounding, Receipt
-from evenhand.statistics.choosing import given_profile, histogram_of
+from evenhand.statistics.allocation import Allocation
+from evenhand.statistics.cells import Cells
+from evenhand.statistics.choosing import given_profile, histogram_of, shelve
+from evenhand.statistics.keys import Keys
 from evenhand.statistics.parts import Part, SumPart
 from evenhand.statistics.request import Request
+from evenhand.statistics.shelf import About, rows_with
 from evenhand.statistics.totals import bucket_counts
 from evenhand.statistics.users import UsersPart
 from evenhand.statistics.weighted_rows import FULL, LARGEST_AMOUNT, Norm
@@ -53,6 +57,19 @@ def norm_for(request: Request, parts: Sequence[Part], gaussian: bool) -> Norm:
     return Norm.VALUES if alone and (strategy is None or isinstance(strategy, NormClip | TotalCap)) else Norm.ROWS
 
 
+def profile_of_norm(keys: Keys, parts: Sequence[Part], norm: Norm) -> About:
+    """The profile that chooses the bound: of users by their norm over these groups."""
+    columns = [column for part in parts for column in part.columns]
+    names, groups = {name for name, _ in columns}, keys
+    if isinstance(keys, Cells):
+        names |= {keys.value}
+        groups = keys.inner if norm is Norm.ROWS else keys  # a row is in one cell: the number of rows is the same
+    distinct = any(isinstance(part, UsersPart) for part in parts)
+    if norm is Norm.ROWS and not groups.columns and not distinct:
+        return rows_with(names)
+    return About("norm", (norm, distinct, groups, tuple(columns) if norm is Norm.VALUES else tuple(sorted(names))))
+
+
 def given_limit(strategy: Strategy, norm: Norm, part: Part) -> Limit:
     """The analyst's bound, in the unit of the norm."""
     if isinstance(strategy, CentredInterval):
@@ -83,8 +100,8 @@ def chosen_limit(
     users: Any,
     norm: Norm,
     parts: Sequence[Part],
-    profile_epsilon: Decimal,
-    epsilon: Decimal,
+    about: About,
+    allocation: Allocation,
     spread: int,
 ) -> Limit:
     """The bound that forecasts the smallest error of a typical group.
@@ -92,19 +109,21 @@ def chosen_limit(
     What is cut off spreads over the groups (``spread``) while each group gets all the noise, so a bound for G groups is
     chosen as for one statistic with ε/G.
     """
-    share = float(epsilon) / (max(len(parts), 1) * spread)
+    share = float(allocation.epsilon) / (max(len(parts), 1) * spread)
     if request.relation.counts_are_public:
         support, basis, paid = _public_norms(request, users), "the public number of rows of each user", None
         amount = parts[0].best_weight(support, share)
     else:
-        buckets, counts, noise, basis, paid = _histogram(request, receipt, users, norm, parts[0], profile_epsilon)
+        buckets, counts, noise, basis, paid = _histogram(request, receipt, users, norm, parts[0], about, allocation)
         if all(part.is_average for part in parts):
             support = support_of_histogram(buckets, counts, 1 / noise)
             amount = parts[0].best_weight(support, share)
         else:
             amount = Fraction(choose_total_cap(buckets, counts, noise, share).parameter)
     reach = 1 if norm is Norm.VALUES else max(part.reach(request.relation) for part in parts)
-    fitting = Fraction(LARGEST_SCALE, 2 * FULL * reach) * Fraction(epsilon) / len(parts)  # the noise must fit 64 bits
+    fitting = (
+        Fraction(LARGEST_SCALE, 2 * FULL * reach) * Fraction(allocation.epsilon) / len(parts)
+    )  # the noise must fit 64 bits
     amount = min(amount, Fraction(LARGEST_AMOUNT), fitting)
     shown, words = _describe(amount, norm, parts, spread > 1)
     strategy = "NormClip" if norm is not Norm.ROWS else "SmoothWeights"
@@ -112,9 +131,9 @@ def chosen_limit(
 
 
 def _histogram(
-    request: Request, receipt: Receipt, users: Any, norm: Norm, part: Part, epsilon: Decimal
+    request: Request, receipt: Receipt, users: Any, norm: Norm, part: Part, about: About, allocation: Allocation
 ) -> tuple[Buckets, Sequence[float], float, str, Decimal | None]:
-    """Users by their norm: from the analyst's profile, or bought; with the ε that explains its noise."""
+    """Users by their norm: from the analyst's profile, from the session's, or bought; with the ε that explains its noise."""
     unit = part.grid.reach if norm is Norm.VALUES and isinstance(part, SumPart) else 1
     profile = given_profile(request)
     if profile is not None:
@@ -124,15 +143,13 @@ def _histogram(
         scaled = Buckets(tuple(edge * unit for edge in buckets.edges if edge * unit < 2**62), unit)
         return scaled, list(counts)[: scaled.size], noise, profile.words, None
     buckets = row_buckets() if unit == 1 else total_buckets(unit)
+    if allocation.known is not None:
+        return buckets, *histogram_of(allocation.known, buckets), allocation.known.words, None
     whole = users.norm.ceil().cast("int64") if norm is Norm.SQUARED_ROWS else users.norm
-    noisy = receipt.release(bucket_counts(request.table, users, whole, buckets), epsilon)
-    return (
-        buckets,
-        noisy.values,
-        float(epsilon),
-        "a noisy histogram of users by contribution, bought with part of ε",
-        epsilon,
-    )
+    epsilon = allocation.profile
+    noisy = receipt.release(bucket_counts(request.table, users, whole, buckets), epsilon).values
+    shelve(request, about, buckets, noisy, epsilon)
+    return buckets, noisy, float(epsilon), "a noisy histogram of users by contribution, bought with part of ε", epsilon
 
 
 def _public_norms(request: Request, users: Any) -> Support:

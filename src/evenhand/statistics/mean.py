@@ -11,6 +11,7 @@ from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
 from evenhand.statistics.choosing import Chosen, check_named, given_profile, mean_from_profile, pending
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.request import Request, given
+from evenhand.statistics.shelf import rows_with
 from evenhand.statistics.totals import fetch_totals, measure
 from evenhand.tables import Grid, Secret, parse_bounds
 from evenhand.tables.grid import bits_for
@@ -48,12 +49,12 @@ def draft_mean(request: Request, column: str, bounds: Any) -> Draft:
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)
         with request.table.engine.kept(per_user(request.table, [(column, grid)])) as users:
-            chosen = mean_from_profile(request, bounding, receipt, users, _summary(users, grid))
+            chosen = mean_from_profile(request, bounding, receipt, users, _summary(users, grid), column)
             kept = chosen.strategy.rows_kept
             sampled = users if kept is None else per_user(request.table, [(column, grid)], kept)
             return _release(request, sampled, grid, chosen, receipt)
 
-    return draft(pending(bounding, request, MEAN_SHARE, located=True), choose_and_run)
+    return draft(pending(bounding, request, rows_with([column]), MEAN_SHARE, located=True), choose_and_run)
 
 
 def _summary(users: Any, grid: Grid) -> Summary:

@@ -28,9 +28,9 @@ from evenhand.statistics.cells import MOST_CELLS, CellCount, GridCells
 from evenhand.statistics.choosing import pending
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.frames import frame
-from evenhand.statistics.grouped import Grouped, bounded_sums
+from evenhand.statistics.grouped import Grouped, allocate, bounded_sums
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.limits import given_limit
+from evenhand.statistics.limits import given_limit, profile_of_norm
 from evenhand.statistics.request import Request
 from evenhand.statistics.weighted_rows import FULL, Norm
 from evenhand.tables import Bounds, Grid, parse_bounds
@@ -106,10 +106,10 @@ def draft_quantiles(request: Request, column: str, wanted: Any, bounds: Any, key
         raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
     cells = GridCells(keys.columns, keys.rows, keys.other, keys, column, Grid.about((low, high), low, bits))
     grouped = Grouped(request, (RankCount("rows", column, quantiles),), keys.columns, cells)
-    allocation = Allocation.of(request, keys.groups, laplace=True)
+    allocation = allocate(grouped, cells, keys.groups, laplace=True)
     bounding = request.bounding
     described = (
-        pending(bounding, request)
+        pending(bounding, request, profile_of_norm(cells, grouped.parts, Norm.ROWS))
         if isinstance(bounding, Auto)
         else given_limit(bounding, Norm.ROWS, grouped.parts[0]).bounding
     )

@@ -10,6 +10,7 @@ from evenhand.bounding import Auto, Strategy, parse_bounding
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.ledger import Cost
 from evenhand.release import Bounding
+from evenhand.statistics.shelf import Shelf
 from evenhand.tables import Table
 
 
@@ -29,7 +30,7 @@ class Request:
     epsilon: Decimal
     delta: Decimal
     bounding: Strategy | Auto
-    shelf: dict[Any, Any]
+    shelf: Shelf
 
     @classmethod
     def parse(
@@ -38,7 +39,7 @@ class Request:
         epsilon: Amount | None,
         delta: Amount = 0,
         bounding: Any = "auto",
-        shelf: Any = None,
+        shelf: Shelf | None = None,
     ) -> Request:
         """Check ε, δ and the bounding, with errors that say what to do."""
         if epsilon is None:
@@ -53,7 +54,7 @@ class Request:
             parse_epsilon(epsilon),
             parse_delta(delta),
             parse_bounding(bounding),
-            {} if shelf is None else shelf,
+            Shelf() if shelf is None else shelf,
         )
         strategy = request.bounding.strategy if isinstance(request.bounding, Auto) else request.bounding
         if strategy is not None and not strategy.supports(table.relation):

@@ -1,0 +1,62 @@
+"""Profiles that a session has paid for, and what each of them counts.
+
+A profile is free to use again, but it is of use only for the same rows: a column that is mostly empty has other users
+than the table, and three groups out of a thousand hold other rows than all of them. A bound read from the wrong profile
+would still be private, and drown the answer in noise or cut it off. So what a release buys on the way serves only
+releases about the same rows; what the analyst buys with ``session.profile`` serves every ungrouped release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from evenhand.planning import Profile
+from evenhand.tables import Table
+
+
+@dataclass(frozen=True)
+class About:
+    """What a profile counts for each user.
+
+    Args:
+        quantity: rows, the total of a column, or a norm over groups.
+        of: what it depends on besides: columns that must not be empty, grids, groups.
+    """
+
+    quantity: str
+    of: Hashable = ()
+
+
+EVERY_ROW = About("every row")
+"""What ``session.profile`` buys."""
+
+
+def rows_with(columns: Iterable[str]) -> About:
+    """Rows that have a number in each of these columns."""
+    return About("rows", tuple(sorted(set(columns))))
+
+
+class Shelf:
+    """The profiles of one session. Each belongs to a snapshot of the table: when the file changes, it is of no use."""
+
+    def __init__(self) -> None:
+        self._profiles: dict[tuple[About, str], Profile] = {}
+
+    def put(self, table: Table, about: About, profile: Profile) -> None:
+        """Keep a profile, unless nobody can know whether the table will still be the same."""
+        if table.snapshot is not None:
+            self._profiles[about, table.snapshot] = profile
+
+    def get(self, table: Table, about: About) -> Profile | None:
+        """A profile of just this, or of every row where rows are wanted."""
+        if table.snapshot is None:
+            return None
+        found = self._profiles.get((about, table.snapshot))
+        if found is None and about.quantity == "rows":
+            found = self._profiles.get((EVERY_ROW, table.snapshot))
+        return found
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._profiles.clear()

@@ -1,0 +1,99 @@
+"""Profiles that a session has bought: used again for the same rows, never for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import evenhand as eh
+
+USERS, ROWS = 3000, 40
+
+
+def _write(path: Path, seed: int = 1) -> None:
+    """Everybody has 40 rows; prices are near 90, quantities near 1; one row in forty has a note."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(USERS), ROWS)
+    first = np.tile(np.arange(ROWS) == 0, USERS)
+    table = {
+        "user": user,
+        "price": rng.uniform(80, 100, user.size),
+        "quantity": rng.uniform(0, 2, user.size),
+        "note": pa.array(np.where(first, 1.0, np.nan), from_pandas=True),
+        "shop": rng.integers(0, 4, user.size),
+    }
+    pq.write_table(pa.table(table), path)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> eh.Session:
+    _write(tmp_path / "sales.parquet")
+    return eh.Session(
+        eh.read(tmp_path / "sales.parquet", user="user"), eh.Ledger(tmp_path / "budget.db", epsilon=100, delta=1e-4)
+    )
+
+
+SAME: dict[str, Callable[[Any], Any]] = {
+    "count": lambda ask: ask.count(epsilon=1),
+    "sum": lambda ask: ask.sum("price", bounds=(0, 100), epsilon=1),
+    "mean": lambda ask: ask.mean("price", bounds=(0, 100), epsilon=1),
+    "variance": lambda ask: ask.variance("price", bounds=(0, 100), epsilon=1),
+    "quantiles": lambda ask: ask.quantiles("price", [0.5], bounds=(0, 100), epsilon=1),
+    "histogram": lambda ask: ask.histogram("price", edges=[0, 50, 100], epsilon=1),
+    "count by shop": lambda ask: ask.count(by="shop", keys=[0, 1, 2, 3], epsilon=1),
+    "sum by shop": lambda ask: ask.sum("price", bounds=(0, 100), by="shop", keys=[0, 1, 2, 3], epsilon=1),
+    "users by shop": lambda ask: ask.users(by="shop", keys=[0, 1, 2, 3], epsilon=1),
+    "quantiles by shop": lambda ask: ask.quantiles(
+        "price", [0.5], bounds=(0, 100), by="shop", keys=[0, 1, 2, 3], epsilon=1
+    ),
+    "Gaussian by shop": lambda ask: ask.count(by="shop", keys=list(range(400)), epsilon=1, delta=1e-6),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_question_again_pays_nothing_for_its_bound(session: eh.Session, name: str) -> None:
+    before = SAME[name](session.preview)
+    first, second = SAME[name](session), SAME[name](session)
+    assert "% of ε" in str(before.bounding)
+    assert first.bounding.epsilon is not None
+    # A located mean still finds its users anew; the profile is what is not bought twice.
+    assert (second.bounding.epsilon or 0) < first.bounding.epsilon / 2
+    assert "that this session has bought" in str(SAME[name](session.preview).bounding)
+    if name != "mean":
+        assert second.bounding.epsilon is None
+
+
+def test_another_column_with_the_same_bounds_gets_a_cap_of_its_own(session: eh.Session) -> None:
+    price = session.sum("price", bounds=(0, 100), epsilon=1)
+    quantity = session.sum("quantity", bounds=(0, 100), epsilon=1)
+    assert quantity.bounding.epsilon is not None
+    assert quantity.bounding.parameter < price.bounding.parameter / 20
+
+
+def test_a_mostly_empty_column_does_not_lend_its_profile_to_the_whole_table(session: eh.Session) -> None:
+    session.mean("note", bounds=(0, 2), epsilon=1)  # one row a user
+    assert session.count(epsilon=1).value == pytest.approx(USERS * ROWS, rel=0.1)
+
+
+def test_a_profile_bought_on_purpose_serves_all_but_groups(session: eh.Session) -> None:
+    session.profile(epsilon=1)
+    for name, ask in SAME.items():
+        free = ask(session).bounding.epsilon is None
+        assert free == (name in ("count", "variance", "quantiles", "histogram"))  # a sum has a profile of totals
+
+
+def test_a_table_that_changed_is_profiled_again(tmp_path: Path) -> None:
+    path = tmp_path / "sales.parquet"
+    _write(path)
+    ledger = eh.Ledger(tmp_path / "budget.db", epsilon=100, delta=1e-4)
+    session = eh.Session(eh.read(path, user="user"), ledger)
+    session.count(epsilon=1)
+    _write(path, seed=2)
+    changed = eh.Session(eh.read(path, user="user"), ledger)
+    assert changed.count(epsilon=1).bounding.epsilon is not None
