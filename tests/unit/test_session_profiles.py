@@ -39,34 +39,44 @@ def session(tmp_path: Path) -> eh.Session:
     )
 
 
-SAME: dict[str, Callable[[Any], Any]] = {
+PRICE = {"bounds": (0, 100), "epsilon": 1}
+SHOPS = {"by": "shop", "keys": [0, 1, 2, 3]}
+ASKS: dict[str, Callable[[Any], Any]] = {
     "count": lambda ask: ask.count(epsilon=1),
-    "sum": lambda ask: ask.sum("price", bounds=(0, 100), epsilon=1),
-    "mean": lambda ask: ask.mean("price", bounds=(0, 100), epsilon=1),
-    "variance": lambda ask: ask.variance("price", bounds=(0, 100), epsilon=1),
-    "quantiles": lambda ask: ask.quantiles("price", [0.5], bounds=(0, 100), epsilon=1),
+    "sum": lambda ask: ask.sum("price", **PRICE),
+    "mean": lambda ask: ask.mean("price", **PRICE),
+    "variance": lambda ask: ask.variance("price", **PRICE),
+    "quantiles": lambda ask: ask.quantiles("price", [0.5], **PRICE),
     "histogram": lambda ask: ask.histogram("price", edges=[0, 50, 100], epsilon=1),
-    "count by shop": lambda ask: ask.count(by="shop", keys=[0, 1, 2, 3], epsilon=1),
-    "sum by shop": lambda ask: ask.sum("price", bounds=(0, 100), by="shop", keys=[0, 1, 2, 3], epsilon=1),
-    "users by shop": lambda ask: ask.users(by="shop", keys=[0, 1, 2, 3], epsilon=1),
-    "quantiles by shop": lambda ask: ask.quantiles(
-        "price", [0.5], bounds=(0, 100), by="shop", keys=[0, 1, 2, 3], epsilon=1
-    ),
+    "count by shop": lambda ask: ask.count(**SHOPS, epsilon=1),
+    "sum by shop": lambda ask: ask.sum("price", **PRICE, **SHOPS),
+    "mean by shop": lambda ask: ask.mean("price", **PRICE, **SHOPS),
+    "variance by shop": lambda ask: ask.variance("price", **PRICE, **SHOPS),
+    "users by shop": lambda ask: ask.users(**SHOPS, epsilon=1),
+    "quantiles by shop": lambda ask: ask.quantiles("price", [0.5], **PRICE, **SHOPS),
     "Gaussian by shop": lambda ask: ask.count(by="shop", keys=list(range(400)), epsilon=1, delta=1e-6),
 }
 
 
-@pytest.mark.parametrize("name", SAME)
-def test_the_same_question_again_pays_nothing_for_its_bound(session: eh.Session, name: str) -> None:
-    before = SAME[name](session.preview)
-    first, second = SAME[name](session), SAME[name](session)
-    assert "% of ε" in str(before.bounding)
-    assert first.bounding.epsilon is not None
-    # A located mean still finds its users anew; the profile is what is not bought twice.
-    assert (second.bounding.epsilon or 0) < first.bounding.epsilon / 2
-    assert "that this session has bought" in str(SAME[name](session.preview).bounding)
-    if name != "mean":
-        assert second.bounding.epsilon is None
+@pytest.mark.parametrize("name", ASKS)
+def test_the_same_question_again_buys_anew(session: eh.Session, name: str) -> None:
+    """Answers to one question share no noise: who repeats it sees how its answers really scatter."""
+    bought = [ASKS[name](session).bounding.epsilon for _ in range(3)]
+    assert None not in bought
+    assert "% of ε" in str(ASKS[name](session.preview).bounding)
+
+
+@pytest.mark.parametrize(
+    "names", [("mean", "variance", "quantiles", "histogram"), ("mean by shop", "variance by shop", "quantiles by shop")]
+)
+def test_other_questions_about_the_same_rows_choose_for_free_once(session: eh.Session, names: tuple[str, ...]) -> None:
+    first, *others = names
+    assert ASKS[first](session).bounding.epsilon is not None
+    for name in others:
+        assert "that this session has bought" in str(ASKS[name](session.preview).bounding)
+        assert ASKS[name](session).bounding.epsilon is None
+        assert ASKS[name](session).bounding.epsilon is not None
+    assert session.ledger.spent.epsilon == 1 + 2 * len(others)
 
 
 def test_another_column_with_the_same_bounds_gets_a_cap_of_its_own(session: eh.Session) -> None:
@@ -83,9 +93,10 @@ def test_a_mostly_empty_column_does_not_lend_its_profile_to_the_whole_table(sess
 
 def test_a_profile_bought_on_purpose_serves_all_but_groups(session: eh.Session) -> None:
     session.profile(epsilon=1)
-    for name, ask in SAME.items():
-        free = ask(session).bounding.epsilon is None
-        assert free == (name in ("count", "variance", "quantiles", "histogram"))  # a sum has a profile of totals
+    for name in ("count", "variance", "quantiles", "histogram"):
+        assert all(ASKS[name](session).bounding.epsilon is None for _ in range(2))
+    for name in ("sum", "count by shop", "users by shop"):  # a profile of totals, or of rows in these groups
+        assert ASKS[name](session).bounding.epsilon is not None
 
 
 def test_a_table_that_changed_is_profiled_again(tmp_path: Path) -> None:

@@ -55,18 +55,17 @@ def draft_total(request: Request, total: Total) -> Draft:
         return _draft(request, total, chosen.bounding, error, run)
 
     given_profile(request)  # refuses one that would leak, before any debit
+    about = profile_of_total(bounding, total.columns, total.words)
 
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)
         with request.table.engine.kept(per_user(request.table, total.columns)) as users:
-            chosen = cap_from_profile(
-                request, bounding, receipt, users, total.summary(users), total.columns, total.unit
-            )
+            chosen = cap_from_profile(request, bounding, receipt, users, total.summary(users), about, total.unit)
             kept = chosen.strategy.rows_kept
             sampled = users if kept is None else per_user(request.table, total.columns, kept)
             return _finish(request, total, sampled, chosen, receipt)
 
-    described = pending(bounding, request, profile_of_total(bounding, total.columns))
+    described = pending(bounding, request, about)
     return _draft(request, total, described, Error(None), choose_and_run)
 
 

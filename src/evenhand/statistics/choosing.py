@@ -95,7 +95,7 @@ def pending(
         words, part = "the bound will be chosen from the public counts", 0.0
     elif auto.profile is not None:
         words, part = "the bound will be chosen from the given profile", 0.0
-    elif about is not None and request.shelf.get(request.table, about) is not None:
+    elif about is not None and request.shelf.find(request.table, about) is not None:
         words, part = "the bound will be chosen from a profile that this session has bought", 0.0
     else:
         words, part = "the bound will be chosen privately", float(auto.share or share)
@@ -112,14 +112,13 @@ def cap_from_profile(
     receipt: Receipt,
     users: Any,
     summary: Summary,
-    columns: Sequence[tuple[str, Grid]],
+    about: About,
     unit: float,
 ) -> Chosen:
     """The cap on a user's total that a private histogram of totals forecasts to be best.
 
     A strategy that bounds rows (the analyst named it) gets its bound from a histogram of row counts instead.
     """
-    about = profile_of_total(auto, columns)
     if summary.grid is None or about.quantity == "rows":
         buckets, quantity = row_buckets(), summary.rows
     else:
@@ -153,11 +152,11 @@ def cap_from_profile(
     )
 
 
-def profile_of_total(auto: Auto, columns: Sequence[tuple[str, Grid]]) -> About:
+def profile_of_total(auto: Auto, columns: Sequence[tuple[str, Grid]], question: str) -> About:
     """The profile that chooses a cap: of totals, or of rows for a count, and where rows are what is known or bounded."""
     if not columns or _bounds_rows(auto) or auto.profile is not None:
-        return rows_with(name for name, _ in columns)
-    return About("total", tuple(columns))
+        return rows_with((name for name, _ in columns), question)
+    return About("total", tuple(columns), question)
 
 
 def _bounds_rows(auto: Auto) -> bool:
@@ -179,7 +178,7 @@ def known_histogram(
     request: Request, receipt: Receipt, measurement: Measurement, buckets: Buckets, about: About, share: Any
 ) -> Known:
     """A histogram of users: from the given profile, from the session's shelf, or bought now."""
-    profile = (given_profile(request) if about.quantity == "rows" else None) or request.shelf.get(request.table, about)
+    profile = (given_profile(request) if about.quantity == "rows" else None) or request.shelf.take(request.table, about)
     if profile is not None:
         counts, epsilon = histogram_of(profile, buckets)
         return Known(counts, epsilon, request.epsilon, Decimal(0), profile.words)
@@ -237,7 +236,7 @@ def steps_per_unit(summary: Summary) -> Fraction:
 
 
 def mean_from_profile(
-    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, column: str
+    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, about: About
 ) -> Chosen:
     """The strategy and bound that forecast the smallest error of a mean.
 
@@ -246,7 +245,7 @@ def mean_from_profile(
     """
     grid, relation = summary.grid, request.relation
     assert grid is not None
-    support, left, paid = _support(request, auto, receipt, users, summary, column)
+    support, left, paid = _support(request, auto, receipt, users, summary, about)
     if auto.strategy is not None:
         return _restricted(auto.strategy, support, grid, left, paid, relation)
     location = None
@@ -276,14 +275,14 @@ def mean_from_profile(
 
 
 def _support(
-    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, column: str
+    request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, about: About
 ) -> tuple[Support, Decimal, Decimal]:
     """Users by number of rows, what is left of ε, and what was paid."""
     if request.relation.counts_are_public:
         return public_support(request, users), request.epsilon, Decimal(0)
     buckets = row_buckets()
     measurement = bucket_counts(request.table, users, summary.rows, buckets)
-    known = known_histogram(request, receipt, measurement, buckets, rows_with([column]), auto.share or MEAN_SHARE)
+    known = known_histogram(request, receipt, measurement, buckets, about, auto.share or MEAN_SHARE)
     return support_of_histogram(buckets, known.counts, 1 / known.epsilon), known.left, known.paid
 
 

@@ -23,6 +23,7 @@ from evenhand.statistics.limits import Limit, chosen_limit, given_limit, norm_fo
 from evenhand.statistics.parts import Estimate, Part
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
+from evenhand.statistics.shelf import About
 from evenhand.statistics.users import DistinctRows, UsersPart
 from evenhand.statistics.weighted_rows import WEIGHT, Norm, WeightedRows, capacity_of, fetch_groups
 from evenhand.tables import Secret
@@ -71,6 +72,10 @@ class Grouped:
         """The parts that need noise."""
         return [part for part in self.parts if part.hidden(self.request.relation)]
 
+    def profile(self, keys: Keys, norm: Norm) -> About:
+        """The profile that a private choice of the bound wants."""
+        return profile_of_norm(keys, self.parts, norm, self.label)
+
 
 def draft_grouped(grouped: Grouped) -> Draft:
     """Work out a grouped release from public facts."""
@@ -101,7 +106,7 @@ def draft_grouped(grouped: Grouped) -> Draft:
     given_profile(request)  # refuses one that would leak, before any debit
     bounding = request.bounding
     if isinstance(bounding, Auto):
-        described = pending(bounding, request, None if keys is None else profile_of_norm(keys, grouped.parts, norm))
+        described = pending(bounding, request, None if keys is None else grouped.profile(keys, norm))
     else:
         limit = given_limit(bounding, norm, grouped.hidden[0])
         described = limit.bounding
@@ -123,8 +128,8 @@ def allocate(grouped: Grouped, keys: Keys, groups: int, laplace: bool) -> Alloca
     request = grouped.request
     allocation = Allocation.of(request, groups, laplace)
     norm = norm_for(request, grouped.hidden, bool(allocation.delta))
-    known = request.shelf.get(request.table, profile_of_norm(keys, grouped.parts, norm)) if allocation.profile else None
-    if known is None:
+    known = request.shelf.find(request.table, grouped.profile(keys, norm))
+    if known is None or not allocation.profile:
         return allocation
     cheaper = Allocation.of(request, groups, laplace, known)
     return cheaper if norm_for(request, grouped.hidden, bool(cheaper.delta)) is norm else allocation
@@ -170,7 +175,7 @@ def bounded_sums(
         if isinstance(request.bounding, Strategy):
             limit = given_limit(request.bounding, norm, grouped.hidden[0])
         else:
-            about = profile_of_norm(keys, grouped.parts, norm)
+            about = grouped.profile(keys, norm)
             limit = chosen_limit(request, receipt, users, norm, grouped.hidden, about, allocation, spread)
         capacity = capacity_of(limit.amount)
         yield limit, capacity, _sums(grouped, rows, users, capacity)

@@ -57,7 +57,7 @@ def norm_for(request: Request, parts: Sequence[Part], gaussian: bool) -> Norm:
     return Norm.VALUES if alone and (strategy is None or isinstance(strategy, NormClip | TotalCap)) else Norm.ROWS
 
 
-def profile_of_norm(keys: Keys, parts: Sequence[Part], norm: Norm) -> About:
+def profile_of_norm(keys: Keys, parts: Sequence[Part], norm: Norm, question: str) -> About:
     """The profile that chooses the bound: of users by their norm over these groups."""
     columns = [column for part in parts for column in part.columns]
     names, groups = {name for name, _ in columns}, keys
@@ -66,8 +66,9 @@ def profile_of_norm(keys: Keys, parts: Sequence[Part], norm: Norm) -> About:
         groups = keys.inner if norm is Norm.ROWS else keys  # a row is in one cell: the number of rows is the same
     distinct = any(isinstance(part, UsersPart) for part in parts)
     if norm is Norm.ROWS and not groups.columns and not distinct:
-        return rows_with(names)
-    return About("norm", (norm, distinct, groups, tuple(columns) if norm is Norm.VALUES else tuple(sorted(names))))
+        return rows_with(names, question)
+    values = tuple(columns) if norm is Norm.VALUES else tuple(sorted(names))
+    return About("norm", (norm, distinct, groups, values), question)
 
 
 def given_limit(strategy: Strategy, norm: Norm, part: Part) -> Limit:
@@ -144,6 +145,7 @@ def _histogram(
         return scaled, list(counts)[: scaled.size], noise, profile.words, None
     buckets = row_buckets() if unit == 1 else total_buckets(unit)
     if allocation.known is not None:
+        request.shelf.take(request.table, about)
         return buckets, *histogram_of(allocation.known, buckets), allocation.known.words, None
     whole = users.norm.ceil().cast("int64") if norm is Norm.SQUARED_ROWS else users.norm
     epsilon = allocation.profile

@@ -30,11 +30,12 @@ def draft_mean(request: Request, column: str, bounds: Any) -> Draft:
     number(request.table, column)
     grid = Grid.about((low, high), origin=low, bits=bits_for(request.epsilon))
     query = {"statistic": "mean", "column": column, "bounds": [low, high]}
-    bounding = request.bounding
+    bounding, words = request.bounding, f"mean of {column}"
+    about = rows_with([column], words)
 
     def draft(described: Any, run: Callable[[Receipt], Outcome]) -> Draft:
         full = {**query, "bounding": described.to_dict()}
-        return Draft(f"mean of {column}", request.guarantee(), request.pure(), full, described, Error(None), run)
+        return Draft(words, request.guarantee(), request.pure(), full, described, Error(None), run)
 
     if isinstance(bounding, Strategy):
         users = per_user(request.table, [(column, grid)], bounding.rows_kept)
@@ -49,12 +50,12 @@ def draft_mean(request: Request, column: str, bounds: Any) -> Draft:
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)
         with request.table.engine.kept(per_user(request.table, [(column, grid)])) as users:
-            chosen = mean_from_profile(request, bounding, receipt, users, _summary(users, grid), column)
+            chosen = mean_from_profile(request, bounding, receipt, users, _summary(users, grid), about)
             kept = chosen.strategy.rows_kept
             sampled = users if kept is None else per_user(request.table, [(column, grid)], kept)
             return _release(request, sampled, grid, chosen, receipt)
 
-    return draft(pending(bounding, request, rows_with([column]), MEAN_SHARE, located=True), choose_and_run)
+    return draft(pending(bounding, request, about, MEAN_SHARE, located=True), choose_and_run)
 
 
 def _summary(users: Any, grid: Grid) -> Summary:

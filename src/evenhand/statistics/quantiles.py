@@ -30,7 +30,7 @@ from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.frames import frame
 from evenhand.statistics.grouped import Grouped, allocate, bounded_sums
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.limits import given_limit, profile_of_norm
+from evenhand.statistics.limits import given_limit
 from evenhand.statistics.request import Request
 from evenhand.statistics.weighted_rows import FULL, Norm
 from evenhand.tables import Bounds, Grid, parse_bounds
@@ -75,6 +75,10 @@ class RankCount(CellCount):
     quantiles: tuple[Fraction, ...]
 
     @property
+    def words(self) -> str:
+        return f"quantiles {', '.join(f'{float(quantile):g}' for quantile in self.quantiles)} of {self.column}"
+
+    @property
     def is_average(self) -> bool:
         return True
 
@@ -109,11 +113,10 @@ def draft_quantiles(request: Request, column: str, wanted: Any, bounds: Any, key
     allocation = allocate(grouped, cells, keys.groups, laplace=True)
     bounding = request.bounding
     described = (
-        pending(bounding, request, profile_of_norm(cells, grouped.parts, Norm.ROWS))
+        pending(bounding, request, grouped.profile(cells, Norm.ROWS))
         if isinstance(bounding, Auto)
         else given_limit(bounding, Norm.ROWS, grouped.parts[0]).bounding
     )
-    names = ", ".join(f"{float(quantile):g}" for quantile in quantiles)
     query = {
         "statistic": "quantiles",
         "column": column,
@@ -122,13 +125,12 @@ def draft_quantiles(request: Request, column: str, wanted: Any, bounds: Any, key
         "bounding": described.to_dict(),
         **({"by": list(keys.columns), "keys": len(keys.rows)} if keys.columns else {}),
     }
-    label = f"quantiles {names} of {column}" + (f" by {', '.join(keys.columns)}" if keys.columns else "")
 
     def run(receipt: Receipt) -> Outcome:
         return _run(grouped, cells, allocation, quantiles, receipt)
 
     return Draft(
-        label,
+        grouped.label,
         request.guarantee(),
         allocation.cost,
         query,

@@ -4,12 +4,15 @@ A profile is free to use again, but it is of use only for the same rows: a colum
 than the table, and three groups out of a thousand hold other rows than all of them. A bound read from the wrong profile
 would still be private, and drown the answer in noise or cut it off. So what a release buys on the way serves only
 releases about the same rows; what the analyst buys with ``session.profile`` serves every ungrouped release.
+
+The same question asked again buys anew. Otherwise its answers would share the noise of one profile, and whoever repeats
+a question to see how the answers scatter would take luck in the profile for the release.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evenhand.planning import Profile
 from evenhand.tables import Table
@@ -22,39 +25,49 @@ class About:
     Args:
         quantity: rows, the total of a column, or a norm over groups.
         of: what it depends on besides: columns that must not be empty, grids, groups.
+        question: the release that wants it, in words; two releases may want the same.
     """
 
     quantity: str
     of: Hashable = ()
+    question: str = field(default="", compare=False)
 
 
 EVERY_ROW = About("every row")
 """What ``session.profile`` buys."""
 
 
-def rows_with(columns: Iterable[str]) -> About:
+def rows_with(columns: Iterable[str], question: str) -> About:
     """Rows that have a number in each of these columns."""
-    return About("rows", tuple(sorted(set(columns))))
+    return About("rows", tuple(sorted(set(columns))), question)
 
 
 class Shelf:
     """The profiles of one session. Each belongs to a snapshot of the table: when the file changes, it is of no use."""
 
     def __init__(self) -> None:
-        self._profiles: dict[tuple[About, str], Profile] = {}
+        self._profiles: dict[tuple[About, str], tuple[Profile, set[str]]] = {}
 
     def put(self, table: Table, about: About, profile: Profile) -> None:
         """Keep a profile, unless nobody can know whether the table will still be the same."""
         if table.snapshot is not None:
-            self._profiles[about, table.snapshot] = profile
+            self._profiles[about, table.snapshot] = profile, {about.question}
 
-    def get(self, table: Table, about: About) -> Profile | None:
-        """A profile of just this, or of every row where rows are wanted."""
+    def find(self, table: Table, about: About) -> Profile | None:
+        """A profile of just this that the question has not used yet, or one of every row where rows are wanted."""
         if table.snapshot is None:
             return None
-        found = self._profiles.get((about, table.snapshot))
-        if found is None and about.quantity == "rows":
-            found = self._profiles.get((EVERY_ROW, table.snapshot))
+        on_purpose = self._profiles.get((EVERY_ROW, table.snapshot)) if about.quantity == "rows" else None
+        if on_purpose is not None:
+            return on_purpose[0]
+        profile, used = self._profiles.get((about, table.snapshot), (None, set()))
+        return None if about.question in used else profile
+
+    def take(self, table: Table, about: About) -> Profile | None:
+        """Find a profile and remember that the question has used it."""
+        found = self.find(table, about)
+        if found is not None and (kept := self._profiles.get((about, table.snapshot or ""))):
+            kept[1].add(about.question)
         return found
 
     def clear(self) -> None:
