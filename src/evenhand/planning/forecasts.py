@@ -24,7 +24,7 @@ import numpy as np
 
 from evenhand.guarantee import Relation, split
 from evenhand.planning.location import Location, location_request
-from evenhand.planning.means import ROWS_SHARE, forecast_located
+from evenhand.planning.means import ROWS_SHARE, forecast_located, rows_noise
 from evenhand.planning.weights import Array, Sums, Support, smooth_bound
 
 _MOST_CANDIDATES = 4000
@@ -212,17 +212,17 @@ def _located(
     request = location_request(support, epsilon, relation)
     if request is None or not assumed.spread:
         return None
-    left = epsilon - request.epsilon
-    if relation is Relation.PRESENCE:
-        left = split(left, ROWS_SHARE)[1]
-    moved = 1 if relation is Relation.PRESENCE else 2
     sums, rows = Sums.of(support), support.rows
     quantiles = np.array([0.126, 0.385, 0.674, 1.036, 1.645])  # of |normal| at 10%, 30%, ..., 90%
     location = Location(0.5, quantiles * assumed.spread, np.full(5, 0.2))
+    left, moved, denominator = epsilon - request.epsilon, 2, 0.0
+    if relation is Relation.PRESENCE:
+        for_rows, left = split(left, ROWS_SHARE)
+        moved, denominator = 1, rows_noise(support, location, length, float(for_rows))
 
     def at(caps: Array) -> Curve:
         cut, users_cut = forecast_located(support, location, length, caps)
-        noise = math.sqrt(2) * moved * caps / (float(left) * rows)
+        noise = np.hypot(math.sqrt(2) * moved * caps / (float(left) * rows), denominator)
         proven = length * np.maximum(rows - sums.kept(caps / length), 0.0) / rows
         zero = np.zeros_like(caps)
         return Curve("located mean", caps, noise, zero, cut / rows, "assumed", proven, users_cut, zero)

@@ -149,8 +149,7 @@ def _located(
     rows = support.rows
     noise_sd = math.sqrt(2) * moved * cap / float(for_sum) / rows
     if rows_cap is not None:
-        off = _OFF_CENTRE * location.spread * length  # the error of the number of rows counts in proportion
-        noise_sd = math.hypot(noise_sd, off * math.sqrt(2) * rows_cap / float(for_rows) / rows)
+        noise_sd = math.hypot(noise_sd, rows_noise(support, location, length, float(for_rows)))
     return Choice(
         strategy="located mean",
         parameter=cap,
@@ -174,6 +173,12 @@ def rows_cap_for(support: Support, epsilon: float) -> float:
     sums, caps = Sums.of(support), support.sizes
     error2 = 2 * (caps / epsilon) ** 2 + (support.rows - sums.kept(caps)) ** 2
     return float(caps[error2.argmin()])
+
+
+def rows_noise(support: Support, location: Location, length: float, epsilon: float) -> float:
+    """What the noise of a secret number of rows adds to a located mean: as much as the mean lies off the centre."""
+    off = _OFF_CENTRE * location.spread * length
+    return off * math.sqrt(2) * rows_cap_for(support, epsilon) / (epsilon * support.rows)
 
 
 def forecast_located(support: Support, location: Location, length: float, caps: Array) -> tuple[Array, Array]:
