@@ -54,10 +54,13 @@ def smooth(table: Table, h: float, epsilon: float, relation: Relation) -> float:
     return (mean - table.truth) ** 2 + 2 * shape * (h / (epsilon * kept)) ** 2
 
 
-def clipped(table: Table, centre: float, cap: float, epsilon: float, rows: float, moved: int) -> float:
-    """Mean squared error of a mean clipped around a centre (both in parts of the range), given the noisy row count."""
-    total = np.clip(table.rows * (table.means - centre), -cap, cap).sum()
-    return (centre + total / rows - table.truth) ** 2 + 2 * (moved * cap / (epsilon * rows)) ** 2
+def clipped(
+    table: Table, centre: float, caps: tuple[float, float], epsilon: float, rows: float, relation: Relation
+) -> float:
+    """Mean squared error of a mean clipped around a centre (in parts of the range), given the noisy row count."""
+    total = np.clip(table.rows * (table.means - centre), -caps[0], caps[1]).sum()
+    moved = max(caps) if relation is Relation.PRESENCE else sum(caps)
+    return (centre + total / rows - table.truth) ** 2 + 2 * (moved / (epsilon * rows)) ** 2
 
 
 def choose(table: Table, epsilon: Decimal, relation: Relation, rng: np.random.Generator) -> tuple[Choice, Decimal]:
@@ -80,19 +83,23 @@ def choose(table: Table, epsilon: Decimal, relation: Relation, rng: np.random.Ge
 
 
 def squared_error(
-    table: Table, choice: Choice, left: Decimal, relation: Relation, rng: np.random.Generator, cap: float | None = None
+    table: Table,
+    choice: Choice,
+    left: Decimal,
+    relation: Relation,
+    rng: np.random.Generator,
+    caps: tuple[float, float] | None = None,
 ) -> float:
-    """Mean squared error of a choice; ``cap`` replaces the chosen cap of a located mean."""
-    if choice.centre is None:
+    """Mean squared error of a choice; ``caps`` replaces the chosen caps of a located mean."""
+    if choice.centre is None or choice.below is None:
         return smooth(table, float(choice.parameter), float(left), relation)
-    moved = 1 if relation is Relation.PRESENCE else 2
     rows = float(table.rows.sum())
     if choice.rows_cap is not None and choice.rows is not None:
         kept = np.minimum(table.rows, choice.rows_cap).sum()
         noisy = kept + rng.laplace() * choice.rows_cap / float(choice.epsilon_rows)
         rows = float(np.clip(noisy, choice.rows / 2, choice.rows * 2))
-    limit = float(choice.parameter) / GRID if cap is None else cap
-    return clipped(table, choice.centre / GRID, limit, float(choice.epsilon_sum or left), rows, moved)
+    limits = caps or (choice.below / GRID, float(choice.parameter) / GRID)
+    return clipped(table, choice.centre / GRID, limits, float(choice.epsilon_sum or left), rows, relation)
 
 
 def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repeats: int, seed: int) -> dict[str, Any]:
@@ -108,12 +115,19 @@ def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repea
     bounds = np.geomspace(1, largest, 50)
     best = {"smooth weights": lowest(bounds, lambda table, h: smooth(table, h, eps, relation))}
     if relation is not Relation.PRESENCE:
-        best["centred interval"] = lowest(bounds / 2, lambda table, cap: clipped(table, 0.5, cap, eps, rows, 2))
+        best["centred interval"] = lowest(
+            bounds / 2, lambda table, cap: clipped(table, 0.5, (cap, cap), eps, rows, relation)
+        )
     first = {id(table): run for table, *run in reversed(runs) if run[0].centre is not None}
     if len(first) == len(tables):
-        best["located mean"] = lowest(
-            np.geomspace(largest * 1e-3, largest, 40),
-            lambda table, cap: squared_error(table, *first[id(table)], relation, np.random.default_rng(0), cap),
+        best["located mean"] = min(
+            lowest(
+                np.geomspace(largest * 1e-3, largest, 40),
+                lambda table, cap, ratio=ratio: squared_error(  # type: ignore[misc]
+                    table, *first[id(table)], relation, np.random.default_rng(0), (cap, cap * ratio)
+                ),
+            )
+            for ratio in ((1.0,) if relation is Relation.PRESENCE else (0.3, 1.0, 3.0))
         )
     return {
         "rmse": rmse,

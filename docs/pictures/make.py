@@ -130,9 +130,9 @@ def centred_interval() -> Picture:
 
 def located_mean() -> Picture:
     """x: a user's rows; y: how far the user's sum may lie from rows times the centre."""
-    name = "LocatedMean, T = 30"
+    name = "LocatedMean, caps of 30"
     grid = Grid.about(STARS, origin=0.0)
-    strategy = LocatedMean(centre=grid.steps(Fraction("3.5")), cap=grid.steps(30))
+    strategy = LocatedMean(centre=grid.steps(Fraction("3.5")), below=grid.steps(30), above=grid.steps(30))
     points: Points = []
     for rows in (1, 5, 10, 15, 20, 30, 40):
         low, high = (_residual([star] * rows, strategy, grid) for star in STARS)

@@ -120,6 +120,17 @@ def test_a_located_mean_adds_up_to_the_epsilon_that_was_left() -> None:
     assert values.rows_cap is None
 
 
+def test_public_counts_allow_a_narrower_cap_on_the_side_where_users_are_close() -> None:
+    support = support_of_counts([30] * 3000)
+    offsets = np.concatenate([np.full(20, -0.02), np.linspace(0, 0.2, 20)])
+    location = Location(0.1, offsets, np.full(40, 1 / 40))
+    values = choose_mean(support, (0, 1000), Decimal(1), VALUES, location)
+    presence = choose_mean(support, (0, 1000), Decimal(1), PRESENCE, location)
+    assert values.below is not None
+    assert values.below < values.parameter / 3
+    assert presence.below == presence.parameter  # the larger cap is what one user moves: a smaller one saves nothing
+
+
 def test_without_a_location_smooth_weights_are_chosen() -> None:
     choice = choose_mean(support_of_counts([1] * 50 + [40]), (0, 100), Decimal(1), VALUES)
     assert choice.strategy == "smooth weights"
@@ -150,7 +161,7 @@ def test_a_bucket_is_not_taken_for_its_middle() -> None:
 def test_wide_user_means_with_secret_counts_are_not_located() -> None:
     """Where user means fill the range nothing is gained by locating them, and the number of rows would cost extra."""
     support = support_of_counts([30] * 3000)
-    location = Location(0.4, np.linspace(0.02, 0.6, 30), np.full(30, 1 / 30))
+    location = Location(0.4, np.linspace(-0.4, 0.6, 30), np.full(30, 1 / 30))
     assert choose_mean(support, (0, 1000), Decimal(1), PRESENCE, location).strategy == "smooth weights"
-    close = Location(0.4, location.distances / 10, location.weights)
+    close = Location(0.4, location.offsets / 10, location.weights)
     assert choose_mean(support, (0, 1000), Decimal(1), PRESENCE, close).strategy == "located mean"

@@ -108,3 +108,12 @@ def test_a_table_that_changed_is_profiled_again(tmp_path: Path) -> None:
     _write(path, seed=2)
     changed = eh.Session(eh.read(path, user="user"), ledger)
     assert changed.count(epsilon=1).bounding.epsilon is not None
+
+
+@pytest.mark.parametrize("strategy", [None, eh.SmoothWeights(), eh.RowLimit()])
+def test_a_profile_of_users_beyond_all_limits_still_gives_an_answer(session: eh.Session, strategy: Any) -> None:
+    """A chosen bound is lowered to what a strategy accepts: an error would come after the debit, and depend on the rows."""
+    huge = eh.Auto(strategy=strategy, profile=eh.Profile.counts([2**30] * 5000))
+    assert session.mean("price", bounds=(0, 100), epsilon=1, bounding=huge).bounding.parameter > 0
+    assert session.count(epsilon=1, bounding=huge).bounding.parameter > 0
+    assert session.sum("price", bounds=(0, 100), epsilon=1, bounding=huge).bounding.parameter > 0

@@ -12,17 +12,18 @@ from evenhand.tables.summaries import MOST_ROWS
 
 @dataclass(frozen=True)
 class LocatedMean(Strategy):
-    """Release how far the users' sums lie from a centre, each user's part capped: ``clip(sum − rows·centre, −T, T)``.
+    """Release how far the users' sums lie from a centre, each user's part capped: ``clip(sum − rows·centre, −a, b)``.
 
     When most user means are close to a centre, the part that must be hidden is small, and so is the noise; a user
     with many rows near the centre is not cut at all. The centre is found privately and coarsely first. Made by Auto.
 
-    Guarantee: one user moves the total by at most ``T`` under presence, ``2T`` under values. The centre is a released
-    value, and any centre is safe.
+    Guarantee: one user moves the total by at most ``max(a, b)`` under presence, ``a + b`` under values. Centre and caps are
+    functions of released values, and any are safe.
 
     Args:
         centre: grid steps of one row above the grid's bottom.
-        cap: ``T`` in grid steps.
+        below: ``a`` in grid steps.
+        above: ``b`` in grid steps.
         rows_cap: under presence, the cap on each user's rows in the denominator.
         rows: under presence, about how many rows there are: a noisy denominator is kept within half and twice this.
 
@@ -31,19 +32,23 @@ class LocatedMean(Strategy):
     """
 
     centre: int
-    cap: int
+    below: int
+    above: int
     rows_cap: int | None = None
     rows: float | None = None
     words: str = "each user's distance from a located centre is capped"
     title = "LocatedMean"
 
     def __post_init__(self) -> None:
-        if not 0 < self.cap <= LARGEST_BOUND:
-            raise UsageError(f"LocatedMean(cap={self.cap}) does not fit the exact integer range up to {LARGEST_BOUND}.")
+        for cap in (self.below, self.above):
+            if not 0 < cap <= LARGEST_BOUND:
+                raise UsageError(
+                    f"LocatedMean: the cap {cap} does not fit the exact integers from 1 to {LARGEST_BOUND}."
+                )
 
     @property
     def parameter(self) -> Fraction | None:
-        return Fraction(self.cap)
+        return Fraction(self.below + self.above, 2)
 
     def describe(self) -> str:
         return self.words
@@ -53,8 +58,8 @@ class LocatedMean(Strategy):
         import ibis
 
         residual = summary.above - ibis.least(summary.rows, MOST_ROWS) * self.centre
-        moves = self.cap if relation is Relation.PRESENCE else 2 * self.cap
-        return Contribution((clamp(residual, -self.cap, self.cap),), l1=moves, l2_squared=moves**2)
+        moves = max(self.below, self.above) if relation is Relation.PRESENCE else self.below + self.above
+        return Contribution((clamp(residual, -self.below, self.above),), l1=moves, l2_squared=moves**2)
 
     def of_denominator(self, summary: Summary) -> Contribution:
         """The capped number of rows, when counts are secret."""

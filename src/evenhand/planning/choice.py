@@ -21,6 +21,7 @@ class Choice:
         basis: what the choice was read from.
         words: why the bound sits where it sits, for people.
         centre: for a located mean, the integer grid value around which users are clipped.
+        below: for a located mean, the cap below the centre; ``parameter`` is the one above.
         epsilon_sum: ε for the bounded sum (None: all that is left).
         epsilon_rows: ε for the number of rows below a mean; 0 where it is public or not needed.
         rows_cap: the cap on each user's rows in that number.
@@ -35,6 +36,7 @@ class Choice:
     basis: str
     words: str
     centre: int | None = None
+    below: int | None = None
     epsilon_sum: Decimal | None = None
     epsilon_rows: Decimal = Decimal(0)
     rows_cap: int | None = None
@@ -52,6 +54,7 @@ class Choice:
             "strategy": self.strategy,
             "parameter": float(self.parameter) if isinstance(self.parameter, Fraction) else self.parameter,
             "centre": self.centre,
+            "below": self.below,
             "noise_sd": self.noise_sd,
             "bias_estimate": self.bias,
             "error": self.error,

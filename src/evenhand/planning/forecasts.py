@@ -23,8 +23,9 @@ from decimal import Decimal
 import numpy as np
 
 from evenhand.guarantee import Relation, split
+from evenhand.planning.clipping import cut_bias, cuts
 from evenhand.planning.location import Location, location_request
-from evenhand.planning.means import ROWS_SHARE, forecast_located, rows_noise
+from evenhand.planning.means import ROWS_SHARE, rows_noise
 from evenhand.planning.weights import Array, Sums, Support, smooth_bound
 
 _MOST_CANDIDATES = 4000
@@ -214,18 +215,29 @@ def _located(
         return None
     sums, rows = Sums.of(support), support.rows
     quantiles = np.array([0.126, 0.385, 0.674, 1.036, 1.645])  # of |normal| at 10%, 30%, ..., 90%
-    location = Location(0.5, quantiles * assumed.spread, np.full(5, 0.2))
+    offsets = np.concatenate([-quantiles, quantiles]) * assumed.spread
+    location = Location(0.5, offsets, np.full(10, 0.1))
     left, moved, denominator = epsilon - request.epsilon, 2, 0.0
     if relation is Relation.PRESENCE:
         for_rows, left = split(left, ROWS_SHARE)
         moved, denominator = 1, rows_noise(support, location, length, float(for_rows))
 
     def at(caps: Array) -> Curve:
-        cut, users_cut = forecast_located(support, location, length, caps)
+        below, above = cuts(support, location, length, caps)
         noise = np.hypot(math.sqrt(2) * moved * caps / (float(left) * rows), denominator)
         proven = length * np.maximum(rows - sums.kept(caps / length), 0.0) / rows
         zero = np.zeros_like(caps)
-        return Curve("located mean", caps, noise, zero, cut / rows, "assumed", proven, users_cut, zero)
+        return Curve(
+            "located mean",
+            caps,
+            noise,
+            zero,
+            cut_bias(below, above) / rows,
+            "assumed",
+            proven,
+            below.users + above.users,
+            zero,
+        )
 
     return at, support.sizes * length * assumed.spread
 

@@ -50,16 +50,16 @@ class LocationRequest:
 
 @dataclass(frozen=True)
 class Location:
-    """Where user means lie, as parts of the value range: a centre, and weights on distances from it."""
+    """Where user means lie, as parts of the value range: a centre, and weights on offsets from it (negative below)."""
 
     centre: float
-    distances: Array
+    offsets: Array
     weights: Array
 
     @property
     def spread(self) -> float:
         """Root mean squared distance from the centre."""
-        return math.sqrt(float(self.weights @ self.distances**2))
+        return math.sqrt(float(self.weights @ self.offsets**2))
 
 
 def location_request(support: Support, epsilon: Decimal, relation: Relation) -> LocationRequest | None:
@@ -109,14 +109,15 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
     spots = np.concatenate([middles[first:last] - quarter, middles[first:last] + quarter])
     seen = np.where(noisy > scale * math.log(bins / _FALSE_BINS), noisy, 0.0)
     seen[first:last] = 0.0
-    far = np.array([min(factor * radius, 1.0) for factor, _ in _TAIL])
-    rest = [
-        min(part * request.expected, _hidden(noisy, np.abs(middles - centre), d, scale))
-        for d, (_, part) in zip(far, _TAIL, strict=True)
+    hidden = [
+        min(part * request.expected, _hidden(noisy, np.abs(middles - centre), min(factor * radius, 1.0), scale)) / 2
+        for factor, part in _TAIL
     ]
-    distances = np.concatenate([np.abs(spots - centre), np.abs(middles - centre), far])
-    weights = np.concatenate([np.tile(inside, 2) * _MOST * request.expected / 2, seen, rest])
-    return Location(centre, distances[weights > 0], weights[weights > 0] / weights.sum())
+    far = radius * np.array([factor for factor, _ in _TAIL])
+    # On either side alike, but no user lies beyond the range.
+    offsets = np.concatenate([spots - centre, middles - centre, -np.minimum(far, centre), np.minimum(far, 1 - centre)])
+    weights = np.concatenate([np.tile(inside, 2) * _MOST * request.expected / 2, seen, hidden, hidden])
+    return Location(centre, offsets[weights > 0], weights[weights > 0] / weights.sum())
 
 
 def _hidden(noisy: Array, distance: Array, beyond: float, scale: float) -> float:

@@ -2,14 +2,14 @@
 
 The contract. Rows are integers in [L, H] on a public grid; user l has s rows that sum to X.
 
-- *Located mean* with centre C and cap T (integers): contribution ``clip(X − s·C, −T, T)``, one user moves the sum by T
-  (presence) or 2T (values). Mean = C + (sum + noise)/D. Under values D = Σs is public; under presence D = Σ min(s, H) is
+- *Located mean* with centre C and caps a, b (integers): contribution ``clip(X − s·C, −a, b)``, one user moves the sum by
+  max(a, b) (presence) or a + b (values). Mean = C + (sum + noise)/D. Under values D = Σs is public; under presence D = Σ min(s, H) is
   released beside it: its error counts only in proportion to the distance of the mean from C, so it gets little of ε.
 - *Smooth weights* with h: under values Σ min(h,s)·X/s over the public Σ min(h,s); under presence the pair of
   method.md §3, whose L1 sensitivity is h.
 
 Clipping around a located centre is the centred interval of rameshwar2024 with its centre moved to where the users are.
-Cutting is symmetric there, so most of its bias cancels; the forecast counts two fifths of what is cut as bias.
+What is cut on one side makes up for the other, so most of the bias cancels (`clipping.py`).
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ import numpy as np
 
 from evenhand.guarantee import Relation, split
 from evenhand.planning.choice import Choice
+from evenhand.planning.clipping import cut_bias, cuts
 from evenhand.planning.location import Location
-from evenhand.planning.weights import HETEROGENEITY, ROW_SD, Array, Sums, Support, smooth_bound
+from evenhand.planning.weights import HETEROGENEITY, ROW_SD, Sums, Support, smooth_bound
 
 MEAN_SHARE = Decimal("0.25")
 """Share of ε that buys the profile of row counts for a mean; the rest locates and releases it."""
 
 ROWS_SHARE = Decimal("0.2")
-_ONE_SIDED = 0.4  # part of the cut that does not cancel
 _OFF_CENTRE = 0.22  # distance of the mean from the centre, in root mean squared distances of user means from it
 _USUAL_CENTRE = 0.25  # of the range, when nothing was found
 _CAPS = 96
-_COARSE = 256
 
 
 def choose_mean(
@@ -136,24 +135,27 @@ def _located(
     length = float(high - low)
     centre = round(low + location.centre * length)
     for_rows, for_sum = (Decimal(0), epsilon)
-    rows_cap = None
+    rows, rows_cap, denominator = support.rows, None, 0.0
+    reach = float(support.sizes[-1] * np.abs(location.offsets).max() * length)
+    caps = np.geomspace(max(reach * 1e-5, 1.0), max(reach, 1.0), _CAPS)
     if relation is Relation.PRESENCE:
         for_rows, for_sum = split(epsilon, ROWS_SHARE)
         rows_cap = max(1, math.ceil(rows_cap_for(support, float(for_rows))))
-    moved = 1 if relation is Relation.PRESENCE else 2
-    reach = float(support.sizes[-1] * location.distances.max() * length)
-    caps = np.geomspace(max(reach * 1e-5, 1.0), max(reach, 1.0), _CAPS)
-    bias, _ = forecast_located(support, location, length, caps)
-    best = int((2 * (moved * caps / float(for_sum)) ** 2 + bias**2).argmin())
-    cap = max(1, math.ceil(caps[best]))
-    rows = support.rows
-    noise_sd = math.sqrt(2) * moved * cap / float(for_sum) / rows
-    if rows_cap is not None:
-        noise_sd = math.hypot(noise_sd, rows_noise(support, location, length, float(for_rows)))
+        denominator = rows_noise(support, location, length, float(for_rows))
+        lower = upper = np.arange(_CAPS)  # the larger of the two is paid for, so both may be as large
+        moved = caps
+    else:
+        lower, upper = np.indices((_CAPS, _CAPS)).reshape(2, -1)
+        moved = caps[lower] + caps[upper]
+    below, above = cuts(support, location, length, caps)
+    bias = cut_bias(below.at(lower), above.at(upper))
+    noise = math.sqrt(2) * moved / float(for_sum)
+    best = int((noise**2 + bias**2).argmin())
     return Choice(
         strategy="located mean",
-        parameter=cap,
-        noise_sd=noise_sd,
+        parameter=max(1, math.ceil(caps[upper[best]])),
+        below=max(1, math.ceil(caps[lower[best]])),
+        noise_sd=math.hypot(float(noise[best]) / rows, denominator),
         bias=float(bias[best]) / rows,
         basis=_basis(relation) + ", and a noisy histogram of user means",
         words=(
@@ -179,37 +181,6 @@ def rows_noise(support: Support, location: Location, length: float, epsilon: flo
     """What the noise of a secret number of rows adds to a located mean: as much as the mean lies off the centre."""
     off = _OFF_CENTRE * location.spread * length
     return off * math.sqrt(2) * rows_cap_for(support, epsilon) / (epsilon * support.rows)
-
-
-def forecast_located(support: Support, location: Location, length: float, caps: Array) -> tuple[Array, Array]:
-    """For each cap: what clipping takes from the sum, as a bias in grid units, and how many users it touches.
-
-    A user with s rows at distance d from the centre has residual s·d, of which max(0, s·d − T) is cut. Signs are
-    random to a large part: the cut adds up in quadrature, and a fixed part of it in full.
-    """
-    support = _coarsen(support)
-    residual = np.outer(support.sizes, location.distances * length).ravel()
-    users = np.outer(support.users, location.weights).ravel()
-    order = np.argsort(residual)
-    residual, users = residual[order], users[order]
-    above = np.searchsorted(residual, caps, side="right")
-    count, first, second = (
-        np.append(np.cumsum((users * residual**power)[::-1])[::-1], 0.0)[above] for power in (0, 1, 2)
-    )
-    cut = np.maximum(first - count * caps, 0.0)
-    square = np.maximum(second - 2 * caps * first + caps**2 * count, 0.0)
-    return np.sqrt((_ONE_SIDED * cut) ** 2 + square), count
-
-
-def _coarsen(support: Support) -> Support:
-    """At most a few hundred sizes: enough for a forecast."""
-    if len(support.sizes) <= _COARSE:
-        return support
-    edges = np.geomspace(support.sizes[0], support.sizes[-1] * 1.0001, _COARSE)
-    k = np.searchsorted(edges, support.sizes, side="right")
-    users = np.bincount(k, weights=support.users).astype(np.float64)
-    rows = np.bincount(k, weights=support.users * support.sizes)
-    return Support(rows[users > 0] / users[users > 0], users[users > 0])
 
 
 def _basis(relation: Relation) -> str:

@@ -20,7 +20,7 @@ from evenhand.bounding import (
     Summary,
     TotalCap,
 )
-from evenhand.bounding.strategy import LARGEST_BOUND, clamp
+from evenhand.bounding.strategy import LARGEST_BOUND, LARGEST_LIMIT, clamp
 from evenhand.guarantee import Relation, UsageError, split
 from evenhand.ledger import Ledger
 from evenhand.planning import (
@@ -130,7 +130,7 @@ def cap_from_profile(
     choice = choose_total_cap(buckets, known.counts, known.epsilon, left)
     strategy: Strategy
     if auto.strategy is not None and _bounds_rows(auto):
-        strategy, bias = replace(auto.strategy, h=choice.parameter), None  # type: ignore[type-var]
+        strategy, bias = replace(auto.strategy, h=min(choice.parameter, LARGEST_LIMIT)), None  # type: ignore[type-var]
     elif summary.grid is not None and about.quantity == "rows":
         # A profile of rows for a sum: as much as that many rows can add.
         reach = Fraction(summary.grid.reach) / summary.grid.steps_per_unit
@@ -256,13 +256,17 @@ def mean_from_profile(
         location = locate(wanted, noisy.values, relation)
     choice = choose_mean(support, (0, grid.width), left, relation, location)
     if choice.centre is None:
-        strategy: Strategy = SmoothWeights(choice.parameter)
-        parameter, words = float(choice.parameter), strategy.describe()
+        strategy: Strategy = SmoothWeights(min(choice.parameter, LARGEST_LIMIT))
+        parameter, words = float(strategy.parameter or 0), strategy.describe()
     else:
-        centre, cap = grid.low + grid.units(choice.centre), grid.units(choice.parameter)
-        words = f"each user's sum is capped at {cap:,.4g} away from rows × {centre:.4g}"
-        strategy = LocatedMean(choice.centre, int(choice.parameter), choice.rows_cap, choice.rows, words)
-        parameter = cap
+        assert choice.below is not None
+        # Any caps are safe: those that would not fit are lowered, never refused once ε is spent.
+        below, above = (min(int(cap), LARGEST_BOUND) for cap in (choice.below, choice.parameter))
+        reach = f"{grid.units(below):,.4g} below and {grid.units(above):,.4g} above"
+        reach = f"{grid.units(above):,.4g} away from" if below == above else reach
+        words = f"each user's sum is capped at {reach} rows × {grid.low + grid.units(choice.centre):.4g}"
+        strategy = LocatedMean(choice.centre, below, above, choice.rows_cap, choice.rows, words)
+        parameter = grid.units(Fraction(below + above, 2))
     bounding = Bounding(strategy.title, parameter, words, f"chosen from {choice.basis}", paid or None)
     return Chosen(
         strategy,
@@ -323,9 +327,9 @@ def _restricted(
     spread, differ = (ROW_SD * length) ** 2, HETEROGENEITY * length
     chosen: Strategy
     if isinstance(strategy, SmoothWeights):
-        chosen = SmoothWeights(smooth_weights_for_mean(support, epsilon, relation))
+        chosen = SmoothWeights(min(smooth_weights_for_mean(support, epsilon, relation), LARGEST_LIMIT))
     elif isinstance(strategy, RowLimit):
-        chosen = RowLimit(row_limit_bound(support, spread, length, epsilon, differ))
+        chosen = RowLimit(min(row_limit_bound(support, spread, length, epsilon, differ), LARGEST_LIMIT))
     elif isinstance(strategy, CentredInterval):
         chosen = CentredInterval(max(Fraction(centred_bound(support, length, epsilon)), Fraction(grid.units(1))))
     else:
