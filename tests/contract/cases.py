@@ -6,15 +6,11 @@ A new statistic is one more line here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import evenhand as eh
-from evenhand.guarantee import split
-from evenhand.planning import Choice
-from evenhand.statistics import choosing
+from evenhand.audit.located import located_mean
 from nasty import HIGH, KEYS, LOW
 from watch import Ask
 
@@ -100,7 +96,7 @@ def _cases() -> Iterator[Case]:
             yield Case(
                 f"mean-located-{below}-{above}",
                 relation,
-                lambda ask, below=below, above=above: _located(ask, below, above),
+                lambda ask, below=below, above=above: located_mean(ask, below, above, bounds=BOUNDS),
                 1.0 if max(below, above) < 2**40 else None,
                 on_spark=below == 1000,
             )
@@ -175,25 +171,6 @@ def _grouped_cases() -> Iterator[Case]:
         given = {"epsilon": 1, "bounding": strategy}
         yield Case(f"count-by-{strategy.title}", "presence", _ask("count", **by, **given), steady=True)
         yield Case(f"users-by-{strategy.title}", "presence", _ask("users", **by, **given), steady=True)
-
-
-def _located(ask: Any, below: int, above: int) -> Any:
-    """A mean for which planning has located the users like this, whatever the table: every choice must be safe."""
-    draft = ask.mean("v", bounds=BOUNDS, epsilon=4)
-
-    def choose(support: Any, bounds: tuple[int, int], epsilon: Decimal, *_: Any) -> Choice:
-        forecasts: dict[str, Any] = {"noise_sd": 1.0, "bias": 1.0, "basis": "", "words": ""}
-        rows, rest = split(epsilon, Decimal("0.2"))
-        shares = {"epsilon_sum": rest, "epsilon_rows": rows, "rows_cap": 2, "rows": 5.0}
-        if not ask.table.relation.counts_are_public:
-            forecasts |= shares
-        return Choice("located mean", above, centre=bounds[1] // 3, below=below, **forecasts)
-
-    def run(receipt: Any) -> Any:
-        with patch.object(choosing, "choose_mean", choose):
-            return draft.run(receipt)
-
-    return replace(draft, run=run)
 
 
 def _ask(question: str, *arguments: Any, **options: Any) -> Ask:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from evenhand.audit.laws import permute_and_flip
+from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import Claim, Enumerable, KnownLaw, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, shown_keys
@@ -100,6 +101,7 @@ def _chosen() -> Iterator[Line]:
     yield "count, auto", PRESENCE, _count, 0.0
     yield "sum, auto", BOTH, _sum, 0.0
     yield "mean, auto", BOTH, _mean, 0.0
+    yield "mean, located", BOTH, partial(located_mean, below=2**26, above=2**28), 0.0
     yield "variance, auto", BOTH, _variance, 0.0
     yield "histogram, auto", BOTH, _histogram, 0.0
     yield "histogram with δ, auto", BOTH, partial(_histogram, delta=DELTA), DELTA

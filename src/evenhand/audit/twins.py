@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Transcript, shown_keys
-from evenhand.bounding import Contribution, NormClip, SmoothWeights, TotalCap
+from evenhand.bounding import Contribution, LocatedMean, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
 from evenhand.release import Measurement, Noisy
@@ -43,6 +44,15 @@ class Twin:
         if self.pair is None:
             return list(neighbours(self.relation, quick=True))
         return [pair for pair in neighbours(self.relation) if pair.name == self.pair]
+
+
+@dataclass(frozen=True)
+class OneSide(LocatedMean):
+    """Declares the cap above the centre, though users may also lie below it."""
+
+    def of_residual(self, summary: Summary, relation: Relation) -> Contribution:
+        honest = super().of_residual(summary, relation)
+        return Contribution(honest.integers, self.above, self.above**2)
 
 
 def halved(noise: IntegerNoise) -> IntegerNoise:
@@ -155,6 +165,11 @@ def twins() -> Sequence[Twin]:
                 lambda ask: public_counts(ask).mean("v", bounds=BOUNDS, epsilon=1, bounding=SmoothWeights(2)),
             ),
             presence,
+            "a giant at the top, nobody else",
+        ),
+        Twin(
+            EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide)),
+            values,
             "a giant at the top, nobody else",
         ),
         Twin(

@@ -251,7 +251,7 @@ def mean_from_profile(
     location = None
     wanted = location_request(support, left, relation)
     if wanted is not None:
-        noisy = receipt.release(_user_means(request, users, summary, wanted), wanted.epsilon)
+        noisy = receipt.release(user_means(request, users, summary, wanted), wanted.epsilon)
         left, paid = left - wanted.epsilon, paid + wanted.epsilon
         location = locate(wanted, noisy.values, relation)
     choice = choose_mean(support, (0, grid.width), left, relation, location)
@@ -303,7 +303,7 @@ def public_support(request: Request, users: Any) -> Support:
     )
 
 
-def _user_means(request: Request, users: Any, summary: Summary, wanted: LocationRequest) -> Measurement:
+def user_means(request: Request, users: Any, summary: Summary, wanted: LocationRequest) -> Measurement:
     """Users with enough rows, by where their mean lies: one bin a user, whatever the arithmetic does."""
     assert summary.grid is not None
     asked = users.filter(users.rows >= wanted.rows)

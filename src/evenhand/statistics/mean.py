@@ -11,16 +11,18 @@ from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
 from evenhand.statistics.choosing import Chosen, check_named, given_profile, mean_from_profile, pending
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.request import Request, given
-from evenhand.statistics.shelf import rows_with
+from evenhand.statistics.shelf import About, rows_with
 from evenhand.statistics.totals import fetch_totals, measure
 from evenhand.tables import Grid, Secret, parse_bounds
 from evenhand.tables.grid import bits_for
 from evenhand.tables.numbers import number
 from evenhand.tables.summaries import per_user
 
+Choose = Callable[[Request, Auto, Receipt, Any, Summary, About], Chosen]
 
-def draft_mean(request: Request, column: str, bounds: Any) -> Draft:
-    """The mean of a column over rows, each user's weight bounded.
+
+def draft_mean(request: Request, column: str, bounds: Any, choose: Choose = mean_from_profile) -> Draft:
+    """The mean of a column over rows, each user's weight bounded; under Auto by what ``choose`` decides.
 
     Under presence two integers are released together: how far the weighted values lie above the lower bound, and how
     far below the upper. They add up to the user's weight, so the pair moves by no more than the weight alone; their ratio
@@ -50,7 +52,7 @@ def draft_mean(request: Request, column: str, bounds: Any) -> Draft:
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)
         with request.table.engine.kept(per_user(request.table, [(column, grid)])) as users:
-            chosen = mean_from_profile(request, bounding, receipt, users, _summary(users, grid), about)
+            chosen = choose(request, bounding, receipt, users, _summary(users, grid), about)
             kept = chosen.strategy.rows_kept
             sampled = users if kept is None else per_user(request.table, [(column, grid)], kept)
             return _release(request, sampled, grid, chosen, receipt)
