@@ -86,18 +86,18 @@ def _totals(rows: dict[str, Any]) -> str:
 
 
 def _means(rows: dict[str, Any]) -> str:
-    epsilons = list(next(iter(rows.values())))
-    lines = ["| shape / values | " + " | ".join(f"ε = {e}" for e in epsilons) + " |", "|---|" + "---|" * len(epsilons)]
-    for name, by_epsilon in rows.items():
-        cells = [f"{row['values']['multiple']:.2f} / {row['presence']['multiple']:.2f}" for row in by_epsilon.values()]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return _by_epsilon("shape / values", rows, ("values", "presence"))
 
 
 def _quantiles(rows: dict[str, Any]) -> str:
+    return _by_epsilon("shape", rows, ("0.5", "0.9"))
+
+
+def _by_epsilon(head: str, rows: dict[str, Any], pair: tuple[str, str]) -> str:
+    """A row a shape, a column an ε, and in each cell the multiples of both kinds."""
     epsilons = list(next(iter(rows.values())))
-    lines = ["| shape | " + " | ".join(f"ε = {e}" for e in epsilons) + " |", "|---|" + "---|" * len(epsilons)]
+    lines = [f"| {head} | " + " | ".join(f"ε = {e}" for e in epsilons) + " |", "|---|" + "---|" * len(epsilons)]
     for name, by_epsilon in rows.items():
-        cells = [f"{row['0.5']['multiple']:.2f} / {row['0.9']['multiple']:.2f}" for row in by_epsilon.values()]
+        cells = [" / ".join(f"{row[kind]['multiple']:.2f}" for kind in pair) for row in by_epsilon.values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
