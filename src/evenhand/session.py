@@ -33,8 +33,8 @@ from evenhand.statistics import (
     parse_keys,
     parse_specs,
 )
-from evenhand.statistics.choosing import buy_profile
 from evenhand.statistics.parts import Part
+from evenhand.statistics.profiles import buy_profile
 from evenhand.statistics.shelf import EVERY_ROW, Shelf
 from evenhand.tables import Table
 

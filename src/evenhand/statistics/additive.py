@@ -8,8 +8,9 @@ from typing import Any
 
 from evenhand.bounding import Auto, Contribution, Strategy, Summary
 from evenhand.release import Additive, Error, Receipt, noise_for
-from evenhand.statistics.choosing import Chosen, cap_from_profile, given_profile, pending, profile_of_total
+from evenhand.statistics.choosing import Chosen, cap_from_profile, pending, profile_of_total
 from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.profiles import given_profile
 from evenhand.statistics.request import Request, given
 from evenhand.statistics.totals import measure
 from evenhand.tables import Grid

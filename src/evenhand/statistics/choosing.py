@@ -8,8 +8,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from evenhand.bounding import (
     Auto,
     CentredInterval,
@@ -21,15 +19,11 @@ from evenhand.bounding import (
     TotalCap,
 )
 from evenhand.bounding.strategy import LARGEST_BOUND, LARGEST_LIMIT, clamp
-from evenhand.guarantee import Relation, UsageError, split
-from evenhand.ledger import Ledger
+from evenhand.guarantee import Relation
 from evenhand.planning import (
     MEAN_SHARE,
     PROFILE_SHARE,
-    Basis,
-    Buckets,
     LocationRequest,
-    Profile,
     Support,
     centred_bound,
     choose_mean,
@@ -45,12 +39,12 @@ from evenhand.planning import (
 )
 from evenhand.planning.location import LOCATION_SHARES
 from evenhand.planning.weights import HETEROGENEITY, ROW_SD
-from evenhand.release import Bounding, Error, Measurement, Receipt, debit
+from evenhand.release import Bounding, Error, Measurement, Receipt
+from evenhand.statistics.profiles import known_histogram
 from evenhand.statistics.request import Request
 from evenhand.statistics.shelf import About, rows_with
 from evenhand.statistics.totals import bucket_counts, histogram
 from evenhand.tables import Grid
-from evenhand.tables.summaries import per_user
 
 
 @dataclass(frozen=True)
@@ -161,73 +155,6 @@ def profile_of_total(auto: Auto, columns: Sequence[tuple[str, Grid]], question: 
 
 def _bounds_rows(auto: Auto) -> bool:
     return auto.strategy is not None and not isinstance(auto.strategy, TotalCap)
-
-
-@dataclass(frozen=True)
-class Known:
-    """A histogram of users that may be used: its counts, the ε that bought them, what is left and what was paid now."""
-
-    counts: Sequence[float]
-    epsilon: float
-    left: Decimal
-    paid: Decimal
-    basis: str = "a noisy histogram of users by contribution, bought with part of ε"
-
-
-def known_histogram(
-    request: Request, receipt: Receipt, measurement: Measurement, buckets: Buckets, about: About, share: Any
-) -> Known:
-    """A histogram of users: from the given profile, from the session's shelf, or bought now."""
-    profile = (given_profile(request) if about.quantity == "rows" else None) or request.shelf.take(request.table, about)
-    if profile is not None:
-        counts, epsilon = histogram_of(profile, buckets)
-        return Known(counts, epsilon, request.epsilon, Decimal(0), profile.words)
-    paid, left = split(request.epsilon, share)
-    noisy = receipt.release(measurement, paid).values
-    shelve(request, about, buckets, noisy, paid)
-    return Known(noisy, float(paid), left, paid)
-
-
-def shelve(request: Request, about: About, buckets: Buckets, noisy: Sequence[int], paid: Decimal) -> None:
-    """Keep what was bought for later releases of the session."""
-    profile = Profile.bought(buckets, noisy, request.table.guarantee(paid, Decimal(0)))
-    request.shelf.put(request.table, about, profile)
-
-
-def buy_profile(request: Request, ledger: Ledger) -> Profile:
-    """A noisy histogram of users by number of rows, as a release of its own."""
-    buckets, users = row_buckets(), per_user(request.table)
-    guarantee = request.guarantee()
-    receipt = debit(ledger, guarantee, request.pure(), {"statistic": "profile", "buckets": buckets.size})
-    noisy = receipt.release(bucket_counts(request.table, users, users.rows, buckets), request.epsilon)
-    return Profile.bought(buckets, noisy.values, guarantee)
-
-
-def given_profile(request: Request) -> Profile | None:
-    """The profile that the analyst gave with ``Auto(profile=...)``, if it may be used."""
-    auto = request.bounding
-    if not isinstance(auto, Auto) or auto.profile is None:
-        return None
-    if not isinstance(auto.profile, Profile):
-        raise UsageError(f"Auto(profile={type(auto.profile).__name__}): expected an eh.Profile.")
-    if auto.profile.basis is Basis.EXACT:
-        raise UsageError(
-            "Auto(profile=...) was given an exact profile, which is NOT PRIVATE: a bound chosen from it would leak. "
-            "Buy one with session.profile(epsilon=...), or state a public prior such as eh.Profile.pareto(...)."
-        )
-    return auto.profile
-
-
-def histogram_of(profile: Profile, buckets: Buckets) -> tuple[Sequence[float], float]:
-    """A profile as counts over ``buckets``, and the ε that explains their noise; a public prior has none."""
-    if profile.noisy is not None and profile.guarantee is not None and profile.buckets == buckets:
-        return profile.noisy, float(profile.guarantee.epsilon)
-    counts = [0.0] * buckets.size
-    for place, users in zip(
-        buckets.index(np.ceil(profile.support.sizes).astype(np.int64)), profile.support.users, strict=True
-    ):
-        counts[int(place)] += float(users)
-    return counts, 1e6
 
 
 def steps_per_unit(summary: Summary) -> Fraction:

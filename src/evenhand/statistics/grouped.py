@@ -14,13 +14,14 @@ from evenhand.guarantee import UsageError, divide
 from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
-from evenhand.statistics.choosing import given_profile, pending
+from evenhand.statistics.choosing import pending
 from evenhand.statistics.count import UNBOUNDED
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
 from evenhand.statistics.limits import Limit, chosen_limit, given_limit, norm_for, profile_of_norm
 from evenhand.statistics.parts import Estimate, Part
+from evenhand.statistics.profiles import given_profile
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.shelf import About

@@ -19,9 +19,9 @@ from evenhand.planning.weights import Support
 from evenhand.release import Bounding, Receipt
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
-from evenhand.statistics.choosing import given_profile, histogram_of, shelve
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.parts import Part, SumPart
+from evenhand.statistics.profiles import given_profile, histogram_of, shelve
 from evenhand.statistics.request import Request
 from evenhand.statistics.shelf import About, rows_with
 from evenhand.statistics.totals import bucket_counts

@@ -8,8 +8,9 @@ from typing import Any
 from evenhand.bounding import Auto, Contribution, LocatedMean, Strategy, Summary
 from evenhand.planning import MEAN_SHARE
 from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
-from evenhand.statistics.choosing import Chosen, check_named, given_profile, mean_from_profile, pending
+from evenhand.statistics.choosing import Chosen, check_named, mean_from_profile, pending
 from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.profiles import given_profile
 from evenhand.statistics.request import Request, given
 from evenhand.statistics.shelf import About, rows_with
 from evenhand.statistics.totals import fetch_totals, measure
