@@ -33,6 +33,7 @@ SLOW_NAMES = (
     "sum, RowLimit (presence)",
     "count, auto (presence)",
     "mean, auto (values)",
+    "mean, located (values)",
     "count by selected keys (presence)",
 )
 SLOW = [case for case in releases() if case.title in SLOW_NAMES]
