@@ -61,7 +61,7 @@ class Row:
 
 
 def audit(
-    quick: Annotated[bool, typer.Option("--quick", help="A few minutes: fewer samples, fewer pairs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A quarter of an hour: fewer samples, fewer pairs.")] = False,
     samples: Annotated[int | None, typer.Option(help="Outputs a table where only noise is redrawn.")] = None,
     runs: Annotated[int | None, typer.Option(help="Outputs a table where everything runs again.")] = None,
     only: Annotated[str | None, typer.Option(help="Only what has this text in its name.")] = None,
