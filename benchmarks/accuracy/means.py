@@ -120,14 +120,19 @@ def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repea
         )
     first = {id(table): run for table, *run in reversed(runs) if run[0].centre is not None}
     if len(first) == len(tables):
-        best["located mean"] = min(
-            lowest(
-                np.geomspace(largest * 1e-3, largest, 40),
-                lambda table, cap, ratio=ratio: squared_error(  # type: ignore[misc]
+        caps = np.geomspace(largest * 1e-3, largest, 40)
+
+        def located(ratio: float) -> float:
+            """The best cap below the centre, with ``ratio`` times as much above."""
+            return lowest(
+                caps,
+                lambda table, cap: squared_error(
                     table, *first[id(table)], relation, np.random.default_rng(0), (cap, cap * ratio)
                 ),
             )
-            for ratio in ((1.0,) if relation is Relation.PRESENCE else (0.3, 1.0, 3.0))
+
+        best["located mean"] = min(
+            located(ratio) for ratio in ((1.0,) if relation is Relation.PRESENCE else (0.3, 1.0, 3.0))
         )
     return {
         "rmse": rmse,

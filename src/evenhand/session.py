@@ -328,7 +328,8 @@ class Session(_Questions):
         """Buy a private histogram of users by number of rows; everything made from it costs nothing more.
 
         The session keeps it, so that bounds chosen later on the same table, for releases without groups, cost nothing.
-        ``profile.save(path)`` keeps it for another day. Under ``protects="values"`` row counts are public: use ``eh.Profile.exact(table)`` for planning.
+        ``profile.save(path)`` keeps it for another day. Under ``protects="values"`` row counts are public: use
+        ``eh.Profile.exact(table)`` for planning.
 
         Example:
             >>> eh.plan("mean", session.profile(epsilon=0.05), bounds=(0.5, 5), epsilon=0.2).best

@@ -17,9 +17,8 @@ import numpy.typing as npt
 from evenhand.guarantee import UsageError
 
 LARGEST_ROWS = 2**40
-LARGEST_TOTAL = (
-    2**52
-)  # no edge, hence no chosen cap, beyond what a strategy accepts: an error then would depend on the rows
+# No edge, hence no chosen cap, beyond what a strategy accepts: an error then would depend on the rows.
+LARGEST_TOTAL = 2**52
 _FINEST = 30  # buckets below one row's largest value: 4^(30/3), a million times smaller, for bounds set far too wide
 
 

@@ -123,8 +123,8 @@ def cap_from_profile(
     left, paid = known.left, known.paid
     choice = choose_total_cap(buckets, known.counts, known.epsilon, left)
     strategy: Strategy
-    if auto.strategy is not None and _bounds_rows(auto):
-        strategy, bias = replace(auto.strategy, h=min(choice.parameter, LARGEST_LIMIT)), None  # type: ignore[type-var]
+    if isinstance(auto.strategy, SmoothWeights | RowLimit):
+        strategy, bias = replace(auto.strategy, h=min(choice.parameter, LARGEST_LIMIT)), None
     elif summary.grid is not None and about.quantity == "rows":
         # A profile of rows for a sum: as much as that many rows can add.
         reach = Fraction(summary.grid.reach) / summary.grid.steps_per_unit
@@ -147,14 +147,16 @@ def cap_from_profile(
 
 
 def profile_of_total(auto: Auto, columns: Sequence[tuple[str, Grid]], question: str) -> About:
-    """The profile that chooses a cap: of totals, or of rows for a count, and where rows are what is known or bounded."""
-    if not columns or _bounds_rows(auto) or auto.profile is not None:
+    """The profile that chooses a cap: of totals, or of rows for a count, and where rows are what is known or bounded.
+
+    Refuses a strategy that bounds neither, before any debit.
+    """
+    if not isinstance(auto.strategy, TotalCap | SmoothWeights | RowLimit | None):
+        raise auto.strategy.refuse(f"a {question}")
+    by_rows = isinstance(auto.strategy, SmoothWeights | RowLimit)
+    if not columns or by_rows or auto.profile is not None:
         return rows_with((name for name, _ in columns), question)
     return About("total", tuple(columns), question)
-
-
-def _bounds_rows(auto: Auto) -> bool:
-    return auto.strategy is not None and not isinstance(auto.strategy, TotalCap)
 
 
 def steps_per_unit(summary: Summary) -> Fraction:

@@ -122,9 +122,8 @@ def chosen_limit(
         else:
             amount = Fraction(choose_total_cap(buckets, counts, noise, share).parameter)
     reach = 1 if norm is Norm.VALUES else max(part.reach(request.relation) for part in parts)
-    fitting = (
-        Fraction(LARGEST_SCALE, 2 * FULL * reach) * Fraction(allocation.epsilon) / len(parts)
-    )  # the noise must fit 64 bits
+    # The noise must fit 64 bits.
+    fitting = Fraction(LARGEST_SCALE, 2 * FULL * reach) * Fraction(allocation.epsilon) / len(parts)
     amount = min(amount, Fraction(LARGEST_AMOUNT), fitting)
     shown, words = _describe(amount, norm, parts, spread > 1)
     strategy = "NormClip" if norm is not Norm.ROWS else "SmoothWeights"
