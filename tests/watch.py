@@ -84,7 +84,7 @@ def watch(table: Table, ask: Ask, replay: Sequence[Step] | None = None, seed: in
     draft = ask(Drafts(table))
     receipt = _Watching(draft, replay, None if seed is None else random.Random(seed))
     with mock.patch.object(NoisyMax, "calibrated", receipt.chooser):
-        outcome = draft.run(receipt)
+        outcome = draft.measure(receipt)
     return Watched(draft, receipt.steps, outcome)
 
 

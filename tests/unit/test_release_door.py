@@ -41,8 +41,8 @@ class Watched:
         self.spent_at_reads.append(self.ledger.spent.epsilon)
         return self.engine.kept(expression)
 
-    def hold(self, owner: object, public: Any) -> Any:
-        return self.engine.hold(owner, public)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
 
 
 QUESTIONS = {

@@ -111,7 +111,7 @@ class EndToEnd:
             for row in outputs:
                 drafts._shelf.clear()  # a profile kept from the run before would tie the outputs together
                 receipt = (self.receipt or Transcript)(*_paid(draft), "audit")
-                released = (self.features or numbers)(draft.run(receipt))
+                released = (self.features or numbers)(draft.measure(receipt))
                 seen = [*released, *receipt.seen][:_WIDTH]
                 row[: len(seen)] = seen
         return outputs
@@ -133,7 +133,7 @@ class Transcript(Receipt):
 
 def run(draft: Draft, receipt: type[Receipt] = Receipt) -> Outcome:
     """Run a draft as if it had been paid for."""
-    return draft.run(receipt(*_paid(draft), "audit"))
+    return draft.measure(receipt(*_paid(draft), "audit"))
 
 
 def _paid(draft: Draft) -> tuple[Decimal, Decimal]:

@@ -54,6 +54,14 @@ class Remembering:
         """Hold a public table."""
         return self._engine.hold(owner, public)
 
+    def spelled(self, value: Any) -> Any:
+        """As the engine spells it."""
+        return self._engine.spelled(value)
+
+    def identity(self) -> str | None:
+        """The engine's."""
+        return self._engine.identity()
+
     def close(self) -> None:
         """Let go of what was kept."""
         self._open.close()

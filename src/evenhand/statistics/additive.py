@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.bounding import Auto, Contribution, Strategy, Summary
 from evenhand.release import Additive, Error, Receipt, noise_for
-from evenhand.statistics.choosing import Chosen, cap_from_profile, pending, profile_of_total
+from evenhand.statistics.choosing import Chosen, cap_from_profile, pending, profile_of_total, users_once
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.profiles import given_profile
 from evenhand.statistics.request import Request, given
@@ -60,10 +60,10 @@ def draft_total(request: Request, total: Total) -> Draft:
 
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)
-        with request.table.engine.kept(per_user(request.table, total.columns)) as users:
+        with users_once(request, bounding, total.columns) as (table, users):
             chosen = cap_from_profile(request, bounding, receipt, users, total.summary(users), about, total.unit)
             kept = chosen.strategy.rows_kept
-            sampled = users if kept is None else per_user(request.table, total.columns, kept)
+            sampled = users if kept is None else per_user(table, total.columns, kept)
             return _finish(request, total, sampled, chosen, receipt)
 
     described = pending(bounding, request, about)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -44,7 +45,8 @@ from evenhand.statistics.profiles import known_histogram
 from evenhand.statistics.request import Request
 from evenhand.statistics.shelf import About, rows_with
 from evenhand.statistics.totals import bucket_counts, histogram
-from evenhand.tables import Grid
+from evenhand.tables import Grid, Table
+from evenhand.tables.summaries import per_user
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,18 @@ def pending(
         most = part + (1 - part) * LOCATION_SHARES[1]
         price = f"for {f'{part:.0%} to ' if part else 'at most '}{most:.0%} of ε"
     return Bounding(strategy, None, words, f"auto, {price}")
+
+
+@contextmanager
+def users_once(request: Request, auto: Auto, columns: Sequence[tuple[str, Grid]]) -> Iterator[tuple[Table, Any]]:
+    """The per-user summaries that a bound is chosen from and then applied to; with a row limit, the rows they come from.
+
+    A row limit chooses among the rows once it is known, so it needs them again: then a copy of them is kept.
+    """
+    names = [name for name, _ in columns]
+    rows = request.table.once(names) if isinstance(auto.strategy, RowLimit) else nullcontext(request.table)
+    with rows as table, table.engine.kept(per_user(table, columns)) as users:
+        yield table, users
 
 
 def cap_from_profile(

@@ -36,11 +36,15 @@ def draft_columns(
     if not columns or len(set(columns)) < len(columns):
         raise UsageError(f"columns {list(columns)}: expected one or more different names.")
     share = replace(request, epsilon=divide(request.epsilon, len(columns)))
-    drafts = [draft(share, column, pair) for column, pair in zip(columns, bounds_of(columns, bounds), strict=True)]
+    pairs = bounds_of(columns, bounds)
+    drafts = [draft(share, column, pair) for column, pair in zip(columns, pairs, strict=True)]
     query = {**drafts[0].query, "column": list(columns), "bounds": [each.query["bounds"] for each in drafts]}
 
     def run(receipt: Receipt) -> Outcome:
-        outcomes = [each.run(receipt) for each in drafts]
+        with request.table.once(columns) as copy:  # all columns are about one reading
+            about = replace(share, table=copy)
+            each = [draft(about, column, pair) for column, pair in zip(columns, pairs, strict=True)]
+            outcomes = [one.run(receipt) for one in each]
         noises = {name: outcome.error.noise for name, outcome in zip(columns, outcomes, strict=True)}
         bounding = Bounding(
             ", ".join(dict.fromkeys(outcome.bounding.strategy for outcome in outcomes)),

@@ -10,6 +10,7 @@ from evenhand.guarantee import Guarantee, plain
 from evenhand.ledger import Cost, Ledger
 from evenhand.release import Bounding, Error, Interval, Receipt, Release, debit
 from evenhand.release.result import hanging
+from evenhand.tables.engines import one_reading
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Draft:
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
         receipt = FREE if self.cost is None else debit(ledger, self.guarantee, self.cost, self.query)
-        outcome = self.run(receipt)
+        outcome = self.measure(receipt)
         return Release(
             statistic=self.statistic,
             value=outcome.value,
@@ -63,6 +64,11 @@ class Draft:
             details=outcome.details,
             _interval=outcome.interval,
         )
+
+    def measure(self, receipt: Receipt) -> Outcome:
+        """Run on one reading of the table."""
+        with one_reading():
+            return self.run(receipt)
 
     def preview(self, ledger: Ledger | None) -> Preview:
         """What the release would cost and how well it would do; a ledger that is yet to be made can afford it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -27,7 +27,7 @@ from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.shelf import About
 from evenhand.statistics.users import DistinctRows, UsersPart
 from evenhand.statistics.weighted_rows import WEIGHT, Norm, WeightedRows, capacity_of, fetch_groups
-from evenhand.tables import Secret
+from evenhand.tables import Secret, Table
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,9 @@ def draft_grouped(grouped: Grouped) -> Draft:
     if not grouped.hidden and (grouped.keys is not None or request.relation.counts_are_public):
         free = request.table.guarantee(Decimal(0), Decimal(0))
         exact = Error(0.0, 0.0, "the exact answer is public")
-        return Draft(grouped.label, free, None, grouped.query, UNBOUNDED, exact, lambda receipt: _exact(grouped))
+        return Draft(
+            grouped.label, free, None, grouped.query, UNBOUNDED, exact, lambda receipt: _exact(grouped, receipt)
+        )
     keys = grouped.keys
     if keys is not None:
         # Where counts are public the cells of a histogram are not, nor is an L2 norm over them: it must not choose the bound.
@@ -145,21 +147,44 @@ def _check_noise(grouped: Grouped, allocation: Allocation, norm: Norm, capacity:
 
 
 def _run(grouped: Grouped, allocation: Allocation, norm: Norm, receipt: Receipt) -> Outcome:
-    request, selection = grouped.request, None
-    if grouped.keys is not None or request.relation.counts_are_public:
-        keys = _given_keys(grouped)
-    else:
-        selection = select_keys(request, grouped.by, *allocation.selection, grouped.groups_per_user, receipt)
-        keys = replace(selection.keys, other=grouped.other)
-    if not keys.groups:
-        return _outcome(grouped, keys, {part.name: [] for part in grouped.parts}, UNBOUNDED, selection)
-    with bounded_sums(grouped, keys, allocation, norm, receipt, keys.groups) as (limit, capacity, sums):
-        measured = [_measure(request, part, sums, keys.groups, norm, capacity) for part in grouped.hidden]
-        noisy = receipt.release_all(measured, allocation.epsilon, allocation.delta)
-        exact = sums().reveal()
+    with reading(grouped) as copy, _keys(grouped, copy, allocation, receipt) as (keys, selection):
+        if not keys.groups:
+            return _outcome(grouped, keys, {part.name: [] for part in grouped.parts}, UNBOUNDED, selection)
+        with bounded_sums(grouped, copy, keys, allocation, norm, receipt, keys.groups) as (limit, capacity, sums):
+            request = grouped.request
+            measured = [_measure(request, part, sums, keys.groups, norm, capacity) for part in grouped.hidden]
+            noisy = receipt.release_all(measured, allocation.epsilon, allocation.delta)
+            exact = sums().reveal()
     by_part = dict(zip([part.name for part in grouped.hidden], noisy, strict=True))
     estimates = {part.name: _read(request, part, exact, by_part.get(part.name), keys.groups) for part in grouped.parts}
     return _outcome(grouped, keys, estimates, limit.bounding, selection)
+
+
+def reading(grouped: Grouped) -> AbstractContextManager[Table]:
+    """One reading of the columns that the release needs."""
+    values = [name for part in grouped.parts for name, _ in part.columns]
+    if isinstance(grouped.keys, Cells):
+        values.append(grouped.keys.value)
+    return grouped.request.table.once(values, grouped.by)
+
+
+@contextmanager
+def _keys(
+    grouped: Grouped, copy: Table, allocation: Allocation | None, receipt: Receipt
+) -> Iterator[tuple[Keys, Selection | None]]:
+    """The groups: given, read from the table where the group columns are public, or selected privately."""
+    request = grouped.request
+    if grouped.keys is not None:
+        yield grouped.keys, None
+    elif request.relation.counts_are_public:
+        with public_keys(request.table, copy, grouped.by) as keys:
+            yield replace(keys, other=grouped.other), None
+    else:
+        assert allocation is not None
+        with select_keys(
+            request, copy, grouped.by, allocation.selection, grouped.groups_per_user, receipt
+        ) as selection:
+            yield replace(selection.keys, other=grouped.other), selection
 
 
 Sums = Callable[[], Secret[dict[str, list[int]]]]
@@ -167,12 +192,14 @@ Sums = Callable[[], Secret[dict[str, list[int]]]]
 
 @contextmanager
 def bounded_sums(
-    grouped: Grouped, keys: Keys, allocation: Allocation, norm: Norm, receipt: Receipt, spread: int
+    grouped: Grouped, copy: Table, keys: Keys, allocation: Allocation, norm: Norm, receipt: Receipt, spread: int
 ) -> Iterator[tuple[Limit, int, Sums]]:
-    """Bound each user, given or by choice; yields the bound, the weight of one user, and the exact sums by group."""
+    """Bound each user, given or by choice; yields the bound, the weight of one user, and the exact sums by group.
+
+    ``copy`` is the one reading that norms and sums are both about.
+    """
     request = grouped.request
-    rows = _rows(grouped, keys)
-    with request.table.engine.kept(rows.norms(norm)) as users:
+    with _rows(grouped, copy, keys).fixed() as rows, request.table.engine.kept(rows.norms(norm)) as users:
         if isinstance(request.bounding, Strategy):
             limit = given_limit(request.bounding, norm, grouped.hidden[0])
         else:
@@ -182,29 +209,22 @@ def bounded_sums(
         yield limit, capacity, _sums(grouped, rows, users, capacity)
 
 
-def _exact(grouped: Grouped) -> Outcome:
+def _exact(grouped: Grouped, receipt: Receipt) -> Outcome:
     """All parts are public facts."""
-    keys = _given_keys(grouped)
-    rows = _rows(grouped, keys)
-    with grouped.request.table.engine.kept(rows.norms(Norm.ROWS)) as users:
-        exact = _sums(grouped, rows, users, 1)().reveal()
+    with reading(grouped) as copy, _keys(grouped, copy, None, receipt) as (keys, _):
+        rows = _rows(grouped, copy, keys)
+        with grouped.request.table.engine.kept(rows.norms(Norm.ROWS)) as users:
+            exact = _sums(grouped, rows, users, 1)().reveal()
     estimates = {part.name: _read(grouped.request, part, exact, None, keys.groups) for part in grouped.parts}
     return _outcome(grouped, keys, estimates, UNBOUNDED, None)
 
 
-def _given_keys(grouped: Grouped) -> Keys:
-    """The public keys: listed, or read from the table where the group columns are public."""
-    if grouped.keys is not None:
-        return grouped.keys
-    return replace(public_keys(grouped.request.table, grouped.by), other=grouped.other)
-
-
-def _rows(grouped: Grouped, keys: Keys) -> WeightedRows:
+def _rows(grouped: Grouped, copy: Table, keys: Keys) -> WeightedRows:
     columns = tuple(column for part in grouped.parts for column in part.columns)
     bounding = grouped.request.bounding
     sampled = bounding.limit if isinstance(bounding, RowLimit) else None
     kind = DistinctRows if any(isinstance(part, UsersPart) for part in grouped.parts) else WeightedRows
-    return kind(grouped.request.table, keys, columns, sampled)
+    return kind(copy, keys, columns, sampled)
 
 
 def _sums(

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.tables import Table
+from evenhand.tables.spelling import label, leaving, order, stored
 from evenhand.tables.summaries import known
+from evenhand.tables.table import key_names
 
 MOST_KEYS = 10_000_000
 ID = "evenhand_group"
 """The column that numbers the groups inside a query."""
+
+PLACE = "evenhand_place"
+"""The column that numbers keys found in a table before it is known which of them may be shown."""
 
 
 @dataclass(frozen=True)
@@ -43,29 +49,53 @@ class Keys:
         return [*self.rows, *([(self.other,) * len(self.columns)] if self.other is not None else [])]
 
     def attach(self, table: Table, rows: Any) -> Any:
-        """Number each row's group in the column `ID`; rows of no group are dropped."""
+        """Number each row's group in the column `ID`, in a copy of the rows made by `Table.once`; rows of no group are dropped."""
         import ibis
 
         if not self.columns:
             return rows.mutate(**{ID: ibis.literal(0, "int64")})
-        names = [f"evenhand_key_{index}" for index in range(len(self.columns))]
-        public = table.engine.hold(self, self._numbered(table, names))
-        on = [rows[column] == public[name] for column, name in zip(self.columns, names, strict=True)]
+        names = key_names(len(self.columns))
+        numbered = self.numbered(table)
+        on = [rows[name] == numbered[_of_group(name)] for name in names]
+        joined = rows.join(numbered, on, how="inner" if self.other is None else "left").drop(*map(_of_group, names))
         if self.other is None:
-            return rows.join(public, on, how="inner").drop(*names)
-        joined = rows.join(public, on, how="left").drop(*names)
+            return joined
         return joined.mutate(**{ID: joined[ID].fill_null(len(self.rows))})
 
-    def _numbered(self, table: Table, names: Sequence[str]) -> Any:
-        """The keys and their numbers as an Arrow table, in the types of their columns."""
+    def numbered(self, table: Table) -> Any:
+        """The keys and their numbers in the engine, one row a group; ``table`` is the copy that they are joined to."""
         import pyarrow as pa
 
         schema = table.expression.schema()
-        arrays = {
-            name: pa.array([row[index] for row in self.rows], type=schema[column].to_pyarrow())
-            for index, (name, column) in enumerate(zip(names, self.columns, strict=True))
-        }
-        return pa.table({**arrays, ID: pa.array(range(len(self.rows)), type=pa.int64())})
+        arrays = {}
+        for index, name in enumerate(key_names(len(self.columns))):
+            values = [stored(schema[name], row[index]) for row in self.rows]
+            arrays[_of_group(name)] = pa.array(values, type=schema[name].to_pyarrow())
+        return table.engine.hold(self, pa.table({**arrays, ID: pa.array(range(len(self.rows)), type=pa.int64())}))
+
+
+@dataclass(frozen=True)
+class FoundKeys(Keys):
+    """Keys that were found in the table; they are joined in the engine, as they are there.
+
+    Args:
+        found: the distinct keys in the engine, numbered by `PLACE`.
+        places: where each of the groups stands among them.
+    """
+
+    found: Any = field(default=None, repr=False, compare=False)
+    places: tuple[int, ...] = field(default=(), repr=False, compare=False)
+
+    def numbered(self, table: Table) -> Any:
+        import pyarrow as pa
+
+        numbers = {PLACE: pa.array(self.places, pa.int64()), ID: pa.array(range(len(self.places)), type=pa.int64())}
+        shown = self.found.join(table.engine.hold(self, pa.table(numbers)), PLACE, how="inner")
+        return shown.select(ID, **{_of_group(name): shown[name] for name in key_names(len(self.columns))})
+
+
+def _of_group(name: str) -> str:
+    return f"{name}_of_group"
 
 
 UNGROUPED = Keys((), ((),))
@@ -97,13 +127,52 @@ def parse_keys(table: Table, columns: tuple[str, ...], keys: Any, other: str | N
     return Keys(columns, tuple(rows), other)
 
 
-def public_keys(table: Table, columns: tuple[str, ...]) -> Keys:
-    """All keys that occur, sorted; only for group columns that are public."""
-    assert table.relation.counts_are_public
+def distinct_keys(table: Table, columns: Sequence[str]) -> Any:
+    """All keys that occur in a copy of the rows made by `Table.once`, as an expression; rows without user or key don't count."""
     rows = table.expression
-    present = rows.filter(*(known(table, rows[name]) for name in (*table.user, *columns))).select(*columns).distinct()
-    found = table.engine.fetch(present).reveal()
-    return Keys(columns, tuple(sorted(zip(*(found[name].to_pylist() for name in columns), strict=True))))
+    names = [*table.user_names, *key_names(len(columns))]
+    return rows.filter(*(known(table, rows[name]) for name in names)).select(*names).distinct()
+
+
+def placed(keys: Any) -> Any:
+    """Distinct keys numbered by `PLACE`, in an order of no meaning; what keeps the result keeps the numbers."""
+    import ibis
+
+    window = ibis.window(order_by=[keys[name] for name in keys.columns])
+    return keys.mutate(**{PLACE: ibis.row_number().over(window).cast("int64")})
+
+
+def found_keys(original: Table, columns: tuple[str, ...], found: Any, places: Sequence[int]) -> FoundKeys:
+    """The keys at these places, in order. Only they are turned into Python values."""
+    import pyarrow as pa
+
+    engine, names = original.engine, key_names(len(columns))
+    wanted = _Owner()
+    chosen = found.join(engine.hold(wanted, pa.table({PLACE: pa.array(places, pa.int64())})), PLACE, how="inner")
+    left = engine.fetch(chosen.select(PLACE, **{name: leaving(engine, chosen[name]) for name in names})).reveal()
+    schema = original.expression.schema()
+    labels = [
+        [label(schema[column], value) for value in left[name].to_pylist()]
+        for column, name in zip(columns, names, strict=True)
+    ]
+    ordered = sorted(
+        zip(zip(*labels, strict=True), left[PLACE].to_pylist(), strict=True), key=lambda pair: order(pair[0])
+    )
+    return FoundKeys(columns, tuple(row for row, _ in ordered), None, found, tuple(place for _, place in ordered))
+
+
+class _Owner:
+    """Something for a held table to belong to."""
+
+
+@contextmanager
+def public_keys(original: Table, copy: Table, columns: tuple[str, ...]) -> Iterator[FoundKeys]:
+    """All keys that occur, sorted; only for group columns that are public."""
+    assert original.relation.counts_are_public
+    names = key_names(len(columns))
+    with original.engine.kept(placed(distinct_keys(copy, columns).select(*names).distinct())) as found:
+        places = original.engine.fetch(found.select(PLACE)).reveal()[PLACE].to_pylist()
+        yield found_keys(original, columns, found, places)
 
 
 def _rows(columns: tuple[str, ...], keys: Any) -> Iterable[tuple[Any, ...]]:

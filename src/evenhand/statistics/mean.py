@@ -8,7 +8,7 @@ from typing import Any
 from evenhand.bounding import Auto, Contribution, LocatedMean, Strategy, Summary
 from evenhand.planning import MEAN_SHARE
 from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
-from evenhand.statistics.choosing import Chosen, check_named, mean_from_profile, pending
+from evenhand.statistics.choosing import Chosen, check_named, mean_from_profile, pending, users_once
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.profiles import given_profile
 from evenhand.statistics.request import Request, given
@@ -52,10 +52,10 @@ def draft_mean(request: Request, column: str, bounds: Any, choose: Choose = mean
 
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)
-        with request.table.engine.kept(per_user(request.table, [(column, grid)])) as users:
+        with users_once(request, bounding, [(column, grid)]) as (table, users):
             chosen = choose(request, bounding, receipt, users, _summary(users, grid), about)
             kept = chosen.strategy.rows_kept
-            sampled = users if kept is None else per_user(request.table, [(column, grid)], kept)
+            sampled = users if kept is None else per_user(table, [(column, grid)], kept)
             return _release(request, sampled, grid, chosen, receipt)
 
     return draft(pending(bounding, request, about, MEAN_SHARE, located=True), choose_and_run)

@@ -28,7 +28,7 @@ from evenhand.statistics.cells import MOST_CELLS, CellCount, GridCells
 from evenhand.statistics.choosing import pending
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.frames import frame
-from evenhand.statistics.grouped import Grouped, allocate, bounded_sums
+from evenhand.statistics.grouped import Grouped, allocate, bounded_sums, reading
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import given_limit
 from evenhand.statistics.request import Request
@@ -145,7 +145,10 @@ def _run(
 ) -> Outcome:
     share = divide(allocation.epsilon, len(quantiles))
     groups = cells.inner.groups
-    with bounded_sums(grouped, cells, allocation, Norm.ROWS, receipt, groups) as (limit, capacity, sums):
+    with (
+        reading(grouped) as copy,
+        bounded_sums(grouped, copy, cells, allocation, Norm.ROWS, receipt, groups) as (limit, capacity, sums),
+    ):
         weights = sums().reveal()["rows.rows"]
     found: list[list[float]] = []
     for quantile in quantiles:

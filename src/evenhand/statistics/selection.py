@@ -8,6 +8,8 @@ to k groups passes with probability at most δ.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -16,12 +18,12 @@ from typing import Any
 from evenhand.guarantee import UsageError, split
 from evenhand.planning import choose_total_cap, row_buckets
 from evenhand.release import Measurement, Receipt
-from evenhand.statistics.keys import Keys
+from evenhand.statistics.keys import PLACE, Keys, distinct_keys, found_keys, placed
 from evenhand.statistics.request import Request
 from evenhand.statistics.totals import bucket_counts
-from evenhand.tables import Secret
+from evenhand.tables import Secret, Table
 from evenhand.tables.sampling import sampled_rows
-from evenhand.tables.summaries import known
+from evenhand.tables.table import key_names
 
 _CHOICE = Fraction(1, 5)
 MOST_GROUPS = 1024
@@ -52,39 +54,49 @@ def threshold(k: int, epsilon: Decimal, delta: Decimal) -> int:
     return 1 + max(1, math.ceil(needed * (1 + 1e-12)))
 
 
+@contextmanager
 def select_keys(
-    request: Request, by: tuple[str, ...], epsilon: Decimal, delta: Decimal, limit: int | None, receipt: Receipt
-) -> Selection:
+    request: Request,
+    copy: Table,
+    by: tuple[str, ...],
+    share: tuple[Decimal, Decimal],
+    limit: int | None,
+    receipt: Receipt,
+) -> Iterator[Selection]:
     """Select groups with (ε, δ); ``limit`` is the number of groups a user may support, chosen privately if None.
 
-    Guarantee: (ε, δ) under presence. Sorted output; groups that were tested and not shown leave no trace.
+    Guarantee: (ε, δ) under presence. Sorted output; groups that were tested and not shown leave no trace: their keys
+    stay in the engine, and only those that pass are turned into values.
+
+    Args:
+        request: the question.
+        copy: one reading of its table.
+        by: the group columns.
+        share: ε and δ of the selection.
+        limit: groups per user.
+        receipt: of the debit.
     """
-    table = request.table
-    rows = table.expression.filter(*(known(table, table.expression[name]) for name in (*table.user, *by)))
-    pairs = rows.select(
-        **table.user_keys(rows), **{f"key_{index}": rows[name] for index, name in enumerate(by)}
-    ).distinct()
-    with table.engine.kept(pairs) as kept:
+    (epsilon, delta), engine = share, request.table.engine
+    with engine.kept(distinct_keys(copy, by)) as pairs:
         if limit is None:
             for_limit, epsilon = split(epsilon, _CHOICE)
-            limit = _choose_limit(request, kept, for_limit, epsilon, receipt)
-        supported = sampled_rows(table, kept, limit)
-        names = [f"key_{index}" for index in range(len(by))]
-        counted = supported.group_by(names).aggregate(supporters=supported.count())
-        groups = table.engine.fetch(counted).reveal()
-    supporters = [int(count) for count in groups["supporters"].to_pylist()]
-    needed = threshold(limit, epsilon, delta)
-    places = receipt.passing(Measurement(lambda: Secret(supporters), limit, limit), needed, epsilon, delta)
-    columns = [groups[name].to_pylist() for name in names]
-    shown = [tuple(column[place] for column in columns) for place in places]
-    return Selection(Keys(by, tuple(sorted(shown))), limit, needed)
+            limit = _choose_limit(copy, pairs, for_limit, epsilon, receipt)
+        supported = sampled_rows(copy, pairs, limit)
+        counted = supported.group_by(key_names(len(by))).aggregate(supporters=supported.count())
+        with engine.kept(placed(counted)) as groups:
+            tested = engine.fetch(groups.select(PLACE, "supporters")).reveal()
+            places, supporters = (tested[name].to_pylist() for name in (PLACE, "supporters"))
+            needed = threshold(limit, epsilon, delta)
+            measured = Measurement(lambda: Secret([int(count) for count in supporters]), limit, limit)
+            passing = [places[position] for position in receipt.passing(measured, needed, epsilon, delta)]
+            yield Selection(found_keys(request.table, by, groups, passing), limit, needed)
 
 
-def _choose_limit(request: Request, pairs: Any, epsilon: Decimal, left: Decimal, receipt: Receipt) -> int:
+def _choose_limit(table: Table, pairs: Any, epsilon: Decimal, left: Decimal, receipt: Receipt) -> int:
     """How many groups a user may support: balances the noise on every group against the support that is lost."""
-    users = pairs.group_by(list(request.table.user_names)).aggregate(groups=pairs.count())
+    users = pairs.group_by(list(table.user_names)).aggregate(groups=pairs.count())
     buckets = row_buckets()
-    noisy = receipt.release(bucket_counts(request.table, users, users.groups, buckets), epsilon)
+    noisy = receipt.release(bucket_counts(table, users, users.groups, buckets), epsilon)
     choice = choose_total_cap(buckets, noisy.values, epsilon, float(left) / 10)
     return max(1, min(int(choice.parameter), MOST_GROUPS))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,11 @@ from evenhand.guarantee import UsageError
 from evenhand.statistics.columns import bounds_of
 from evenhand.statistics.parts import CountPart, MeanPart, Part, SumPart
 from evenhand.statistics.variance import VariancePart
-from evenhand.tables import Bounds, Table, parse_bounds
+from evenhand.tables import Table, parse_bounds
 from evenhand.tables.numbers import number
+
+_FEWEST_STEPS = 2**8
+"""Of the grid of a sum, between the bounds: fewer would round away what makes values differ."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,16 @@ class Spec:
             return CountPart(name)
         assert self.column is not None
         number(table, self.column)
-        kinds: dict[str, Callable[[str, str, Bounds], Part]] = {
-            "sum": SumPart,
-            "mean": MeanPart,
-            "variance": VariancePart,
-        }
-        return kinds[self.kind](name, self.column, parse_bounds(self.bounds))
+        bounds = parse_bounds(self.bounds)
+        if self.kind == "sum":
+            part = SumPart(name, self.column, bounds)
+            if table.relation.counts_are_public and part.grid.width < _FEWEST_STEPS:
+                raise UsageError(
+                    f"bounds={bounds} are too close together for their distance from zero: a sum by group would be rounded "
+                    "more coarsely than its values differ. Ask for the mean, and multiply it by the public number of rows."
+                )
+            return part
+        return {"mean": MeanPart, "variance": VariancePart}[self.kind](name, self.column, bounds)
 
 
 def count() -> Spec:

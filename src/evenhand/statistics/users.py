@@ -27,5 +27,7 @@ class DistinctRows(WeightedRows):
     """One row for each user and group, however many rows there are; so a user's norm is a number of groups."""
 
     def rows(self) -> Any:
+        if self.drawn is not None:
+            return self.drawn
         rows = super().rows()
         return rows.select(*self.table.user_names, ID).distinct()

@@ -8,6 +8,7 @@ whose noise enters the variance in full.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,6 @@ class VariancePart(MeanPart):
             sums["square"], sums["square"] + sums["rest"], noises, (0.0, 1.0), 0.0, (width / 2) ** 2, paired=True
         )
         distance = mean.value - middle
-        spread = (square.spread**2 + (2 * distance * mean.spread) ** 2) ** 0.5
+        spread = math.hypot(square.spread, 2 * distance * mean.spread)  # squares of squares would overflow
         value = max(square.value - distance**2, 0.0)
         return Estimate(value, VarianceInterval(mean, square, middle), spread)

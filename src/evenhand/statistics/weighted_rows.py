@@ -3,12 +3,13 @@
 A user who adds much weighs each row less, by one public integer formula: ``W = ⌊N/norm⌋``, at most `FULL`. The norm is the
 user's number of rows, or sum of absolute values (L1), or the root of the summed squares of rows per group (L2). What a
 user adds to all groups together is then at most ``N``, exactly; and for L1 no (user, group) pair has to be formed:
-two scans and a hash join are cheaper than ``GROUP BY user, group``.
+two passes over a copy and a hash join are cheaper than ``GROUP BY user, group``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
@@ -46,19 +47,32 @@ class WeightedRows:
     """Rows with their group, their user's weight, and value columns on their grids.
 
     Args:
-        table: where the rows come from.
+        table: a copy of the rows made by `Table.once`, since they are needed twice.
         keys: the groups.
         columns: value columns with their grids.
         sampled: keep at most this many random rows of a user; None for all.
+        drawn: those rows, once they have been chosen.
     """
 
     table: Table
     keys: Keys
     columns: tuple[tuple[str, Grid], ...]
     sampled: int | None = None
+    drawn: Any = None
+
+    @contextmanager
+    def fixed(self) -> Iterator[WeightedRows]:
+        """The same rows each time: a random choice is made once and kept, since norms and sums must be about one choice."""
+        if self.sampled is None:
+            yield self
+            return
+        with self.table.engine.kept(self.rows()) as drawn:
+            yield replace(self, drawn=drawn)
 
     def rows(self) -> Any:
         """The rows that count: user columns, group, and ``value_i`` for each column."""
+        if self.drawn is not None:
+            return self.drawn
         grouped = replace(self.table, expression=self.keys.attach(self.table, self.table.expression))
         valid, values = valid_rows(grouped, self.columns)
         named = {

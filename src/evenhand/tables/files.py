@@ -42,8 +42,17 @@ class FileSource:
         """Changes when a file is added, removed or written; None for remote files."""
         if self.pattern.startswith(_REMOTE):
             return None
-        facts = [(path, os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in self.paths]
+        facts = [(path, *_identity(path)) for path in self.paths]
         return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    """What tells one state of a file from another: the file itself, its size, and when it was last touched."""
+    try:
+        facts = os.stat(path)
+    except OSError:  # gone; the engine will say so
+        return ()
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def find(given: str | Path) -> FileSource:

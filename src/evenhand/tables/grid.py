@@ -80,7 +80,11 @@ class Grid:
 
     @property
     def bottom(self) -> int:
-        """The integer of the lower bound."""
+        """The integer of the lower bound: 0 if that is the origin."""
+        if self.origin == self.low:
+            # By definition, not by rounding: for a large origin ``0.5 − origin·factor`` is a tie that may round to 1 − origin·factor.
+            # It is never below ``−origin·factor``, so no value in the bounds lands below 0.
+            return 0
         # In exact numbers: rounding up here would put the lower bound itself below the bottom.
         return math.floor(Fraction(self.low) * self.steps_per_unit + Fraction(self._half))
 

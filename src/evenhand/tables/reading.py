@@ -9,13 +9,7 @@ from typing import Any
 
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables import files
-from evenhand.tables.engines import (
-    Engine,
-    IbisEngine,
-    RelationEngine,
-    duckdb_backend,
-    fresh_name,
-)
+from evenhand.tables.engines import Engine, RelationEngine, duckdb_backend, engine_for, fresh_name
 from evenhand.tables.table import Table
 
 _ENGINES = ("duckdb", "spark")
@@ -104,7 +98,7 @@ def _open_files(source: str | Path, engine: str) -> tuple[Any, Engine, frozenset
     else:
         backend = duckdb_backend()
         expression, text = files.on_duckdb(found)
-    return expression, IbisEngine(backend), text, found.snapshot
+    return expression, engine_for(expression, backend, lambda: found.snapshot), text, found.snapshot
 
 
 def _open_object(source: Any) -> tuple[Any, Engine] | None:
@@ -115,30 +109,31 @@ def _open_object(source: Any) -> tuple[Any, Engine] | None:
         if isinstance(source, ir.Table):
             backend = source._find_backend(use_default=True)
             backend._register_in_memory_tables(source)  # memtables have no home until a backend takes them in
-            return source, IbisEngine(backend)
+            engine = engine_for(source, backend)
+            engine.check_source()
+            return source, engine
     if root == "pyspark" and hasattr(source, "createOrReplaceTempView"):
         from evenhand.tables.spark import spark_backend
 
         backend = spark_backend(source.sparkSession)
         name = fresh_name()
         source.createOrReplaceTempView(name)
-        return backend.table(name), IbisEngine(backend)
+        table = backend.table(name)
+        runner = engine_for(table, backend)
+        runner.check_source()
+        return table, runner
     if root in ("duckdb", "_duckdb") and hasattr(source, "query"):
-        return _unbound(source), RelationEngine(source)
+        relation = RelationEngine(source)
+        relation.check_source()
+        return relation.rows, relation
     arrow = _to_arrow(source)
     if arrow is None:
         return None
     backend = duckdb_backend()
     name = fresh_name()
     backend.con.register(name, arrow)
-    return backend.table(name), IbisEngine(backend)
-
-
-def _unbound(relation: Any) -> Any:
-    import ibis
-
-    schema = ibis.memtable(relation.limit(0).to_arrow_table()).schema()
-    return ibis.table(schema, name=RelationEngine.rows_name)
+    table = backend.table(name)
+    return table, engine_for(table, backend)
 
 
 def _to_arrow(source: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+from evenhand.tables.spelling import group_key
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -55,7 +57,22 @@ class Table:
 
     def user_keys(self, rows: Any) -> dict[str, Any]:
         """The user columns of some rows, under their names inside queries."""
-        return {name: rows[column] for name, column in zip(self.user_names, self.user, strict=True)}
+        names = zip(self.user_names, self.user, strict=True)
+        return {name: rows[name if name in rows.columns else column] for name, column in names}
+
+    @contextmanager
+    def once(self, values: Iterable[str] = (), keys: Sequence[str] = ()) -> Iterator[Table]:
+        """One reading of the table: a copy inside the engine that may be asked as often as a release needs.
+
+        The copy holds the users under `user_names`, the columns ``values`` under their own names, and the group columns
+        ``keys`` as group keys (see `spelling`) under `key_names`.
+        """
+        rows = self.expression
+        grouped = {
+            name: group_key(self.engine, rows[key]) for name, key in zip(key_names(len(keys)), keys, strict=True)
+        }
+        with self.engine.kept(rows.select(*dict.fromkeys(values), **self.user_keys(rows), **grouped)) as copy:
+            yield replace(self, expression=copy)
 
     def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
         """The guarantee of a release from this table."""
@@ -93,3 +110,8 @@ class Table:
             f"Table(user={list(self.user)}, protects={self.relation.value!r}{public}, "
             f"engine={self.engine.name!r}, columns=[{types}])"
         )
+
+
+def key_names(count: int) -> list[str]:
+    """What the group columns are called in a copy of the rows."""
+    return [f"evenhand_key_{index}" for index in range(count)]

@@ -1,0 +1,80 @@
+"""Group keys with one spelling each.
+
+Engines take keys for equal that are spelled differently: −0.0 and 0.0, 'Ann' and 'ANN' under a collation, two times of day
+in different zones, 1 month and 30 days. Which spelling a group then shows would be decided by one of its users. So
+keys are told apart by their spelling, and numbers that are equal get the same one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand.tables.engines import Engine
+
+
+def group_key(engine: Engine, value: Any) -> Any:
+    """A column as a group key, as an expression: equal only where it is spelled alike."""
+    dtype = value.type()
+    if dtype.is_floating():
+        return (value == 0).ifelse(0.0, value)
+    return value if _one_spelling(dtype) else engine.spelled(value)
+
+
+def leaving(engine: Engine, key: Any) -> Any:
+    """A group key in a form that every value of it survives on the way to Python: a plain number, or bytes."""
+    dtype = key.type()
+    plain = dtype.is_integer() or dtype.is_boolean() or dtype.is_floating() or dtype.is_binary()
+    return key if plain else engine.spelled(key)
+
+
+def label(dtype: Any, left: Any) -> Any:
+    """The Python value of a key of this column type that may be shown; its text where Python has no such value."""
+    if not isinstance(left, bytes):
+        return left
+    if dtype.is_binary():
+        return left
+    text = left.decode("utf-8", errors="replace")
+    try:
+        if dtype.is_date():
+            return datetime.date.fromisoformat(text)
+        if dtype.is_timestamp() and len(text.partition(".")[2].partition("+")[0].partition("-")[0]) <= 6:
+            return datetime.datetime.fromisoformat(text)
+        if dtype.is_decimal():
+            return Decimal(text)
+        if dtype.is_uuid():
+            return uuid.UUID(text)
+        if dtype.is_time():
+            return datetime.time.fromisoformat(text)
+    except (ValueError, ArithmeticError):
+        pass
+    return text
+
+
+def stored(dtype: Any, given: Any) -> Any:
+    """A public key, given as a Python value, as `group_key` has it in a column of type ``dtype``."""
+    if dtype.is_floating():
+        return given + 0.0
+    if not dtype.is_binary() or isinstance(given, bytes):
+        return given
+    if isinstance(given, Decimal):
+        return format(given.normalize(), "f").encode()
+    if isinstance(given, datetime.time):
+        text = given.isoformat()
+        return (text.rstrip("0") if "." in text else text).encode()
+    return str(given).encode("utf-8", errors="replace")
+
+
+def order(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What to sort labels by: a column may hold values and the text of values that Python does not have."""
+    return tuple((isinstance(value, str), value) for value in labels)
+
+
+def _one_spelling(dtype: Any) -> bool:
+    """Whether equal values of this type are always spelled alike, on every engine."""
+    fixed = dtype.is_decimal() and dtype.scale is not None and dtype.precision is not None and dtype.precision <= 38
+    whole = dtype.is_integer() or dtype.is_boolean() or dtype.is_uuid() or dtype.is_binary()
+    return bool(fixed or whole or dtype.is_date() or dtype.is_timestamp())
