@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from evenhand.guarantee import BudgetExceeded, DataError, UsageError
-from evenhand.recommender.at_home import Diary, check_query
+from evenhand.recommender.at_home import Diary, check_query, place
 from evenhand.recommender.at_home import diary as diary_module
-from evenhand.recommender.at_home import place
 from evenhand.recommender.messages import Query, Task, Token
 
 
