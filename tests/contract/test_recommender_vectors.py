@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import hashlib
 import json
 import subprocess
@@ -22,7 +23,7 @@ from evenhand.recommender.at_home.stream import Stream, block
 from evenhand.recommender.at_server import Issuer, RatedSets
 from evenhand.recommender.at_server.sketches import sketch_for as server_sketch_for
 from evenhand.recommender.at_server.stream import QUERY, keystream
-from evenhand.recommender.messages import Report, Task
+from evenhand.recommender.messages import MessageError, Report, Task
 
 ROOT = Path(__file__).parents[2]
 VECTORS: dict[str, Any] = json.loads((ROOT / "docs/recommender/test-vectors.json").read_text())
@@ -140,3 +141,17 @@ print(diary.answer(task, Token(task.short_id, 3, bytes(8)), {0: True}).serial)
     command = [sys.executable, "-c", script, str(ROOT / "src/evenhand"), str(tmp_path / "diary.db")]
     run = subprocess.run(command, input=task.to_json(), capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "3"
+
+
+def test_ids_of_tasks_that_differ_in_the_last_digit() -> None:
+    vector = VECTORS["task_ids_by_theta"]
+    task = Task.from_json(json.dumps(vector["task"]))
+    ids = {theta: dataclasses.replace(task, theta=Decimal(theta)).id.hex() for theta in vector["ids"]}
+    assert ids == vector["ids"]
+    assert len(set(ids.values())) == len(ids) == 3
+
+
+@pytest.mark.parametrize("vector", VECTORS["refused"], ids=lambda vector: vector["why"])
+def test_messages_that_every_client_refuses(vector: dict[str, str]) -> None:
+    with pytest.raises(MessageError):
+        {"task": Task, "report": Report}[vector["kind"]].from_json(vector["json"])
