@@ -27,6 +27,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where a person's diary lives
 
     def call(*arguments: object) -> str:
         result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
@@ -60,7 +61,14 @@ def test_the_tutorial_works_as_written(tmp_path: Path) -> None:
             script.append(f"{sys.executable} - <<'END'\n{block}END")
         else:
             script += [line.removeprefix("$ ") for line in block.splitlines()]
-    run = subprocess.run(["bash", "-c", "\n".join(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        ["bash", "-c", "\n".join(script)],
+        cwd=tmp_path,
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
     assert "2000 reports accepted" in run.stdout
     assert "1 duplicate" in run.stdout
@@ -103,12 +111,53 @@ def test_public_rated_sets(run: Run) -> None:
     run("task", "films.txt", "--rated", 3, "--users", 2, "--sketch", "pairwise", "--public-rated")
     run("task", "task.json", "--open")
     token = Path("tokens.txt").read_text().split()[0]
-    run("answer", "task.json", "--token", token, "--ratings", "mine.csv")
+    answer = ("answer", "task.json", "--token", token, "--ratings", "mine.csv")
+    with pytest.raises(EvenhandError, match="for you to decide"):
+        run(*answer)
+    assert json.loads(run("diary", "--json")) | {"diary": ""} == {
+        "diary": "", "spent": "0", "lifetime": "4", "ceiling": "1", "public_rated": None
+    }  # fmt: skip
+    assert "Which items you rated: public." in run("diary", "--public-rated")
+    with pytest.raises(EvenhandError, match="decided once"):
+        run("diary", "--private-rated")
+    run(*answer)
+    with pytest.raises(EvenhandError, match="no query is stated"):
+        run("task", "task.json", "--query", 0)
     facts = json.loads(run("fold", "task.json", "report.bin", "--rated-sets", "rated.csv", "--json"))
     assert facts["accepted"] == 1
     Path("rated.csv").write_text("serial,item\n7,alien\n")
     with pytest.raises(EvenhandError, match="does not have"):
         run("fold", "task.json", "report.bin", "--rated-sets", "rated.csv")
+    for damage in ("²,alien", "0", "-1,alien", "99999999999999999999,alien"):
+        Path("rated.csv").write_text(f"serial,item\n{damage}\n")
+        with pytest.raises(EvenhandError, match="does not have"):
+            run("fold", "task.json", "report.bin", "--rated-sets", "rated.csv")
+
+
+def test_a_person_has_one_diary_in_whatever_folder_they_are(run: Run, opened: list[str], tmp_path: Path) -> None:
+    """Twenty fresh coins would agree with probability 2^-19."""
+    given = ("--token", opened[0], "--ratings", tmp_path / "mine.csv", "--out", tmp_path / "report.bin", "--json")
+    reports, diaries = set(), set()
+    for number in range(20):
+        folder = tmp_path / f"folder {number}"
+        folder.mkdir()
+        os.chdir(folder)
+        facts = json.loads(run("answer", tmp_path / "task.json", *given))
+        assert facts["spent"] == "1"
+        reports.add((tmp_path / "report.bin").read_bytes())
+        diaries.add(facts["diary"])
+    assert len(reports) == len(diaries) == 1
+    assert "holds per diary" in run("answer", tmp_path / "task.json", *given[:-1], "--diary", "other.db")
+    assert Path("other.db").exists()
+
+
+def test_what_was_left_out_is_said_only_where_nothing_is_sent(run: Run, opened: list[str]) -> None:
+    run("answer", "task.json", "--token", opened[0], "--ratings", "mine.csv")
+    run("fold", "task.json", "report.bin")
+    run("publish", "task.json", "campaign.fold")
+    Path("mine.csv").write_text("item,liked\nalien,\nunheard of,yes\n")
+    assert run("recommend", "model.json", "--ratings", "mine.csv").count("Ratings left out: 1 with") == 2
+    assert "left out" not in run("answer", "task.json", "--token", opened[0], "--ratings", "mine.csv")
 
 
 def test_plan_and_simulate(run: Run) -> None:

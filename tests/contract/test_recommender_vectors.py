@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import hashlib
 import json
 import subprocess
@@ -22,7 +23,7 @@ from evenhand.recommender.at_home.stream import Stream, block
 from evenhand.recommender.at_server import Issuer, RatedSets
 from evenhand.recommender.at_server.sketches import sketch_for as server_sketch_for
 from evenhand.recommender.at_server.stream import QUERY, keystream
-from evenhand.recommender.messages import Report, Task
+from evenhand.recommender.messages import MessageError, Report, Task
 
 ROOT = Path(__file__).parents[2]
 VECTORS: dict[str, Any] = json.loads((ROOT / "docs/recommender/test-vectors.json").read_text())
@@ -98,7 +99,7 @@ def test_the_server_states_the_query_that_the_client_derives(sketch: str, items:
     campaign = Campaign(names, sketch, epsilon=8, rated=min(items, 9), users=50, pool=20)
     campaign.open("beacon")
     for serial in (0, 19, 20, 49):
-        check_query(campaign.task, campaign.query(serial), {})
+        check_query(campaign.task, campaign.query(serial))
 
 
 def imports_of(folder: Path) -> set[str]:
@@ -119,14 +120,14 @@ def test_the_two_sides_do_not_know_each_other() -> None:
     assert not [name for name in server if "at_home" in name]
     ours = ("evenhand.recommender.at_home", "evenhand.recommender.messages", "evenhand.guarantee")
     outside = [name for name in home if not name.startswith(ours)]
-    assert {name.partition(".")[0] for name in outside} <= set(sys.stdlib_module_names)
+    assert {name.partition(".")[0] for name in outside} <= {*sys.stdlib_module_names, "platformdirs"}
 
 
 def test_the_client_needs_no_heavy_library(tmp_path: Path) -> None:
     """With NumPy out of reach, and the rest of the package out of the way, a client still answers."""
     script = """
 import sys, types
-for name in ("numpy", "scipy", "duckdb", "ibis", "sqlalchemy", "opendp"):
+for name in ("numpy", "scipy", "duckdb", "ibis", "sqlalchemy", "opendp", "platformdirs"):
     sys.modules[name] = None
 package = types.ModuleType("evenhand"); package.__path__ = [sys.argv[1]]
 sys.modules["evenhand"] = package
@@ -140,3 +141,17 @@ print(diary.answer(task, Token(task.short_id, 3, bytes(8)), {0: True}).serial)
     command = [sys.executable, "-c", script, str(ROOT / "src/evenhand"), str(tmp_path / "diary.db")]
     run = subprocess.run(command, input=task.to_json(), capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "3"
+
+
+def test_ids_of_tasks_that_differ_in_the_last_digit() -> None:
+    vector = VECTORS["task_ids_by_theta"]
+    task = Task.from_json(json.dumps(vector["task"]))
+    ids = {theta: dataclasses.replace(task, theta=Decimal(theta)).id.hex() for theta in vector["ids"]}
+    assert ids == vector["ids"]
+    assert len(set(ids.values())) == len(ids) == 3
+
+
+@pytest.mark.parametrize("vector", VECTORS["refused"], ids=lambda vector: vector["why"])
+def test_messages_that_every_client_refuses(vector: dict[str, str]) -> None:
+    with pytest.raises(MessageError):
+        {"task": Task, "report": Report}[vector["kind"]].from_json(vector["json"])

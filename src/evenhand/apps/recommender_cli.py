@@ -1,35 +1,32 @@
-"""``evenhand recommender``: a campaign from plan to recommendation, played with files."""
+"""``evenhand recommender``: a campaign from plan to recommendation, played with files. The server's commands."""
 
 from __future__ import annotations
 
 import csv
-import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenhand.apps.console import progress, show_json
+from evenhand.apps.console import progress
+from evenhand.apps.recommender_files import Json, TaskFile, encoded, read, read_task, say, write
+from evenhand.apps.recommender_home import answer, diary, recommend
 from evenhand.apps.recommender_studies import plan, simulate
-from evenhand.guarantee import DataError, UsageError, plain
+from evenhand.guarantee import DataError, UsageError
 
 if TYPE_CHECKING:
     from evenhand.recommender.at_server import RatedSets
-    from evenhand.recommender.messages import PublishedModel, Query, Task
+    from evenhand.recommender.messages import Task
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Learn tastes from one randomised bit per person, on a server that nobody needs to trust. "
-    "The server runs task, fold and publish; everyone else runs answer and recommend, at home.",
+    "The server runs task, fold and publish; everyone else runs answer, diary and recommend, at home.",
 )
-app.command()(plan)
-app.command()(simulate)
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-TaskFile = Annotated[Path, typer.Argument(help="The task, as published by the server.")]
-RatingsFile = Annotated[Path, typer.Option(help="Your ratings: CSV with columns item and liked, or rating.")]
-LikeFrom = Annotated[float, typer.Option(help="A rating of at least this is a like.")]
+for command in (plan, simulate, diary, answer, recommend):
+    app.command()(command)
 
 
 @app.command()
@@ -57,13 +54,13 @@ def task(
     from evenhand.recommender import Campaign
 
     if query is not None:
-        print(Campaign.resume(_read_task(source), bytes(32)).query(query).to_json())
+        print(Campaign.resume(read_task(source), bytes(32)).query(query).to_json())
         return
     if opening:
-        campaign = Campaign.resume(_read_task(source), bytes(32))
+        campaign = Campaign.resume(read_task(source), bytes(32))
         campaign.open(beacon)
-        _write(source, _encoded(campaign.task, source))
-        _say(as_json, {"task": campaign.task.id.hex(), "open": True}, f"{source} is open: clients can answer now.")
+        write(source, encoded(campaign.task, source))
+        say(as_json, {"task": campaign.task.id.hex(), "open": True}, f"{source} is open: clients can answer now.")
         return
     size: int | str | None = None if pool == "own" else pool
     if size is not None and size != "auto":
@@ -74,58 +71,14 @@ def task(
     for path in (out, secret, tokens):
         if path.exists():
             raise UsageError(f"{path} exists already: name another file, or move it away.")
-    _write(secret, campaign.secret.hex().encode(), mode=0o600)
-    _write(tokens, "".join(f"{token}\n" for token in campaign.tokens()).encode(), mode=0o600)
-    _write(out, _encoded(campaign.task, out))
-    _say(
+    write(secret, campaign.secret.hex().encode(), mode=0o600)
+    write(tokens, "".join(f"{token}\n" for token in campaign.tokens()).encode(), mode=0o600)
+    write(out, encoded(campaign.task, out))
+    say(
         as_json,
         {"task": campaign.task.id.hex(), "files": [str(out), str(secret), str(tokens)], "tokens": users},
         f"Wrote {out}; keep {secret} to yourself, and give each person a line of {tokens}. "
         f"Then: evenhand recommender task {out} --open\n{campaign.task.guarantee}",
-    )
-
-
-@app.command()
-def answer(
-    task_file: TaskFile,
-    token: Annotated[str, typer.Option(help="The token you were given.")],
-    ratings: RatingsFile,
-    out: Annotated[Path, typer.Option(help="Where to write the report; .json or binary.")] = Path("report.bin"),
-    diary: Annotated[Path, typer.Option(help="What you have answered and spent so far.")] = Path("diary.db"),
-    ceiling: Annotated[str | None, typer.Option(help="A new diary's largest ε per task; 1.")] = None,
-    lifetime: Annotated[str | None, typer.Option(help="A new diary's total ε, ever; 4.")] = None,
-    like_from: LikeFrom = 4.0,
-    query: Annotated[Path | None, typer.Option(help="The server's statement of your query, to be checked.")] = None,
-    as_json: Json = False,
-) -> None:
-    """At home: answer a task with randomised bits. Asking again gives the same bytes again.
-
-    Example: evenhand recommender answer task.json --token "$TOKEN" --ratings mine.csv
-    """
-    from evenhand.recommender.at_home import Diary, check_query, read_ratings
-    from evenhand.recommender.messages import Token
-
-    asked = _read_task(task_file)
-    mine = read_ratings(ratings, asked.items, like_from)
-    if query is not None:
-        check_query(asked, _read_query(query), mine.liked)
-    book = Diary(diary, ceiling, lifetime)
-    report = book.answer(asked, Token.parse(token), mine.liked)
-    _write(out, _encoded(report, out))
-    notes = [
-        f"Left out of {ratings}: {count} about {what}."
-        for count, what in (
-            (mine.unknown, "items not in the catalogue"),
-            (mine.repeated, "items rated again further down"),
-        )
-        if count
-    ]
-    _say(
-        as_json,
-        {"report": str(out), "spent": plain(book.spent), "lifetime": plain(book.lifetime), "notes": notes},
-        "\n".join(
-            [f"Wrote {out}: send it. Spent {plain(book.spent)} of your lifetime ε of {plain(book.lifetime)}.", *notes]
-        ),
     )
 
 
@@ -146,7 +99,7 @@ def fold(
 
     from evenhand.recommender import Campaign
 
-    asked = _read_task(task_file)
+    asked = read_task(task_file)
     total = Campaign.resume(asked, _read_secret(secret)).fold(_read_rated_sets(rated_sets, asked))
     if into.exists():
         total.load(into)
@@ -154,7 +107,7 @@ def fold(
         for path in reports:
             total.add_file(path)
     total.save(into)
-    _say(as_json, {"fold": str(into), **asdict(total.counts)}, f"{total.counts} (in {into})")
+    say(as_json, {"fold": str(into), **asdict(total.counts)}, f"{total.counts} (in {into})")
 
 
 @app.command()
@@ -173,7 +126,7 @@ def publish(
     from evenhand.recommender.at_server import Fold
     from evenhand.recommender.at_server import publish as publish_model
 
-    asked = _read_task(task_file)
+    asked = read_task(task_file)
     sets = _read_rated_sets(rated_sets, asked)
     total = Fold(asked, rated=sets)
     for path in folds:
@@ -182,9 +135,9 @@ def publish(
         total.merge(part)
     with progress("Clustering"):
         model = publish_model(total, clusters)
-    _write(out, _encoded(model, out))
+    write(out, encoded(model, out))
     count = max(model.clusters) + 1
-    _say(
+    say(
         as_json,
         {
             "model": str(out),
@@ -198,78 +151,9 @@ def publish(
     )
 
 
-@app.command()
-def recommend(
-    model_file: Annotated[Path, typer.Argument(help="The model, as published by the server.")],
-    ratings: RatingsFile,
-    top: Annotated[int, typer.Option(help="How many items.")] = 10,
-    like_from: LikeFrom = 4.0,
-    as_json: Json = False,
-) -> None:
-    """At home: what to try next, from the published model and your own ratings. Nothing is sent.
-
-    Example: evenhand recommender recommend model.json --ratings mine.csv
-    """
-    from evenhand.recommender.at_home import read_ratings
-    from evenhand.recommender.at_home import recommend as recommend_items
-
-    model = _read_model(model_file)
-    found = recommend_items(model, read_ratings(ratings, model.items, like_from).liked, top)
-    lines = [f"{place:>3}. {one.item}  ({one.score:.3f})" for place, one in enumerate(found, 1)]
-    rows = [{"item": one.item, "score": one.score} for one in found]
-    _say(as_json, {"recommendations": rows}, "\n".join(lines) or "You have rated every item: nothing is left.")
-
-
-def _say(as_json: bool, data: dict[str, Any], words: str) -> None:
-    if as_json:
-        show_json(data)
-    else:
-        print(words)
-
-
-def _encoded(message: Any, path: Path) -> bytes:
-    return bytes((message.to_json() + "\n").encode() if path.suffix == ".json" else message.to_bytes())
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror}.") from None
-
-
-def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise DataError(f"{path} can't be written: {error.strerror}.") from None
-
-
-def _read_task(path: Path) -> Task:
-    from evenhand.recommender.messages import Task
-
-    data = _read(path)
-    return Task.from_bytes(data) if data[:4] == b"EHT1" else Task.from_json(data)
-
-
-def _read_query(path: Path) -> Query:
-    from evenhand.recommender.messages import Query
-
-    data = _read(path)
-    return Query.from_bytes(data) if data[:4] == b"EHQ1" else Query.from_json(data)
-
-
-def _read_model(path: Path) -> PublishedModel:
-    from evenhand.recommender.messages import PublishedModel
-
-    data = _read(path)
-    return PublishedModel.from_bytes(data) if data[:4] == b"EHM1" else PublishedModel.from_json(data)
-
-
 def _read_catalogue(path: Path) -> list[str]:
     try:
-        lines = _read(path).decode("utf-8-sig").splitlines()
+        lines = read(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise DataError(f"{path} is not text: expected a catalogue with an item to a line.") from None
     return [line.strip() for line in lines if line.strip()]
@@ -277,7 +161,7 @@ def _read_catalogue(path: Path) -> list[str]:
 
 def _read_secret(path: Path) -> bytes:
     try:
-        return bytes.fromhex(_read(path).decode().strip())
+        return bytes.fromhex(read(path).decode().strip())
     except ValueError:
         raise DataError(f"{path} is not a server's secret: expected 64 hexadecimal digits.") from None
 
@@ -290,7 +174,7 @@ def _read_rated_sets(path: Path | None, asked: Task) -> RatedSets | None:
     numbers = {item: number for number, item in enumerate(asked.items)}
     rows: list[list[int]] = [[] for _ in range(asked.tokens)]
     for serial, item in _rated_rows(path):
-        if not (serial.isdigit() and int(serial) < asked.tokens and item in numbers):
+        if not (re.fullmatch("[0-9]{1,10}", serial) and int(serial) < asked.tokens and item in numbers):
             raise DataError(f"{path} names a serial or an item that the task does not have.")
         rows[int(serial)].append(numbers[item])
     return RatedSets(rows)
@@ -300,6 +184,6 @@ def _rated_rows(path: Path) -> Iterator[tuple[str, str]]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
-                yield row["serial"], row["item"]
+                yield row["serial"] or "", row["item"] or ""
     except (OSError, UnicodeDecodeError, csv.Error, KeyError):
         raise DataError(f"{path} can't be read: expected a CSV file with the columns serial and item.") from None

@@ -7,6 +7,7 @@ from evenhand.guarantee.errors import (
     EngineError,
     EvenhandError,
     LedgerError,
+    MessageError,
     UsageError,
     suggest,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "EvenhandError",
     "Guarantee",
     "LedgerError",
+    "MessageError",
     "Relation",
     "UsageError",
     "divide",

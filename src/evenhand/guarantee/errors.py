@@ -5,7 +5,8 @@
     ├── BudgetExceeded      the ledger refuses the debit      (exit code 3)
     └── DataError           the data can't be read as asked   (exit code 4)
         ├── EngineError     the engine is missing or failed
-        └── LedgerError     the ledger can't be read or written
+        ├── LedgerError     the ledger can't be read or written
+        └── MessageError    a message of the recommender is malformed
 
 A message says what was given, what was expected and what to do. It never holds anything read from
 the rows of a table: column names and parameters only.
@@ -47,6 +48,10 @@ class EngineError(DataError):
 
 class LedgerError(DataError):
     """The ledger can't be opened, read or written."""
+
+
+class MessageError(DataError):
+    """A message of the recommender is cut, altered, not valid or none at all; nothing was done with it."""
 
 
 def suggest(given: str, known: Iterable[str]) -> str:

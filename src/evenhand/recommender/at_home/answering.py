@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from evenhand.guarantee import DataError
 from evenhand.recommender.at_home.coins import Coins, flip_threshold
+from evenhand.recommender.at_home.ratings import usable
 from evenhand.recommender.at_home.sketches import sketch_for
 from evenhand.recommender.messages import Query, Report, Task, Token
 
@@ -16,13 +17,17 @@ def answer(task: Task, token: Token, ratings: Mapping[int, bool], coins: Coins) 
 
     Guarantee:
         For any two ``ratings``, any token and any task, the probabilities of any one report are within a
-        factor of e^ε, ε being ``task.epsilon``.
+        factor of e^ε, ε being ``task.epsilon``. There is a report for any ``ratings``.
+
+    Edge cases:
+        Numbers that the catalogue does not have and opinions that are neither True nor False are left out.
 
     Args:
         ratings: for each rated item's number, whether it was liked.
         coins: where secret randomness comes from.
     """
     sketch = sketch_for(task)
+    ratings = usable(ratings, len(task.items))
     kept = _subsample(ratings, task.rated, coins) if sketch.capped else ratings
     bits = sketch.bits(sketch.query(token.serial, sorted(ratings)), kept, coins)
     threshold = flip_threshold(task.question_epsilon)
@@ -30,16 +35,26 @@ def answer(task: Task, token: Token, ratings: Mapping[int, bool], coins: Coins) 
     return Report(task.short_id, token.serial, token.tag, released)
 
 
-def check_query(task: Task, query: Query, ratings: Mapping[int, bool]) -> None:
+def check_query(task: Task, query: Query) -> None:
     """Refuse a server whose idea of this token's query is not the one that the public seed gives.
 
     Privacy does not rest on this, as ε holds for any query; it stops a server from targeting a person, and
     finds clients and servers that derive queries differently.
+
+    Guarantee:
+        Ratings are no argument: whether this refuses depends on what is public.
+
+    Edge cases:
+        With public rated items the pair that is asked about depends on them, so no server's word on it is checked.
     """
     if query.task != task.short_id or not 0 <= query.serial < task.tokens:
         raise DataError("The query is for another task: ask the server again.")
+    if task.public_rated:
+        raise DataError(
+            "The task treats rated items as public; for such tasks no query is stated or checked. Leave the query out."
+        )
     sketch = sketch_for(task)
-    derived = sketch.encode(sketch.query(query.serial, sorted(ratings)))
+    derived = sketch.encode(sketch.query(query.serial, []))
     if hashlib.sha256(derived).digest() != query.digest:
         raise DataError(
             "The server's query is not the one that follows from the public seed. Do not answer; "

@@ -7,36 +7,47 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Context, Decimal
 from os import PathLike
+from pathlib import Path
 
 from evenhand.guarantee import Amount, BudgetExceeded, DataError, UsageError, parse_epsilon, plain
 from evenhand.recommender.at_home.answering import answer
 from evenhand.recommender.at_home.coins import Coins, SecureCoins
+from evenhand.recommender.at_home.place import home_diary, sync_folder
 from evenhand.recommender.messages import Report, Task, Token
 
 _EXACT = Context(prec=80)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS limits (ceiling TEXT NOT NULL, lifetime TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS choices (public_rated INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS answers (task BLOB PRIMARY KEY, epsilon TEXT NOT NULL, report BLOB);
 """
 _DEFAULTS = {"ceiling": Decimal(1), "lifetime": Decimal(4)}
+_JOURNAL = "persist"
+"""A transaction is committed by overwriting the journal's header, which is synced before COMMIT returns. Were the
+journal deleted instead, a power cut could bring it back, and with it the state before the answer."""
 
 
 class Diary:
     """Answers each task once, ever, and stays within a ceiling per task and a lifetime budget.
 
     Guarantee:
-        Everything this diary ever lets out is ``lifetime``-private. The cost is written down before a coin is
-        tossed, and the answer before it is sent; a retry sends the same bytes again, never a fresh coin.
-        Whether it answers depends on the task and the budget, not on the ratings: who has none answers too.
+        Everything this diary ever lets out is ``lifetime``-private. The cost is on disk before a coin is
+        tossed, and the answer before it is returned, so that neither a crash nor a power cut is followed by a
+        fresh coin; a retry returns the same bytes again.
+        Whether it answers depends on the task, the limits and the choice below, not on the ratings: who has none
+        answers too, and ratings that can't be used are left out.
+        The lifetime holds per diary: a second diary, or a restored copy of this one, spends again.
 
     Edge cases:
         A crash between cost and answer costs nothing more: no answer had left, and the next try draws it.
         A second token for a task already answered gets the first answer, under the first token's serial.
 
     Args:
-        path: an SQLite file, created if missing. The limits are kept in it.
+        path: an SQLite file, created if missing; None for the one diary of whoever runs this, wherever they are.
         ceiling: the largest ε accepted from one task; 1 for a new diary.
         lifetime: the largest sum of ε over all tasks; 4 for a new diary.
+        public_rated: whether it may be public which items this person rated. Said once, for all tasks, and kept
+            in the diary; while it is None, or False, tasks that treat rated items as public are declined.
 
     Example:
         >>> diary = Diary("diary.db", ceiling=1, lifetime=4)                # doctest: +SKIP
@@ -46,33 +57,61 @@ class Diary:
     _coins: Coins = SecureCoins()
 
     def __init__(
-        self, path: str | PathLike[str], ceiling: Amount | None = None, lifetime: Amount | None = None
+        self,
+        path: str | PathLike[str] | None = None,
+        ceiling: Amount | None = None,
+        lifetime: Amount | None = None,
+        public_rated: bool | None = None,
     ) -> None:
-        self._path = path
         given = {"ceiling": ceiling, "lifetime": lifetime}
         wanted = {name: None if value is None else parse_epsilon(value, name) for name, value in given.items()}
+        if not (public_rated is None or isinstance(public_rated, bool)):
+            raise UsageError(f"public_rated={public_rated!r} is neither True nor False.")
+        # Absolute, so that a later change of folder is no change of diary.
+        self.path = home_diary() if path is None else Path(path).absolute()
         with self._writing() as database:
             for statement in _SCHEMA.split(";"):
                 database.execute(statement)
-            kept = database.execute("SELECT ceiling, lifetime FROM limits").fetchone()
-            if kept is None:
-                limits = {name: wanted[name] or default for name, default in _DEFAULTS.items()}
-                database.execute("INSERT INTO limits VALUES (?, ?)", [str(limits[name]) for name in _DEFAULTS])
-            else:
-                limits = dict(zip(_DEFAULTS, map(Decimal, kept), strict=True))
+            limits = self._limits(database, wanted)
+            self.ceiling, self.lifetime = limits["ceiling"], limits["lifetime"]
+            self.public_rated = self._choice(database, public_rated)
+            """Whether rated items may be public; None while this has not been decided, which counts as no."""
+        sync_folder(self.path.parent)
+
+    def _limits(self, database: sqlite3.Connection, wanted: Mapping[str, Decimal | None]) -> dict[str, Decimal]:
+        """The limits that the diary was begun with; a new diary begins with those wanted."""
+        kept = database.execute("SELECT ceiling, lifetime FROM limits").fetchone()
+        if kept is None:
+            limits = {name: wanted[name] or default for name, default in _DEFAULTS.items()}
+            database.execute("INSERT INTO limits VALUES (?, ?)", [str(limits[name]) for name in _DEFAULTS])
+            return limits
+        limits = dict(zip(_DEFAULTS, map(self._amount, kept), strict=True))
         for name, value in wanted.items():
             if value is not None and value != limits[name]:
                 raise UsageError(
                     f"{name}={plain(value)}, but this diary was begun with {name}={plain(limits[name])}: "
                     "leave it out. Beginning a new diary means spending again."
                 )
-        self.ceiling, self.lifetime = limits["ceiling"], limits["lifetime"]
+        return limits
+
+    def _choice(self, database: sqlite3.Connection, wanted: bool | None) -> bool | None:
+        """What was decided about rated items; the first decision is kept."""
+        kept = database.execute("SELECT public_rated FROM choices").fetchone()
+        if kept is None:
+            if wanted is not None:
+                database.execute("INSERT INTO choices VALUES (?)", [wanted])
+            return wanted
+        if wanted is not None and wanted != bool(kept[0]):
+            raise UsageError(
+                f"public_rated={wanted}, but {bool(kept[0])} was decided earlier, and it is decided once: leave it out."
+            )
+        return bool(kept[0])
 
     @property
     def spent(self) -> Decimal:
         """The ε of all tasks answered so far."""
         with self._writing() as database:
-            return _spent(database)
+            return self._spent(database)
 
     def answer(self, task: Task, token: Token, ratings: Mapping[int, bool]) -> Report:
         """The report for this task: drawn and remembered the first time, and the same ever after."""
@@ -80,6 +119,8 @@ class Diary:
             raise UsageError("The token is for another task: use the task that it came with.")
         if token.serial >= task.tokens:
             raise UsageError("The token's serial is beyond the task's tokens: it is damaged.")
+        if not isinstance(ratings, Mapping):
+            raise UsageError("ratings must map each rated item's number to True or False.")
         _ = task.query_key  # refuses a task whose beacon is not out yet, before anything is spent
         self._debit(task)
         with self._writing() as database:
@@ -93,12 +134,18 @@ class Diary:
         with self._writing() as database:
             if database.execute("SELECT 1 FROM answers WHERE task = ?", [task.id]).fetchone():
                 return
+            if task.public_rated and not self.public_rated:
+                raise UsageError(
+                    "The task treats as public which items you rated, and your diary does not say that they may be. "
+                    "Nothing was answered or spent. That is for you to decide, once and for all tasks, and not for a "
+                    "task: Diary(public_rated=True), or evenhand recommender diary --public-rated."
+                )
             if task.epsilon > self.ceiling:
                 raise BudgetExceeded(
                     f"The task asks for ε = {plain(task.epsilon)}, above your ceiling of "
                     f"{plain(self.ceiling)} per task. Nothing was answered or spent."
                 )
-            spent = _spent(database)
+            spent = self._spent(database)
             if _EXACT.add(spent, task.epsilon) > self.lifetime:
                 raise BudgetExceeded(
                     f"The task asks for ε = {plain(task.epsilon)}, but you have spent {plain(spent)} of your "
@@ -110,23 +157,34 @@ class Diary:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One durable transaction, alone: two processes can neither overspend nor draw two coins."""
         try:
-            database = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+            database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
             try:
-                database.execute("PRAGMA synchronous = FULL")
+                database.execute("PRAGMA synchronous = EXTRA")
+                database.execute("PRAGMA fullfsync = ON")  # on macOS syncing stops at the drive's cache otherwise
+                if database.execute(f"PRAGMA journal_mode = {_JOURNAL}").fetchone() != (_JOURNAL,):
+                    raise sqlite3.OperationalError("the journal is of another kind")
                 database.execute("BEGIN IMMEDIATE")
                 yield database
                 database.execute("COMMIT")
             finally:
                 database.close()  # rolls back what was not committed
         except sqlite3.Error:
-            raise DataError(
-                f"The diary {self._path} can't be read or written: it is not a diary, is damaged, or its "
-                "folder is missing or read-only."
-            ) from None
+            raise self._unusable() from None
 
+    def _spent(self, database: sqlite3.Connection) -> Decimal:
+        total = Decimal(0)
+        for (epsilon,) in database.execute("SELECT epsilon FROM answers"):
+            total = _EXACT.add(total, self._amount(epsilon))
+        return total
 
-def _spent(database: sqlite3.Connection) -> Decimal:
-    total = Decimal(0)
-    for (epsilon,) in database.execute("SELECT epsilon FROM answers"):
-        total = _EXACT.add(total, Decimal(epsilon))
-    return total
+    def _amount(self, kept: str) -> Decimal:
+        try:
+            return parse_epsilon(kept)
+        except UsageError:
+            raise self._unusable() from None
+
+    def _unusable(self) -> DataError:
+        return DataError(
+            f"The diary {self.path} can't be read or written: it is not a diary, is damaged, or its folder is missing "
+            "or read-only."
+        )

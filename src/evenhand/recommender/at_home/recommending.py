@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evenhand.guarantee import UsageError
+from evenhand.recommender.at_home.ratings import usable
 from evenhand.recommender.messages import PublishedModel
 
 _PRIOR_WEIGHT = 2.0
@@ -28,7 +29,8 @@ def recommend(model: PublishedModel, liked: Mapping[int, bool], top: int = 10) -
         Computed on the device from what is public and what only its owner knows; it costs no ε.
 
     Edge cases:
-        Without ratings, the most popular items, or the catalogue's order where popularity is unknown.
+        Without ratings, the most popular items, or the catalogue's order where popularity is unknown. Ratings that
+        can't be used are left out, as in `answer`.
 
     Args:
         liked: for each rated item's number, whether it was liked.
@@ -36,8 +38,7 @@ def recommend(model: PublishedModel, liked: Mapping[int, bool], top: int = 10) -
     """
     if top < 1:
         raise UsageError(f"top={top} is out of range: expected at least 1.")
-    if not all(0 <= item < len(model.items) for item in liked):
-        raise UsageError(f"A rated item is not among the model's {len(model.items)} items.")
+    liked = usable(liked, len(model.items))
     scores = _by_embedding(model, liked) if model.embedding else _by_cluster(model, liked)
     popularity = model.popularity or (0.0,) * len(model.items)
     unrated = [item for item in range(len(model.items)) if item not in liked]

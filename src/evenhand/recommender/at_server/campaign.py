@@ -111,15 +111,24 @@ class Campaign:
         """
         if self.task.beacon is not None:
             raise UsageError("The task is open already: its beacon can't change.")
-        seed = secrets.token_bytes(32) if beacon is None else beacon.encode()
+        try:
+            seed = secrets.token_bytes(32) if beacon is None else beacon.encode()
+        except UnicodeEncodeError:
+            raise UsageError("The beacon is not a text that UTF-8 can write: publish one that is.") from None
         self.task = self.task.opened(hashlib.sha256(seed).digest())
         return self.task
 
-    def query(self, serial: int, rated: RatedSets | None = None) -> Query:
-        """What the server says this token's query is, for the client to check."""
+    def query(self, serial: int) -> Query:
+        """What the server says this token's query is, for the client to check.
+
+        With public rated items there is no such statement: the pair asked about depends on what the person rated,
+        and a client that compared it would tell by its answer.
+        """
         if not 0 <= serial < self.task.tokens:
             raise UsageError(f"serial={serial} is out of range: expected 0 to {self.task.tokens - 1}.")
-        encoded = sketch_for(self.task, rated).encode(self.task.query_number(serial))
+        if self.task.public_rated:
+            raise UsageError("With public rated items no query is stated: clients derive it, and check nothing.")
+        encoded = sketch_for(self.task).encode(self.task.query_number(serial))
         digest = hashlib.sha256(encoded).digest()
         return Query(self.task.short_id, serial, digest)
 

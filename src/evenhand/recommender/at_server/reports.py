@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.guarantee import DataError
+from evenhand.guarantee import DataError, MessageError
 from evenhand.recommender.messages import RECORD_SIZE, Report
 from evenhand.recommender.messages.exchange import RECORD_MAGIC
 
@@ -144,7 +144,7 @@ def _from_lines(file: BinaryIO, task: bytes) -> Iterator[Batch]:
             continue
         try:
             reports.append(Report.from_json(line))
-        except DataError:
+        except MessageError:
             malformed += 1
         if len(reports) == 1 << 16:
             yield from from_reports(reports, task)

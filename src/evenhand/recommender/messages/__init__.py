@@ -1,9 +1,11 @@
 """What crosses the trust boundary: the task, the token, the query, the report and the published model.
 
 These types are all that `at_home` and `at_server` share. Each is immutable and versioned, and is written both
-as JSON (for people) and as bytes (for wires); ``docs/recommender/wire-format.md`` gives every byte.
+as JSON (for people) and as bytes (for wires); ``docs/recommender/wire-format.md`` gives every byte. What is read
+and is not exactly such a message is a `MessageError`, on either side.
 """
 
+from evenhand.guarantee import MessageError
 from evenhand.recommender.messages.exchange import RECORD_SIZE, Query, Report, Token
 from evenhand.recommender.messages.model import PublishedModel
 from evenhand.recommender.messages.promise import LocalGuarantee
@@ -16,6 +18,7 @@ __all__ = [
     "SKETCHES",
     "VERSION",
     "LocalGuarantee",
+    "MessageError",
     "PublishedModel",
     "Query",
     "Report",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenhand.guarantee import DataError
+from evenhand.guarantee import MessageError, UsageError
 from evenhand.recommender.messages import wire
 from evenhand.recommender.messages.task import MOST_TOKENS, SHORT_ID_SIZE
 
@@ -12,6 +12,10 @@ TAG_SIZE = 8
 RECORD_MAGIC = b"EHR1"
 RECORD_SIZE = len(RECORD_MAGIC) + SHORT_ID_SIZE + 4 + TAG_SIZE + 4
 """A binary report has this many bytes, always: files of reports are records one after the other."""
+
+_QUERY_MAGIC = b"EHQ1"
+_DIGEST_SIZE = 32
+_LARGEST_ANSWER = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,9 @@ class Token:
     serial: int
     tag: bytes
 
+    def __post_init__(self) -> None:
+        _check(self.task, self.serial, self.tag, TAG_SIZE)
+
     def __str__(self) -> str:
         return f"{self.task.hex()}-{self.serial}-{self.tag.hex()}"
 
@@ -31,8 +38,9 @@ class Token:
         task, _, rest = given.strip().partition("-")
         serial, _, tag = rest.partition("-")
         if not (serial.isascii() and serial.isdigit() and len(serial) <= 10):
-            raise DataError("The token is not of the form TASK-SERIAL-TAG: copy the whole line you were given.")
-        return cls(wire.from_hex(task, SHORT_ID_SIZE, "token"), int(serial), wire.from_hex(tag, TAG_SIZE, "token"))
+            raise MessageError("The token is not of the form TASK-SERIAL-TAG: copy the whole line you were given.")
+        with wire.receiving("token"):
+            return cls(wire.from_hex(task, SHORT_ID_SIZE, "token"), int(serial), wire.from_hex(tag, TAG_SIZE, "token"))
 
 
 @dataclass(frozen=True)
@@ -43,15 +51,19 @@ class Query:
     serial: int
     digest: bytes
 
+    def __post_init__(self) -> None:
+        _check(self.task, self.serial, self.digest, _DIGEST_SIZE)
+
     def to_bytes(self) -> bytes:
         """The query as bytes."""
-        return b"EHQ1" + self.task + wire.u32(self.serial) + self.digest
+        return _QUERY_MAGIC + self.task + wire.u32(self.serial) + self.digest
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Query:
-        """Read what `to_bytes` wrote."""
-        reader = wire.Reader(data, "query", b"EHQ1")
-        query = cls(reader.take(SHORT_ID_SIZE), reader.u32(), reader.take(32))
+        """Read what `to_bytes` wrote; anything else is a `MessageError`."""
+        reader = wire.Reader(data, "query", _QUERY_MAGIC)
+        with wire.receiving("query"):
+            query = cls(reader.take(SHORT_ID_SIZE), reader.u32(), reader.take(_DIGEST_SIZE))
         reader.end()
         return query
 
@@ -61,10 +73,11 @@ class Query:
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Query:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote; anything else is a `MessageError`."""
         found = wire.from_json(data, "query", {"task": str, "serial": int, "digest": str})
-        task, digest = (wire.from_hex(found[name], size, "query") for name, size in (("task", 8), ("digest", 32)))
-        return cls(task, found["serial"], digest)
+        task = wire.from_hex(found["task"], SHORT_ID_SIZE, "query")
+        with wire.receiving("query"):
+            return cls(task, found["serial"], wire.from_hex(found["digest"], _DIGEST_SIZE, "query"))
 
 
 @dataclass(frozen=True)
@@ -80,15 +93,21 @@ class Report:
     tag: bytes
     answer: int
 
+    def __post_init__(self) -> None:
+        _check(self.task, self.serial, self.tag, TAG_SIZE)
+        if not wire.is_count(self.answer, 0, _LARGEST_ANSWER):
+            raise UsageError("The answer is out of range: expected a whole number of at most 32 bits.")
+
     def to_bytes(self) -> bytes:
         """The report as a record of `RECORD_SIZE` bytes."""
         return RECORD_MAGIC + self.task + wire.u32(self.serial) + self.tag + wire.u32(self.answer)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Report:
-        """Read one record."""
+        """Read one record; anything else is a `MessageError`."""
         reader = wire.Reader(data, "report", RECORD_MAGIC)
-        report = cls(reader.take(SHORT_ID_SIZE), reader.u32(), reader.take(TAG_SIZE), reader.u32())
+        with wire.receiving("report"):
+            report = cls(reader.take(SHORT_ID_SIZE), reader.u32(), reader.take(TAG_SIZE), reader.u32())
         reader.end()
         return report
 
@@ -104,9 +123,16 @@ class Report:
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Report:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote; anything else is a `MessageError`."""
         found = wire.from_json(data, "report", {"task": str, "serial": int, "tag": str, "answer": int})
-        if not (0 <= found["serial"] <= MOST_TOKENS and 0 <= found["answer"] < 1 << 32):
-            raise DataError("The report's serial or answer is out of range: it is damaged.")
-        task = wire.from_hex(found["task"], SHORT_ID_SIZE, "report")
-        return cls(task, found["serial"], wire.from_hex(found["tag"], TAG_SIZE, "report"), found["answer"])
+        task, tag = (wire.from_hex(found[name], 8, "report") for name in ("task", "tag"))
+        with wire.receiving("report"):
+            return cls(task, found["serial"], tag, found["answer"])
+
+
+def _check(task: bytes, serial: int, proof: bytes, size: int) -> None:
+    """What token, query and report share: a task's short id, a serial that some task could have, and a proof."""
+    if not (wire.is_bytes(task, SHORT_ID_SIZE) and wire.is_bytes(proof, size)):
+        raise UsageError(f"Expected {SHORT_ID_SIZE} bytes of the task's id, and a tag or digest of {size} bytes.")
+    if not wire.is_count(serial, 0, MOST_TOKENS - 1):
+        raise UsageError(f"The serial is out of range: expected a whole number from 0 to {MOST_TOKENS - 1}.")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import DataError, UsageError, parse_epsilon
+from evenhand.guarantee import MessageError, UsageError, parse_epsilon
 from evenhand.recommender.messages import wire
 from evenhand.recommender.messages.promise import LocalGuarantee
+from evenhand.recommender.messages.task import MOST_TOKENS, check_catalogue
 
 _MAGIC = b"EHM1"
+
+_LARGEST_FLOAT = (2 - 2**-23) * 2.0**127  # of 32 bits: what the binary message can hold
+_LONGEST_NOTE = 10_000
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -47,6 +50,29 @@ class PublishedModel:
     public_rated: bool = False
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_catalogue(self.items)
+        object.__setattr__(self, "epsilon", parse_epsilon(self.epsilon))
+        count, widths = len(self.items), {len(row) for row in self.embedding}
+        sound = (
+            wire.is_bytes(self.task, 32)
+            and len(self.clusters) == count
+            and all(wire.is_count(cluster, 0, count - 1) for cluster in self.clusters)
+            and (not self.embedding or (len(self.embedding) == count and len(widths) == 1 and 0 not in widths))
+            and len(self.popularity) in (0, count)
+            and all(_is_number(number) for row in (*self.embedding, self.popularity) for number in row)
+            and wire.is_count(self.reports, 0, MOST_TOKENS)
+            and isinstance(self.public_rated, bool)
+            and all(wire.is_text(note, _LONGEST_NOTE) for note in self.notes)
+        )
+        if not sound:
+            raise UsageError(
+                "The model's parts do not fit together: expected a cluster for every item, numbered from 0, vectors of "
+                "one length and popularities for all items or for none, and finite numbers."
+            )
+        object.__setattr__(self, "embedding", tuple(tuple(map(float, row)) for row in self.embedding))
+        object.__setattr__(self, "popularity", tuple(map(float, self.popularity)))
+
     @property
     def guarantee(self) -> LocalGuarantee:
         """What was promised to everyone who answered."""
@@ -63,7 +89,7 @@ class PublishedModel:
             "items": list(self.items),
             "clusters": list(self.clusters),
             "reports": self.reports,
-            "epsilon": f"{self.epsilon:f}",
+            "epsilon": wire.to_decimal(self.epsilon),
             "public_rated": self.public_rated,
             "notes": list(self.notes),
         }
@@ -75,7 +101,7 @@ class PublishedModel:
 
     @classmethod
     def from_json(cls, data: str | bytes) -> PublishedModel:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote; anything else is a `MessageError`."""
         return cls._received(wire.from_json(data, "model", {**_FACTS, "embedding": list, "popularity": list}))
 
     def to_bytes(self) -> bytes:
@@ -87,11 +113,11 @@ class PublishedModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublishedModel:
-        """Read what `to_bytes` wrote."""
+        """Read what `to_bytes` wrote; anything else is a `MessageError`."""
         reader = wire.Reader(data, "model", _MAGIC)
         found = wire.from_json(reader.text(), "model", _FACTS)
         count = len(found["items"])
-        dimensions, has_popularity = reader.u32(), reader.u8()
+        dimensions, has_popularity = reader.u32(), reader.flag()
         found["embedding"] = [list(reader.floats(dimensions)) for _ in range(count)] if dimensions else []
         found["popularity"] = list(reader.floats(count)) if has_popularity else []
         reader.end()
@@ -99,35 +125,20 @@ class PublishedModel:
 
     @classmethod
     def _received(cls, found: dict[str, Any]) -> PublishedModel:
-        items, clusters, embedding = found["items"], found["clusters"], found["embedding"]
-        popularity = found["popularity"]
-        widths = {len(row) if isinstance(row, list) else 0 for row in embedding}
-        sound = (
-            all(isinstance(item, str) for item in items)
-            and len(clusters) == len(items)
-            and all(isinstance(cluster, int) and cluster >= 0 for cluster in clusters)
-            and (not embedding or (len(embedding) == len(items) and len(widths) == 1 and 0 not in widths))
-            and len(popularity) in (0, len(items))
-            and all(_is_number(number) for row in (*embedding, popularity) for number in row)
-            and all(isinstance(note, str) for note in found["notes"])
-        )
-        if not sound:
-            raise DataError("The model's parts do not fit together: it is damaged. Fetch it again.")
-        try:
-            epsilon = parse_epsilon(found["epsilon"])
-        except UsageError as error:
-            raise DataError(f"The model is not valid: {error}") from None
-        return cls(
-            task=wire.from_hex(found["task"], 32, "model"),
-            items=tuple(items),
-            clusters=tuple(clusters),
-            embedding=tuple(tuple(map(float, row)) for row in embedding),
-            popularity=tuple(map(float, popularity)),
-            reports=found["reports"],
-            epsilon=epsilon,
-            public_rated=found["public_rated"],
-            notes=tuple(found["notes"]),
-        )
+        if not all(isinstance(row, list) for row in found["embedding"]):
+            raise MessageError("The model's embedding is not a list of numbers for each item: it is damaged.")
+        with wire.receiving("model"):
+            return cls(
+                task=wire.from_hex(found["task"], 32, "model"),
+                items=tuple(found["items"]),
+                clusters=tuple(found["clusters"]),
+                embedding=tuple(map(tuple, found["embedding"])),
+                popularity=tuple(found["popularity"]),
+                reports=found["reports"],
+                epsilon=wire.from_decimal(found["epsilon"], "model", "epsilon"),
+                public_rated=found["public_rated"],
+                notes=tuple(found["notes"]),
+            )
 
 
 _FACTS: dict[str, type] = {
@@ -139,4 +150,5 @@ _FACTS: dict[str, type] = {
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # Comparing is safe for whole numbers of any size, and false for NaN.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST_FLOAT

@@ -6,12 +6,12 @@ import dataclasses
 import hashlib
 import math
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from evenhand.guarantee import DataError, UsageError, divide, parse_epsilon, suggest
+from evenhand.guarantee import MessageError, UsageError, divide, parse_epsilon, suggest
 from evenhand.recommender.messages import wire
 from evenhand.recommender.messages.promise import LocalGuarantee
 
@@ -23,6 +23,11 @@ MOST_ITEMS = 1 << 16
 MOST_TOKENS = (1 << 31) - 1
 MOST_QUESTIONS = 32
 SHORT_ID_SIZE = 8
+LONGEST_TEXT = 1000
+"""Characters in an item's name or an epoch."""
+
+_MOST_DIGITS = 40
+_EXACT = Context(prec=_MOST_DIGITS)  # never the caller's context: rounding θ would give two tasks one id
 
 _PREFIX = b"evenhand/recommender/1/"
 _MAGIC = b"EHT1"
@@ -34,7 +39,8 @@ class Task:
 
     Guarantee:
         Whoever answers it once is protected by `guarantee`, whatever the server does with the answer. The id
-        is a hash of every field but the beacon, so none can change after a client has looked at it.
+        is a hash of every field but the beacon, so none can change after a client has looked at it. Different
+        tasks are hashed from different bytes: every field has one spelling, and its length goes before it.
 
     Args:
         items: the catalogue; an item's number is its place in it.
@@ -65,7 +71,7 @@ class Task:
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(self.items))
         object.__setattr__(self, "epsilon", parse_epsilon(self.epsilon))
-        _check_catalogue(self.items)
+        check_catalogue(self.items)
         if self.sketch not in SKETCHES:
             raise UsageError(
                 f"sketch={self.sketch!r} is unknown; expected one of {list(SKETCHES)}."
@@ -77,19 +83,26 @@ class Task:
         _check_count("questions", self.questions, MOST_QUESTIONS, "the most bits in one report")
         if self.questions > 1 and self.sketch != "multi-maxsense":
             raise UsageError(f"questions={self.questions}: only sketch='multi-maxsense' asks more than one.")
+        if not isinstance(self.public_rated, bool):
+            raise UsageError(f"public_rated={self.public_rated!r} is neither True nor False.")
         if self.public_rated and (self.sketch != "pairwise" or self.pool != self.tokens):
             raise UsageError("public_rated=True is for sketch='pairwise' without a pool: leave it out here.")
         self._check_theta()
-        if self.beacon is not None and len(self.beacon) != 32:
-            raise UsageError(f"beacon has {len(self.beacon)} bytes; expected 32. Hash what was published.")
+        if not wire.is_text(self.epoch, LONGEST_TEXT):
+            raise UsageError(f"The epoch must be a text that UTF-8 can write, of at most {LONGEST_TEXT} characters.")
+        if self.beacon is not None and not wire.is_bytes(self.beacon, 32):
+            raise UsageError("The beacon must be 32 bytes: hash what was published.")
 
     def _check_theta(self) -> None:
         if (self.theta is None) == (self.sketch in SENSING):
             raise UsageError(f"theta={self.theta}: {' and '.join(SENSING)} need one, the other sketches have none.")
         if self.theta is None:
             return
+        if not isinstance(self.theta, Decimal) or len(self.theta.as_tuple().digits) > _MOST_DIGITS:
+            raise UsageError(f"theta must be a Decimal of at most {_MOST_DIGITS} digits.")
         if not (self.theta.is_finite() and Decimal("0.000001") <= self.theta <= self.rated):
             raise UsageError(f"theta={self.theta} is out of range: expected 0.000001 <= theta <= rated={self.rated}.")
+        object.__setattr__(self, "theta", self.theta.normalize(_EXACT))
         if self.sketch == "multi-maxsense" and self.questions * self.set_size > len(self.items):
             raise UsageError(
                 f"questions={self.questions} disjoint sets of {self.set_size} items need more than "
@@ -98,7 +111,7 @@ class Task:
 
     @cached_property
     def id(self) -> bytes:
-        """SHA-256 over every field but the beacon."""
+        """SHA-256 over every field but the beacon: no two tasks that differ in another field share one."""
         return hashlib.sha256(_PREFIX + b"task\0" + self._body()).digest()
 
     @property
@@ -141,7 +154,7 @@ class Task:
         return b"".join(
             (
                 wire.text(self.sketch),
-                wire.text(f"{self.epsilon:f}"),
+                wire.text(wire.to_decimal(self.epsilon)),
                 wire.text(self._theta_text()),
                 *(wire.u32(n) for n in (self.rated, self.questions, self.tokens, self.pool)),
                 wire.u8(self.public_rated),
@@ -152,7 +165,7 @@ class Task:
         )
 
     def _theta_text(self) -> str:
-        return "" if self.theta is None else f"{self.theta.normalize():f}"
+        return "" if self.theta is None else wire.to_decimal(self.theta)
 
     def to_bytes(self) -> bytes:
         """The task as bytes."""
@@ -160,17 +173,17 @@ class Task:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Task:
-        """Read what `to_bytes` wrote; an altered task is a `DataError`."""
+        """Read what `to_bytes` wrote; anything else, such as an altered task, is a `MessageError`."""
         reader = wire.Reader(data, "task", _MAGIC)
         stated = reader.take(32)
         found: dict[str, Any] = {name: reader.text() for name in ("sketch", "epsilon", "theta")}
         found |= {name: reader.u32() for name in ("rated", "questions", "tokens", "pool")}
-        found |= {"public_rated": bool(reader.u8()), "epoch": reader.text()}
+        found |= {"public_rated": reader.flag(), "epoch": reader.text()}
         count = reader.u32()
         if count > MOST_ITEMS:
-            raise DataError("The task claims more items than any task may have: it is damaged.")
+            raise MessageError("The task claims more items than any task may have: it is damaged.")
         found["items"] = [reader.text() for _ in range(count)]
-        found["beacon"] = reader.take(32) if reader.u8() else None
+        found["beacon"] = reader.take(32) if reader.flag() else None
         reader.end()
         return cls._received(stated, found)
 
@@ -182,7 +195,7 @@ class Task:
             {
                 "id": self.id.hex(),
                 **fields,
-                "epsilon": f"{self.epsilon:f}",
+                "epsilon": wire.to_decimal(self.epsilon),
                 "theta": self._theta_text(),
                 "public_rated": self.public_rated,
                 "epoch": self.epoch,
@@ -193,25 +206,22 @@ class Task:
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Task:
-        """Read what `to_json` wrote; an altered task is a `DataError`."""
+        """Read what `to_json` wrote; anything else, such as an altered task, is a `MessageError`."""
         texts = dict.fromkeys(("id", "sketch", "epsilon", "theta", "epoch", "beacon"), str)
         numbers = dict.fromkeys(("rated", "questions", "tokens", "pool"), int)
         found = wire.from_json(data, "task", {**texts, **numbers, "public_rated": bool, "items": list})
-        if not all(isinstance(item, str) for item in found["items"]):
-            raise DataError("The task's items must be texts.")
         stated = wire.from_hex(found.pop("id"), 32, "task")
         found["beacon"] = wire.from_hex(found["beacon"], 32, "task") if found["beacon"] else None
         return cls._received(stated, found)
 
     @classmethod
     def _received(cls, stated: bytes, found: dict[str, Any]) -> Task:
-        try:
-            found["theta"] = Decimal(found["theta"]) if found["theta"] else None
+        for name in ("epsilon", "theta"):
+            found[name] = wire.from_decimal(found[name], "task", name) if found[name] or name == "epsilon" else None
+        with wire.receiving("task"):
             task = cls(**found)
-        except (UsageError, InvalidOperation, UnicodeEncodeError) as error:
-            raise DataError(f"The task is not valid: {error}") from None
         if task.id != stated:
-            raise DataError(
+            raise MessageError(
                 "The task's content does not match its id: it was altered after it was issued. "
                 "Do not answer it; ask for the task again."
             )
@@ -219,14 +229,17 @@ class Task:
 
 
 def _check_count(name: str, given: int, most: int, what: str) -> None:
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+    if not wire.is_count(given, 1, most):
         raise UsageError(f"{name}={given!r} is out of range: expected a whole number from 1 to {most}, {what}.")
 
 
-def _check_catalogue(items: tuple[str, ...]) -> None:
+def check_catalogue(items: tuple[str, ...]) -> None:
+    """Refuse a catalogue whose items are too few, too many, no texts, or named twice."""
     if not 2 <= len(items) <= MOST_ITEMS:
         raise UsageError(f"The catalogue has {len(items)} items; expected 2 to {MOST_ITEMS}.")
-    if not all(isinstance(item, str) and 0 < len(item) <= 1000 for item in items):
-        raise UsageError("Every item of the catalogue must be a text of 1 to 1000 characters.")
+    if not all(item and wire.is_text(item, LONGEST_TEXT) for item in items):
+        raise UsageError(
+            f"Every item of the catalogue must be a text of 1 to {LONGEST_TEXT} characters that UTF-8 can write."
+        )
     if len(set(items)) != len(items):
         raise UsageError("The catalogue names an item twice: every item must have its own name.")
