@@ -29,7 +29,8 @@ class Step:
     """One use of noise: the exact integers, what was declared about them, and what was let out.
 
     Args:
-        kind: ``"sum"`` for integers that get noise, ``"choice"`` for scores of which the best is chosen.
+        kind: ``"sum"`` for integers that get noise, ``"choice"`` for scores of which the best is chosen, ``"support"`` for the
+            numbers of supporters of secret keys: how many there are depends on the table, and none of them leaves.
         integers: before noise.
         l1: declared: the L1 norm by which one user moves the integers; for scores, the largest move of any one, summed over
             the choices of one payment.
@@ -46,9 +47,16 @@ class Step:
     payment: int
 
     def change(self, other: Step) -> tuple[int, int]:
-        """How far another table's integers are from these: L1 (for scores, the maximum) and squared L2."""
-        assert len(self.integers) == len(other.integers), "the number of released integers depends on the table"
-        moves = [abs(a - b) for a, b in zip(self.integers, other.integers, strict=True)]
+        """How far another table's integers are from these: L1 (for scores, the maximum) and squared L2.
+
+        Supporters come without their keys. Sorted, and a key that is not there as 0, they are at most as far apart as key by key.
+        """
+        mine, theirs = self.integers, other.integers
+        if self.kind == "support":
+            length = max(len(mine), len(theirs))
+            mine, theirs = (sorted([*numbers, *[0] * (length - len(numbers))]) for numbers in (mine, theirs))
+        assert len(mine) == len(theirs), "the number of released integers depends on the table"
+        moves = [abs(a - b) for a, b in zip(mine, theirs, strict=True)]
         return max(moves, default=0) if self.kind == "choice" else sum(moves), sum(move**2 for move in moves)
 
 
@@ -120,6 +128,14 @@ class _Watching(Receipt):
         l1 = None if delta else measurement.l1  # Gaussian noise protects the L2 norm only
         step = self._record(Step("sum", exact, l1, measurement.l2_squared, output, self._payments))
         return Noisy(list(step.output), noise)
+
+    def passing(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
+        """Without noise, and not played back: positions mean nothing on another table, so the tables must agree on what is shown."""
+        self.use(epsilon, delta)
+        exact = measurement.integers().reveal()
+        shown = [place for place, value in enumerate(exact) if value >= threshold]
+        self.steps.append(Step("support", exact, measurement.l1, measurement.l2_squared, len(shown), self._payments))
+        return shown
 
     def chooser(self, sensitivity: int, epsilon: Decimal) -> _Choosing:
         return _Choosing(self, sensitivity, 2 * max(sensitivity, 1) / float(epsilon))

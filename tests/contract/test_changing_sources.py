@@ -1,0 +1,396 @@
+"""A release is about one reading of its source, whatever other clients do meanwhile; or the source is refused before the debit.
+
+All states of a source differ in one user only, the victim. So the integers of any one reading are within the declared bound of
+those of the table without the victim (under values: with other values of the victim), exactly. Integers that mix two readings are not.
+The change happens before the first statement of the engine, or before the second, ...: before each there is. What these tests
+know about engines are the methods of client libraries through which statements go (`restless`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ibis
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import evenhand as eh
+from restless import between_statements, while_running
+from watch import Ask, watch
+
+BOUNDS = (-1.0, 3.0)
+MANY, MOST_STATEMENTS = 1500, 60
+OTHERS = [(f"u{user}", group, 0.5) for user in range(6) for group in ("a", "b")]
+
+Rows = list[tuple[str, str, float]]
+Victim = dict[str, Rows]
+
+PRESENCE: Victim = {
+    "small": [("victim", "a", 3.0)],
+    "giant": [("victim", "a", 3.0)] * MANY,
+    "elsewhere": [("victim", "b", -1.0)] * MANY,
+    "gone": [],
+}
+VALUES: Victim = {"low": [("victim", "a", -1.0)] * 40, "high": [("victim", "a", 3.0)] * 40}
+CHANGES = {"presence": [("small", "giant"), ("giant", "elsewhere")], "values": [("low", "high")]}
+
+
+def asks(question: str, *arguments: Any, **options: Any) -> Ask:
+    return lambda drafts: getattr(drafts, question)(*arguments, **options)
+
+
+BY: dict[str, Any] = {"by": "g", "keys": ["a", "b"]}
+SECRET: dict[str, Any] = {"by": "g", "delta": "0.01", "epsilon": 20}
+ASKS: dict[str, Ask] = {
+    "count": asks("count", epsilon=1),
+    "count, given": asks("count", epsilon=1, bounding=eh.TotalCap(2)),
+    "users": asks("users", epsilon=1),
+    "sum": asks("sum", "v", bounds=BOUNDS, epsilon=1),
+    "sum, given": asks("sum", "v", bounds=BOUNDS, epsilon=1, bounding=eh.TotalCap(5)),
+    "sum, row limit": asks("sum", "v", bounds=BOUNDS, epsilon=1, bounding=eh.RowLimit(1)),
+    "mean": asks("mean", "v", bounds=BOUNDS, epsilon=1),
+    "mean, given": asks("mean", "v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(1)),
+    "variance": asks("variance", "v", bounds=BOUNDS, epsilon=1),
+    "variance, given": asks("variance", "v", bounds=BOUNDS, epsilon=1, bounding=eh.NormClip(1)),
+    "quantiles": asks("quantiles", "v", [0.5], bounds=BOUNDS, epsilon=1),
+    "quantiles, given": asks("quantiles", "v", [0.5], bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(1)),
+    "histogram": asks("histogram", "v", [-1, 0, 1, 3], epsilon=1),
+    "histogram, given": asks("histogram", "v", [-1, 0, 1, 3], epsilon=1, bounding=eh.NormClip(1)),
+    "histogram, Gaussian": asks("histogram", "v", [-1, 0, 1, 3], epsilon=1, delta=1e-6, bounding=eh.NormClip(1, norm=2)),
+    "count by": asks("count", **BY, epsilon=1),
+    "count by, given": asks("count", **BY, epsilon=1, bounding=eh.SmoothWeights(1)),
+    "users by": asks("users", **BY, epsilon=1),
+    "sum by": asks("sum", "v", bounds=BOUNDS, **BY, epsilon=1),
+    "sum by, given": asks("sum", "v", bounds=BOUNDS, **BY, epsilon=1, bounding=eh.NormClip(3)),
+    "mean by": asks("mean", "v", bounds=BOUNDS, **BY, epsilon=1),
+    "mean by, others": asks("mean", "v", bounds=BOUNDS, **BY, other="rest", epsilon=1, bounding=eh.SmoothWeights(1)),
+    "mean by, Gaussian": asks(
+        "mean", "v", bounds=BOUNDS, **BY, epsilon=1, delta=1e-6, bounding=eh.NormClip(1, norm=2)
+    ),
+    "aggregate": asks("aggregate", n=eh.count(), m=eh.mean("v", bounds=BOUNDS), **BY, epsilon=1, bounding=eh.SmoothWeights(1)),
+    "count by secret keys": asks("count", **SECRET),
+    "mean by secret keys": asks("mean", "v", bounds=BOUNDS, **SECRET, groups_per_user=2, bounding=eh.SmoothWeights(1)),
+}  # fmt: skip
+PRESENCE_ONLY = {name for name in ASKS if name.startswith(("count", "users")) or "secret" in name}
+FEW = ("sum", "mean, given", "quantiles", "count by, given", "mean by", "count by secret keys")
+"""For slow engines."""
+
+
+def arrow(rows: Rows) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    types = (pa.string(), pa.string(), pa.float64())
+    return pa.table({name: pa.array(column, dtype) for name, column, dtype in zip("ugv", columns, types, strict=True)})
+
+
+def literal(row: tuple[str, str, float]) -> str:
+    return "'{}', '{}', {}".format(*row)
+
+
+class Source:
+    """A source that can be set to a state while it is open."""
+
+    library = "duckdb"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, rows: Rows) -> None:
+        """Other clients make these the victim's rows."""
+        raise NotImplementedError
+
+    def opened(self) -> Any:
+        """What is handed to ``eh.read``."""
+        raise NotImplementedError
+
+    def read(self, relation: str) -> eh.Table:
+        return eh.read(self.opened(), user="u", protects=relation, public=["g"] if relation == "values" else [])
+
+
+class DuckTable(Source):
+    """A table of a DuckDB database, which another connection writes to."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.connection = duckdb.connect()
+        self.connection.execute("CREATE TABLE t (u varchar, g varchar, v double)")
+        self.connection.execute(f"INSERT INTO t VALUES {', '.join(f'({literal(row)})' for row in OTHERS)}")
+        self.writer = self.connection.cursor()
+
+    def put(self, rows: Rows) -> None:
+        self.writer.execute("BEGIN")
+        self.writer.execute("DELETE FROM t WHERE u = 'victim'")
+        for row, copies in Counter(rows).items():
+            self.writer.execute(f"INSERT INTO t SELECT {literal(row)} FROM range({copies})")
+        self.writer.execute("COMMIT")
+
+    def opened(self) -> Any:
+        return ibis.duckdb.from_connection(self.connection).table("t")
+
+
+class DuckRelation(DuckTable):
+    def opened(self) -> Any:
+        return self.connection.sql("SELECT * FROM t")
+
+
+class DuckExpression(DuckTable):
+    """An Ibis expression that names the table twice: a release that reads it once still sees two."""
+
+    def opened(self) -> Any:
+        table = super().opened()
+        return table.filter(table.v < 0.6).union(table.filter(table.v >= 0.6))
+
+
+class ParquetFile(Source):
+    """A file that is replaced by another one of the same name."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.path, self.count = folder / "t.parquet", itertools.count()
+        self.put([])
+
+    def put(self, rows: Rows) -> None:
+        fresh = self.folder / f"{next(self.count)}.tmp"
+        pq.write_table(arrow([*OTHERS, *rows]), fresh)
+        os.replace(fresh, self.path)
+
+    def opened(self) -> Any:
+        return str(self.path)
+
+
+class ParquetView(ParquetFile):
+    """The same behind an Ibis table of the caller's own DuckDB."""
+
+    def opened(self) -> Any:
+        return ibis.duckdb.connect().read_parquet(self.path)
+
+
+class Frame(Source):
+    """A pandas frame whose arrays are written to in place: Arrow does not copy them.
+
+    The victim always has as many rows; those that are not part of the state are in a group that nobody asks about.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        rows = [(int(user[1:]), float(ord(group)), value) for user, group, value in OTHERS]
+        self.frame = pd.DataFrame([*rows, *[(99, 0.0, 0.5)] * MANY], columns=["u", "g", "v"])
+        self.g, self.v = (self.frame[name].to_numpy() for name in "gv")
+        for column in (self.g, self.v):
+            column.flags.writeable = True
+
+    def put(self, rows: Rows) -> None:
+        first = len(OTHERS)
+        self.g[first:], self.v[first:] = 0, 0.5
+        self.g[first : first + len(rows)] = [ord(group) for _, group, _ in rows]
+        self.v[first : first + len(rows)] = [value for _, _, value in rows]
+
+    def opened(self) -> Any:
+        return self.frame
+
+
+class Once:
+    """A change that happens before one statement only.
+
+    Args:
+        place: which statement, from 1.
+        act: the change.
+    """
+
+    def __init__(self, place: int, act: Callable[[], None]) -> None:
+        self.left, self.act = place, act
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.act()
+
+
+def check_one_reading(source: Source, ask: Ask, relation: str, changes: int = 1) -> None:
+    """Let the source change once, before each statement in turn; the victim must never show."""
+    states = PRESENCE if relation == "presence" else VALUES
+    for before, after in CHANGES[relation][:changes]:
+        source.put(states["gone" if relation == "presence" else "low"])
+        calm = watch(source.read(relation), ask).steps
+        for place in range(1, MOST_STATEMENTS):
+            source.put(states[before])
+            table = source.read(relation)
+            with between_statements(Once(place, partial(source.put, states[after])), source.library) as statements:
+                seen = None
+                with suppress(eh.UsageError, eh.DataError):  # refused: as good as one reading
+                    seen = watch(table, ask, replay=calm)
+            if seen is not None:
+                assert statements.count, "no statement was noticed: what runs them is missing in restless.STATEMENTS"
+                check(calm, seen.steps, f"{before} → {after} before statement {place}")
+            if statements.count < place:
+                break
+        else:
+            pytest.fail("a release sends more statements than this test looks at")
+
+
+def check(calm: Any, steps: Any, when: str) -> None:
+    """Each step is within its declared bound of the calm one."""
+    assert len(calm) == len(steps), when
+    for one, other in zip(calm, steps, strict=True):
+        l1, l2_squared = one.change(other)
+        assert other.l1 is None or l1 <= other.l1, f"moved by {l1}, declared {other.l1}: {when}"
+        assert other.l2_squared is None or l2_squared <= other.l2_squared, f"moved by √{l2_squared}: {when}"
+
+
+CASES = [
+    pytest.param(name, relation, id=f"{name}-{relation}")
+    for name in ASKS
+    for relation in ("presence", "values")
+    if relation == "presence" or name not in PRESENCE_ONLY
+]
+
+
+@pytest.mark.parametrize(("name", "relation"), CASES)
+def test_one_reading_of_a_table(name: str, relation: str, tmp_path: Path) -> None:
+    check_one_reading(DuckTable(tmp_path), ASKS[name], relation)
+
+
+@pytest.mark.parametrize("kind", [DuckRelation, DuckExpression, ParquetFile, ParquetView])
+@pytest.mark.parametrize("name", FEW)
+def test_one_reading_of_other_sources(name: str, kind: type[Source], tmp_path: Path) -> None:
+    check_one_reading(kind(tmp_path), ASKS[name], "presence", changes=2 if name == "count by, given" else 1)
+
+
+@pytest.mark.parametrize("name", ["count", "mean"])
+def test_one_reading_of_a_frame_that_is_written_to(name: str, tmp_path: Path) -> None:
+    columns = ["v"] if name == "mean" else []
+    bounds = {"bounds": BOUNDS} if columns else {}
+    ask = asks(name, *columns, **bounds, by="g", keys=[97.0, 98.0], epsilon=1, bounding=eh.SmoothWeights(1))
+    check_one_reading(Frame(tmp_path), ask, "presence")
+
+
+class PostgresTable(Source):
+    """A table of a live Postgres server, which another client writes to."""
+
+    library = "psycopg"
+
+    def __init__(self, url: str) -> None:
+        import psycopg
+
+        self.backend = ibis.connect(url)
+        self.writer = psycopg.connect(url, autocommit=True)
+        self.writer.execute("CREATE TABLE t (u text, g text, v double precision)")
+        self.writer.execute(f"INSERT INTO t VALUES {', '.join(f'({literal(row)})' for row in OTHERS)}")
+
+    def put(self, rows: Rows) -> None:
+        with self.writer.transaction():
+            self.writer.execute("DELETE FROM t WHERE u = 'victim'")
+            for row, copies in Counter(rows).items():
+                self.writer.execute(f"INSERT INTO t SELECT {literal(row)} FROM generate_series(1, {copies})")
+
+    def opened(self) -> Any:
+        return self.backend.table("t")
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_one_reading_of_a_live_postgres_table(name: str, postgres_url: str) -> None:
+    check_one_reading(PostgresTable(postgres_url), ASKS[name], "presence")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("forgets", [False, True])
+def test_one_reading_of_a_file_on_spark(forgets: bool, spark: None, tmp_path: Path) -> None:
+    """The bound is chosen by one job and used by another. Spark may drop what it was asked to persist whenever it likes."""
+    from pyspark.sql import SparkSession
+
+    source, ask = ParquetFile(tmp_path), ASKS["mean by"]
+    calm = watch(source.read("presence"), ask).steps  # on DuckDB, which computes the same integers
+    source.put(PRESENCE["small"])
+    table = eh.read(source.path, user="u", engine="spark")
+    states = itertools.cycle([PRESENCE["small"], PRESENCE["giant"]])
+
+    def change() -> None:
+        source.put(next(states))
+        session = SparkSession.getActiveSession()
+        assert session is not None
+        if forgets:
+            session.catalog.clearCache()
+
+    with suppress(eh.UsageError, eh.DataError), between_statements(change, "pyspark") as jobs:
+        check(calm, watch(table, ask, replay=calm).steps, "with a change before each job")
+        assert jobs.count, "no job was noticed: what starts them is missing in restless.STATEMENTS"
+
+
+@pytest.mark.parametrize("kind", [DuckTable, DuckRelation, ParquetFile])
+def test_one_reading_while_another_thread_writes(kind: type[Source], tmp_path: Path) -> None:
+    """Without hooks, so that a change may fall inside a statement. No false alarm: any one reading is within the bound."""
+    source, ask = kind(tmp_path), ASKS["count by, given"]
+    source.put(PRESENCE["gone"])
+    calm = watch(source.read("presence"), ask).steps
+    states = itertools.cycle([PRESENCE["small"], PRESENCE["giant"]])
+    source.put(PRESENCE["small"])
+    table = source.read("presence")
+    with while_running(lambda: source.put(next(states))):
+        for _ in range(25):
+            with suppress(eh.UsageError, eh.DataError):
+                check(calm, watch(table, ask, replay=calm).steps, "while another thread writes")
+
+
+def _numbers() -> Any:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 'u' || (i // 20) AS u, 'a' AS g, i / 100.0 AS v FROM range(200) r(i)")
+    connection.execute("CREATE SEQUENCE s")
+    return connection
+
+
+def _ibis(make: Callable[[Any], Any]) -> Any:
+    return make(ibis.duckdb.from_connection(_numbers()).table("t"))
+
+
+RANDOM = "SELECT * FROM t WHERE random() < 0.5"
+VOLATILE: dict[str, Callable[[], Any]] = {
+    "relation, sample": lambda: _numbers().sql("SELECT * FROM t USING SAMPLE 50 PERCENT (bernoulli)"),
+    "relation, random": lambda: _numbers().sql(RANDOM),
+    "relation, sequence": lambda: _numbers().sql("SELECT * FROM t WHERE nextval('s') % 2 = 0"),
+    "relation, nested": lambda: _numbers().sql(f"WITH odd AS ({RANDOM}) SELECT u, g, v FROM odd"),
+    "ibis, sample": lambda: _ibis(lambda t: t.sample(0.5, method="row")),
+    "ibis, random": lambda: _ibis(lambda t: t.filter(ibis.random() < 0.5)),
+    "ibis, uuid": lambda: _ibis(lambda t: t.filter(ibis.uuid().cast("string") < "8")),
+    "ibis, now": lambda: _ibis(lambda t: t.filter(ibis.now().microsecond() % 2 == 0)),
+    "ibis, row number": lambda: _ibis(lambda t: t.mutate(n=ibis.row_number()).filter(lambda t: t.n < 100)),
+}
+"""Sources that are no functions of a table: asked twice they give two answers, or one user's rows decide about another's."""
+
+
+@pytest.mark.parametrize("name", VOLATILE)
+def test_what_is_no_function_of_a_table_is_refused_before_the_debit(name: str, tmp_path: Path) -> None:
+    ledger = eh.Ledger(tmp_path / "b.db", epsilon=10)
+    for question in ("count", "count by, given"):
+        with pytest.raises((eh.UsageError, eh.DataError)):
+            ASKS[question](eh.Session(eh.read(VOLATILE[name](), user="u"), ledger))
+        assert not ledger.spent.epsilon
+
+
+VIEWS = {
+    "sample": "SELECT * FROM one USING SAMPLE 5 PERCENT (bernoulli)",
+    "random": "SELECT * FROM one WHERE random() < 0.05",
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_one_reading_of_a_view_that_never_says_the_same(view: str) -> None:
+    """Only the victim is there, so every integer is the victim's. Read twice, about one run in ten breaks the bound."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE one AS SELECT 'victim' AS u, 'a' AS g FROM range(60)")
+    connection.execute(f"CREATE VIEW odd AS {VIEWS[view]}")
+    for source in (ibis.duckdb.from_connection(connection).table("odd"), connection.sql("SELECT * FROM odd")):
+        with suppress(eh.UsageError, eh.DataError):
+            for _ in range(60):
+                (step,) = watch(eh.read(source, user="u"), ASKS["count by, given"]).steps
+                assert step.l1 is not None
+                assert sum(step.integers) <= step.l1

@@ -1,0 +1,286 @@
+"""Neighbouring tables look alike in everything that can be seen, whenever the noisy numbers are the same.
+
+Values, errors and their texts, warnings, prints, free facts, events, previews: of every question of a session, in sessions of several
+releases with a ledger in a file. `outcomes` says what is looked at; the neighbour suite checks the noisy numbers themselves.
+"""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import json
+import math
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import evenhand as eh
+from nasty import HIGH, KEYS, LOW, Pair, Row, Rows, pairs
+from outcomes import NOISE, Questions, Tape, assert_alike, compare, look
+from watch import Ask, watch
+
+BOUNDS = (LOW, HIGH)
+BY: dict[str, Any] = {"by": "g", "keys": list(KEYS)}
+
+
+def _planned(session: eh.Session) -> Any:
+    """A plan from a profile that was paid for."""
+    profile = session.profile(epsilon=1)
+    return eh.plan("mean", profile, bounds=BOUNDS, epsilon=1)
+
+
+QUESTIONS: Questions = {
+    "count": lambda ask: ask.count(epsilon=1),
+    "users": lambda ask: ask.users(epsilon=1),
+    "sum": lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1),
+    "sum of two": lambda ask: ask.sum(["v", "x"], bounds=BOUNDS, epsilon=1),
+    "sum, row limit": lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=eh.RowLimit(2)),
+    "mean": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1),
+    "mean, given": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(2)),
+    "variance": lambda ask: ask.variance("v", bounds=BOUNDS, epsilon=1),
+    "quantiles": lambda ask: ask.quantiles("v", [0.1, 0.5], bounds=BOUNDS, epsilon=1),
+    "histogram": lambda ask: ask.histogram("v", [LOW, 0, HIGH], epsilon=1),
+    "histogram with δ": lambda ask: ask.histogram("v", [LOW, 0, HIGH], epsilon=1, delta=1e-6),
+    "aggregate": lambda ask: ask.aggregate(
+        n=eh.count(), s=eh.sum("v", bounds=BOUNDS), m=eh.mean("v", bounds=BOUNDS), **BY, epsilon=1
+    ),
+    "count by": lambda ask: ask.count(**BY, other="rest", epsilon=1),
+    "users by": lambda ask: ask.users(**BY, epsilon=1),
+    "sum by": lambda ask: ask.sum("v", bounds=BOUNDS, **BY, epsilon=1),
+    "mean by": lambda ask: ask.mean("v", bounds=BOUNDS, **BY, epsilon=1),
+    "mean by, Gaussian": lambda ask: ask.mean(
+        "v", bounds=BOUNDS, **BY, epsilon=1, delta=1e-6, bounding=eh.NormClip(norm=2)
+    ),
+    "variance by": lambda ask: ask.variance("v", bounds=BOUNDS, **BY, epsilon=1),
+    "count by selected keys": lambda ask: ask.count(by="g", epsilon=1, delta=1e-6),
+    "mean by selected keys": lambda ask: ask.mean("v", bounds=BOUNDS, by=["g", "u"], epsilon=1, delta=1e-6),
+    "profile": lambda ask: ask.profile(epsilon=1),
+    "plan": _planned,
+    "mean from the shelf": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1),
+    "count from the shelf": lambda ask: ask.count(epsilon="0.01"),
+    "count by, tiny ε": lambda ask: ask.count(**BY, epsilon="1e-6"),
+    "no such column": lambda ask: ask.mean("velue", bounds=BOUNDS, epsilon=1),
+}  # fmt: skip
+
+
+def test_every_public_question_is_asked() -> None:
+    """A new question on a session must be added above."""
+    public = {name for name, _ in inspect.getmembers(eh.Session) if not name.startswith("_")}
+    asked = {name.partition(" ")[0].partition(",")[0] for name in QUESTIONS}
+    assert public - {"preview"} <= asked
+
+
+@pytest.mark.parametrize("relation", ["presence", "values"])
+def test_neighbours_look_alike(relation: str, tmp_path: Path) -> None:
+    some = st.lists(st.sampled_from(sorted(QUESTIONS)), min_size=3, max_size=5, unique=True)
+
+    @settings(phases=[Phase.explicit, Phase.generate])  # a smaller example is not worth the time: each takes a second
+    @given(pair=pairs(relation, steady=True), asked=some, noise=st.sampled_from(sorted(NOISE)), file=st.booleans())
+    def check(pair: Pair, asked: list[str], noise: str, file: bool) -> None:
+        place = tmp_path if file else None
+        questions = {name: QUESTIONS[name] for name in asked}
+        compare(partial(pair.first.read, relation, place), partial(pair.second.read, relation, place), questions, noise)
+
+    check()
+
+
+@pytest.mark.parametrize("noise", ["low", "high"])
+@pytest.mark.parametrize("relation", ["presence", "values"])
+def test_a_table_of_one_user_looks_like_an_empty_one(relation: str, noise: str) -> None:
+    rows = Rows("text", tuple(Row("me", group, value) for group in ("a", None) for value in (HIGH, math.nan, None)))
+    other = rows.without("me") if relation == "presence" else rows.altered("me", [None] * 6)
+    compare(partial(rows.read, relation), partial(other.read, relation), QUESTIONS, noise)
+
+
+def written(folder: Path, name: str, lines: list[bytes]) -> Path:
+    """A file of these lines."""
+    path = folder / name
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+COUNTS: Questions = {name: QUESTIONS[name] for name in ("count", "users", "mean, given", "count by selected keys")}
+LINES = {
+    "a quote that opens": b'"3',
+    "a quote inside": b'3"x"',
+    "a quote that closes too early": b'"3"x',
+    "a Latin-1 letter": b"\xe9",
+    "a null byte": b"\x00",
+    "a carriage return": b"\r",
+    "one comma more": b"3,4",
+    "no number": b"abc",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_malformed_value_in_a_csv_file_changes_nothing_that_is_free(line: str, tmp_path: Path) -> None:
+    """Under values the value is the last column: whatever is in it, users and public columns stay where they are."""
+    others = [b"u%d,a,3" % user for user in range(20)]
+
+    def opened(value: bytes, name: str) -> eh.Table:
+        path = written(tmp_path, name, [b"u,g,v", *others[:10], b"victim,a," + value, *others[10:]])
+        return eh.read(path, user="u", protects="values", public=["g"])
+
+    compare(partial(opened, b"3", "a.csv"), partial(opened, LINES[line], "b.csv"), COUNTS)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_malformed_line_of_a_csv_file_damages_no_other(line: str, tmp_path: Path) -> None:
+    others = [b"u%d,a,3" % user for user in range(20)]
+    ask: Ask = lambda drafts: drafts.users(epsilon=1)  # noqa: E731
+    victim = written(tmp_path, "a.csv", [b"u,g,v", *others[:10], b"victim,a," + LINES[line], *others[10:]])
+    (one,) = watch(eh.read(victim, user="u"), ask).steps
+    (other,) = watch(eh.read(written(tmp_path, "b.csv", [b"u,g,v", *others]), user="u"), ask).steps
+    assert one.change(other)[0] <= 1
+
+
+RECORDS = {
+    "another column": {"u": "victim", "v": 1, "hiv": "positive"},
+    "a text": {"u": "victim", "v": "one"},
+    "an object": {"u": "victim", "v": {"a": 1}},
+    "a list": {"u": "victim", "v": [1]},
+    "not a number": {"u": "victim", "v": math.nan},
+    "a lone surrogate": {"u": "victim", "v": "\ud800"},
+    "a long number": {"u": "victim", "v": 10**400},
+    "no record": ["victim", 1],
+    "a wide record": {"u": "victim", **{f"k{column}": 1 for column in range(300)}},
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_types_and_names_of_json_do_not_come_from_rows(record: str, tmp_path: Path) -> None:
+    """Read or refused: alike with the record and without it."""
+    others = [json.dumps({"u": f"u{user}", "v": 1}).encode() for user in range(20)]
+
+    def opened(lines: list[bytes], name: str) -> eh.Table:
+        return eh.read(written(tmp_path, name, lines), user="u")
+
+    last = json.dumps(RECORDS[record]).encode()
+    questions = {name: COUNTS[name] for name in ("count", "users", "mean, given")}
+    one = look(partial(opened, others, "a.ndjson"), questions, Tape())
+    assert_alike(one, look(partial(opened, [*others, last], "a.ndjson"), questions, Tape(played=one.tape)))
+
+
+FRAMES: dict[str, tuple[Any, Any]] = {
+    "decimals": (Decimal("10.00"), Decimal("1234567.125")),
+    "dicts": ({"x": 1}, {"diagnosis": 1}),
+    "mixed": (1, "one"),
+    "integers": (1, 2**70),
+    "dates": (datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)),
+    "missing": (1.5, None),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_types_of_frames_do_not_come_from_rows(kind: str) -> None:
+    usual, odd = FRAMES[kind]
+
+    def opened(*last: Any) -> eh.Table:
+        values = [usual] * 20 + list(last)
+        users = [f"u{user}" for user in range(len(values))]
+        return eh.read(pd.DataFrame({"u": users, "v": pd.Series(values, dtype=object)}), user="u")
+
+    questions = {name: COUNTS[name] for name in ("count", "users", "mean, given")}
+    compare(opened, partial(opened, odd), questions)
+
+
+@pytest.mark.parametrize("group", [0, 5, -1, 2**62])
+def test_a_column_that_is_named_like_one_of_ours_changes_nothing(group: int) -> None:
+    names = (
+        "evenhand_group",
+        "evenhand_weight",
+        "evenhand_draw",
+        "evenhand_user_0",
+        "evenhand_key_0",
+        "value_0",
+        "rows",
+        "norm",
+    )
+
+    def opened(last: int) -> eh.Table:
+        odd = {name: pa.array([0, 0, last], pa.int64()) for name in names}
+        return eh.read(pa.table({"u": ["x", "y", "z"], "g": ["a"] * 3, "v": [1.0] * 3, **odd}), user="u")
+
+    questions = {name: QUESTIONS[name] for name in ("count", "sum by", "mean, given", "sum, row limit")}
+    compare(partial(opened, 0), partial(opened, group), questions)
+
+
+HUGE = {"sum by": (393830.24, 393830.62), "variance": (0, 1e90), "mean by": (-1e140, 1e140), "quantiles": (0, 1e-140)}
+
+
+@pytest.mark.parametrize("relation", ["presence", "values"])
+@pytest.mark.parametrize("statistic", HUGE)
+def test_nothing_is_paid_for_and_then_raised(statistic: str, relation: str) -> None:
+    """Arithmetic that fails for public reasons fails before the debit."""
+    bounds = HUGE[statistic]
+    grouped = {"by": "g", "keys": ["x"]} if statistic.endswith("by") else {}
+    rows = pa.table({"u": ["a"], "g": ["x"], "v": [393830.3]})
+    public = ["g"] if relation == "values" else []
+    name = statistic.partition(" ")[0]
+    for noise in NOISE:
+        seen = look(
+            lambda: eh.read(rows, user="u", protects=relation, public=public),
+            {name: lambda ask: getattr(ask, name)("v", bounds=bounds, epsilon=1, **grouped)},
+            Tape(noise),
+        )
+        assert not seen.failures(), seen.entries[name]["raised"]
+
+
+def _on(relation: str, rows: int = 10, public: tuple[str, ...] = (), group: str = "a") -> eh.Table:
+    groups = [group, *["a"] * (rows - 1)]
+    table = pa.table({"u": [f"u{row}" for row in range(rows)], "g": groups, "v": [1.0] * rows})
+    return eh.read(table, user="u", protects=relation, public=public)
+
+
+@pytest.mark.parametrize(
+    ("first", "one", "other"),
+    [
+        ("presence", {"relation": "values"}, {"relation": "values", "rows": 11}),
+        ("presence", {"relation": "labels"}, {"relation": "labels", "rows": 11}),
+        ("values", {"relation": "values", "public": ("g",)}, {"relation": "values", "public": ("g",), "group": "b"}),
+        ("values", {"relation": "labels", "public": ("g",)}, {"relation": "labels", "public": ("g",), "group": "b"}),
+    ],
+)
+def test_facts_that_a_ledger_protects_are_not_free(first: str, one: Any, other: Any, tmp_path: Path) -> None:
+    """What a ledger has promised to hide does not become public because the next table says so."""
+
+    def outcome(name: str, options: dict[str, Any]) -> str:
+        ledger = eh.Ledger(tmp_path / f"{name}.db", epsilon=10)
+        eh.Session(_on(first), ledger).mean("v", bounds=(0, 2), epsilon=1, bounding=eh.SmoothWeights(1))
+        by = {"by": "g"} if "public" in options else {}
+        try:
+            return str(eh.Session(_on(**options), ledger).count(**by, epsilon=1).value)
+        except eh.EvenhandError as error:
+            return str(error).replace(name, "")
+
+    assert outcome("one", one) == outcome("other", other)
+
+
+def test_public_facts_leave_an_event(tmp_path: Path) -> None:
+    """And that event fixes what the ledger protects, as a debit does."""
+    ledger = eh.Ledger(tmp_path / "b.db", epsilon=10)
+    eh.Session(_on("values", 10, ("g",)), ledger).count(by="g", epsilon=1)
+    (event,) = ledger.events
+    assert event.cost.epsilon == 0
+    assert event.guarantee.public == ("g",)
+    assert str(ledger.relation) == "values"
+
+
+def test_a_guarantee_names_the_purchase_it_rests_on(tmp_path: Path) -> None:
+    """A bound that comes from an earlier purchase is a function of that one too."""
+    session = eh.Session(_on("presence", 10), eh.Ledger(tmp_path / "b.db", epsilon=100))
+    alone = session.count(epsilon="0.01", bounding=eh.TotalCap(1))
+    session.profile(epsilon=20)
+    resting = session.count(epsilon="0.01")
+    bought = session.ledger.events[1].id
+    assert bought in str(resting.to_dict())
+    assert bought not in str(alone.to_dict())
+    assert alone.guarantee.words() != resting.guarantee.words()
