@@ -110,8 +110,8 @@ def test_public_facts_cost_nothing(tmp_path: Path) -> None:
         assert release.value == exact
         assert release.interval() == (exact, exact)
         assert release.guarantee.epsilon == 0
-        assert release.event is None
-    assert session.ledger.events == ()
+        assert release.event == session.ledger.events[-1].id
+    assert session.ledger.spent.epsilon == 0
 
 
 def _measurement(values: list[int], l1: int = 1) -> Measurement:

@@ -1,6 +1,15 @@
 """Who is protected from what: the privacy unit, the neighbour relation, ε and δ, and the error tree."""
 
-from evenhand.guarantee.amounts import Amount, divide, parse_delta, parse_epsilon, parse_fraction, plain, split
+from evenhand.guarantee.amounts import (
+    Amount,
+    divide,
+    exact_sum,
+    parse_delta,
+    parse_epsilon,
+    parse_fraction,
+    plain,
+    split,
+)
 from evenhand.guarantee.errors import (
     BudgetExceeded,
     DataError,
@@ -10,7 +19,7 @@ from evenhand.guarantee.errors import (
     UsageError,
     suggest,
 )
-from evenhand.guarantee.promise import Guarantee
+from evenhand.guarantee.promise import Guarantee, Purchase
 from evenhand.guarantee.relation import Relation
 
 __all__ = [
@@ -21,9 +30,11 @@ __all__ = [
     "EvenhandError",
     "Guarantee",
     "LedgerError",
+    "Purchase",
     "Relation",
     "UsageError",
     "divide",
+    "exact_sum",
     "parse_delta",
     "parse_epsilon",
     "parse_fraction",

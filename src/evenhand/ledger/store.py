@@ -5,7 +5,7 @@ Why the settings are what they are (docs/ledger.md tells more):
 - SQLite runs with a rollback journal, not WAL: the file alone is then the whole ledger whenever nobody is
   writing, it works wherever file locks do, and SQLite before 3.51.3 can corrupt a WAL with several writers.
 - SQLite connections are opened for each transaction, so that a file that was deleted or replaced is noticed,
-  and nothing is shared across threads or forks.
+  and nothing is shared across threads or forks (`forks` does the rest).
 - Postgres takes a row lock, which serialises debits without serialisation failures.
 """
 
@@ -16,13 +16,13 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
 
 from evenhand.guarantee import LedgerError, UsageError
-from evenhand.ledger import failures
+from evenhand.ledger import failures, forks
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -37,19 +37,23 @@ class Store:
     """Where a ledger lives, and how to run one transaction there.
 
     Edge cases: safe in threads and after a fork; a process killed at any moment leaves either the whole
-    transaction or nothing.
+    transaction or nothing. A pickle holds no password: whoever unpickles it needs ``PGPASSWORD`` or ``~/.pgpass``.
     """
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
-        self.location = os.fspath(location)
+        place = os.fspath(location)
         self._shared: tuple[int, Engine] | None = None  # with the process that made it
-        if "://" in self.location:
-            self._url: URL | None = _postgres_url(self.location)
-            self.name = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+        if "://" in place:
+            self._url: URL | None = _postgres_url(place)
+            shown = self._url.difference_update_query(_SECRET_OPTIONS).set(drivername="postgresql")
+            self.name = shown.render_as_string(hide_password=True)
         else:
             self._url = None
-            self.path = _file_path(self.location)
-            self.location = self.name = str(self.path)
+            self.path = _file_path(place)
+            self.name = str(self.path)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_url": None if self._url is None else _without_password(self._url), "_shared": None}
 
     @property
     def is_new(self) -> bool:
@@ -81,7 +85,8 @@ class Store:
     @contextmanager
     def _transaction(self, *, write: bool, create: bool) -> Iterator[Connection]:
         engine = self._connect(create=True) if create else self._shared_engine()
-        with engine.connect() as connection, connection.begin():
+        guarded = forks.transaction(self.path, PATIENCE) if self._url is None else nullcontext()
+        with guarded, engine.connect() as connection, connection.begin():
             if self._url is not None:
                 connection.exec_driver_sql(_POSTGRES_DURABLE if write else _POSTGRES_SNAPSHOT)
                 if create:
@@ -125,12 +130,17 @@ _POSTGRES_DURABLE = (
 )
 _POSTGRES_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"  # totals and events of one moment
 
+_SECRET_OPTIONS = ("password", "sslpassword")
+"""Options of a Postgres URL, after the question mark, that nobody should see."""
+
 _SMALLEST_SQLITE = 512
 """Bytes. SQLite takes a shorter file for an empty database and would overwrite it."""
 
 
 def _open_file(path: Path, create: bool) -> sqlite3.Connection:
     uri = f"file:{quote(str(path))}?mode={'rwc' if create else 'rw'}"
+    if forks.locks_unknown(path):
+        uri += "&vfs=unix-none"  # no locks of SQLite's own: forks.transaction holds one
     # isolation_level=None: transactions begin where this module says so, not where the driver guesses.
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
     # Journal and file are synced before a commit returns; PERSIST saves changes to the directory.
@@ -178,6 +188,12 @@ def _file_path(location: str) -> Path:
     if not path.parent.is_dir():
         raise LedgerError(f"ledger {path}: the directory {path.parent} does not exist; create it first.")
     return path
+
+
+def _without_password(url: URL) -> URL:
+    """The same place, for a pickle. (``url.set`` can't remove a password.)"""
+    open_part = url.difference_update_query(_SECRET_OPTIONS)
+    return open_part.create(url.drivername, url.username, None, url.host, url.port, url.database, open_part.query)
 
 
 def _postgres_url(location: str) -> URL:

@@ -57,7 +57,8 @@ def draft_columns(
         )
 
     words = ", ".join(each.statistic for each in drafts)
-    return Draft(words, request.guarantee(), request.pure(), query, drafts[0].bounding, Error(None), run)
+    promise = request.guarantee().resting_on(*(purchase for each in drafts for purchase in each.guarantee.earlier))
+    return Draft(words, promise, request.pure(), query, drafts[0].bounding, Error(None), run)
 
 
 def bounds_of(columns: Sequence[str], bounds: Any) -> list[Any]:
