@@ -164,7 +164,7 @@ def _lock_file(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if not failures.is_busy(error) or time.monotonic() > deadline:
                 raise
-        time.sleep(random.uniform(0.0005, 0.004))
+        forks.pause(random.uniform(0.0005, 0.004))
     connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
 
 
