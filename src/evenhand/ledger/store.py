@@ -43,17 +43,20 @@ class Store:
     def __init__(self, location: str | os.PathLike[str]) -> None:
         place = os.fspath(location)
         self._shared: tuple[int, Engine] | None = None  # with the process that made it
+        self._secrets: Callable[[], dict[str, str]] = dict
         if "://" in place:
-            self._url: URL | None = _postgres_url(place)
-            shown = self._url.difference_update_query(_SECRET_OPTIONS).set(drivername="postgresql")
+            url = _postgres_url(place)
+            shown = url.difference_update_query(_SECRET_OPTIONS).set(drivername="postgresql")
             self.name = shown.render_as_string(hide_password=True)
+            self._url: URL | None = _without_secrets(url)
+            self._secrets = _hidden(url)
         else:
             self._url = None
             self.path = _file_path(place)
             self.name = str(self.path)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**vars(self), "_url": None if self._url is None else _without_password(self._url), "_shared": None}
+        return {**vars(self), "_secrets": dict, "_shared": None}
 
     @property
     def is_new(self) -> bool:
@@ -113,7 +116,7 @@ class Store:
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
             patience = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
-            return create_engine(self._url, pool_pre_ping=True, connect_args=patience)
+            return create_engine(self._url, pool_pre_ping=True, connect_args=patience | self._secrets())
         except ModuleNotFoundError:
             raise UsageError(
                 f"ledger {self.name}: the Postgres driver psycopg is not installed. "
@@ -190,10 +193,18 @@ def _file_path(location: str) -> Path:
     return path
 
 
-def _without_password(url: URL) -> URL:
-    """The same place, for a pickle. (``url.set`` can't remove a password.)"""
-    open_part = url.difference_update_query(_SECRET_OPTIONS)
-    return open_part.create(url.drivername, url.username, None, url.host, url.port, url.database, open_part.query)
+def _without_secrets(url: URL) -> URL:
+    """The same place. (``url.set`` can't remove a password.)"""
+    query = url.difference_update_query(_SECRET_OPTIONS).query
+    return url.create(url.drivername, url.username, None, url.host, url.port, url.database, query)
+
+
+def _hidden(url: URL) -> Callable[[], dict[str, str]]:
+    """The passwords of a URL as connection options, where no repr and no pickle finds them."""
+    secrets = {name: str(url.query[name]) for name in _SECRET_OPTIONS if name in url.query}
+    if url.password is not None:
+        secrets["password"] = str(url.password)
+    return lambda: dict(secrets)
 
 
 def _postgres_url(location: str) -> URL:
