@@ -105,6 +105,22 @@ def test_a_child_forked_inside_a_transaction_debits(location: str, write: bool) 
     ledger.verify()
 
 
+def test_a_fork_waits_for_a_transaction_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the child finds SQLite as it should be; threads that come later wait for the fork."""
+    monkeypatch.setattr(forks, "WAIT", 60.0)
+    ledger = Ledger(tmp_path / "b.db", epsilon=1)
+
+    def work() -> None:
+        assert not forks._unknown_locks
+        debit(ledger)
+
+    with busy_thread(ledger, write=True) as leave:
+        threading.Timer(0.2, leave.set).start()
+        child = Child(work)
+        assert leave.is_set()
+    assert child.end() == 0
+
+
 def test_such_a_child_waits_for_the_transaction_and_others_wait_for_the_child(tmp_path: Path) -> None:
     """With SQLite's locking out of use, the lock on the file still keeps all processes apart."""
     path = tmp_path / "b.db"
