@@ -28,7 +28,7 @@ QUICKSTART = DOCS / "quickstart.md"
 PAGES = [QUICKSTART, DOCS / "statistics.md", *sorted((DOCS / "strategies").glob("*.md"))]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_NUMBER = re.compile(r"[-+−]?\d[\d,.]*(e[-+]?\d+)?")
+_NUMBER = re.compile(r"event [0-9a-f]{8}|[-+−]?\d[\d,.]*(e[-+]?\d+)?")
 _WIDTH = 118
 
 

@@ -297,7 +297,8 @@ class _Questions:
 class Session(_Questions):
     """A table and the ledger that pays for what is asked about it.
 
-    Guarantee: every release is debited before its noise is drawn; all releases together stay within the ledger's total.
+    Guarantee: every release, public facts included, is recorded in the ledger before a row is read; all releases together
+    stay within the ledger's total.
 
     Args:
         table: from :func:`evenhand.read`.
@@ -327,7 +328,8 @@ class Session(_Questions):
     def profile(self, *, epsilon: Amount | None = None) -> Profile:
         """Buy a private histogram of users by number of rows; everything made from it costs nothing more.
 
-        The session keeps it, so that bounds chosen later on the same table, for releases without groups, cost nothing.
+        The session keeps it, so that bounds chosen later on the same table, for releases without groups, cost nothing; such
+        a release names this purchase in its guarantee, with what both are together.
         ``profile.save(path)`` keeps it for another day. Under ``protects="values"`` row counts are public: use
         ``eh.Profile.exact(table)`` for planning.
 

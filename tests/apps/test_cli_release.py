@@ -177,6 +177,34 @@ def test_the_ledger_is_shown(run: Run) -> None:
     assert "nowhere.db" in missing.err
 
 
+def test_the_ledger_shows_public_facts_and_what_a_release_rests_on(run: Run) -> None:
+    import evenhand as eh
+
+    free = (
+        "release",
+        "count",
+        "r.csv",
+        "--user",
+        "user",
+        "--epsilon",
+        "1",
+        "--protects",
+        "values",
+        "--public",
+        "genre",
+    )
+    assert run(*free, "--ledger", "v.db").code == 0
+    assert "(public: genre)" in run("ledger", "show", "v.db").out
+    paid = run("release", "users", "r.csv", "--user", "user", "--epsilon", "1", "--ledger", "b.db", "--budget", "9")
+    assert paid.code == 0
+    assert run(*free, "--ledger", "b.db").code == 2
+    session = eh.Session(eh.read("r.csv", user="user"), eh.Ledger("b.db"))
+    session.profile(epsilon=1)
+    session.count(epsilon=1)
+    assert "count (bound from #2)" in run("ledger", "show", "b.db").out
+    assert run("ledger", "show", "b.db", "--json").json["events"][2]["guarantee"]["together"]["epsilon"] == 2
+
+
 BAD: list[tuple[tuple[str, ...], int, tuple[str, ...]]] = [
     (("mean", "r.csv", "--user", "user", "--value", "stars", "--bounds", "1:5"), 4, ("stars", "rating", "genre")),
     (("mean", "r.csv", "--user", "usr", "--value", "rating", "--bounds", "1:5"), 4, ("usr", "Did you mean 'user'")),

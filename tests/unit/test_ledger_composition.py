@@ -105,6 +105,85 @@ def test_spent_never_shrinks_and_never_exceeds_the_total() -> None:
     assert not state.summing
 
 
+# Thresholds: a mechanism that is ρ-zCDP but for an event of probability ``beyond``, which no ρ covers.
+
+SELECTION = Cost.zcdp("1.5e-4", epsilon="0.1", delta="9e-8", beyond="4.5e-8")
+
+
+def test_thresholds_are_charged_under_the_renyi_rule() -> None:
+    """method.md 13: 85 selections of (0.1, 1e-7) used to fit (1, 1e-6), though half their δ alone adds up to 3.8e-6."""
+    full, times = spend(account("1", "1e-6"), SELECTION)
+    assert times < 20
+    assert Decimal("4.5e-8") * times <= full.spent.delta <= Decimal("1e-6")
+    alone, more = spend(account("1", "1e-6"), Cost.zcdp("1.5e-4", epsilon="0.1", delta="9e-8"))
+    assert more > 100, "noise alone is not charged"
+    assert alone.price(SELECTION).delta == Decimal("4.5e-8")
+
+
+def costs() -> st.SearchStrategy[Cost]:
+    parts = st.tuples(st.integers(1, 60), st.integers(0, 30), st.integers(0, 30), st.sampled_from(["pure", "δ", "ρ"]))
+
+    def cost(drawn: tuple[int, int, int, str]) -> Cost:
+        epsilon, gaussian, threshold, kind = Decimal(drawn[0]) / 100, *map(Decimal, drawn[1:3]), drawn[3]
+        if kind == "pure":
+            return Cost.pure(epsilon)
+        if kind == "δ":
+            return Cost.approximate(epsilon, threshold * Decimal("1e-8"))
+        delta = (gaussian + threshold + 1) * Decimal("1e-8")
+        return Cost.zcdp(epsilon**2 / 60, epsilon=epsilon, delta=delta, beyond=threshold * Decimal("1e-8"))
+
+    return parts.map(cost)
+
+
+@given(st.lists(costs(), min_size=1, max_size=80), st.sampled_from(["1e-6", "3e-7", "1e-5"]))
+def test_spent_is_never_below_the_sum_of_what_no_rho_covers(asked: list[Cost], delta: str) -> None:
+    state, thresholds, declared = account("2", delta), Decimal(0), Decimal(0)
+    for cost in asked:
+        price = state.price(cost)
+        after = state.after(cost)
+        if after is None:
+            continue
+        thresholds, declared = thresholds + cost.uncovered, declared + cost.delta
+        assert price.delta >= cost.uncovered
+        assert state.spent.delta <= after.spent.delta <= after.total.delta
+        state = after
+        assert state.spent.delta >= thresholds
+        assert state.delta >= thresholds, "also within the part of δ that is kept for what is declared"
+        if state.summing:
+            assert state.delta == declared
+
+
+@pytest.mark.parametrize(("total", "delta"), [("1", "1e-6"), ("0.5", "1e-9"), ("4", "1e-5")])
+@pytest.mark.parametrize("part", [3, 40, 1000])
+def test_the_total_really_holds_for_gaussian_releases_with_a_threshold(total: str, delta: str, part: int) -> None:
+    """Each of k releases tells everything with probability b, else it is Gaussian: exact δ = 1 − (1−b)^k·(1 − δ_gauss(kρ))."""
+    rho, b = float(total) ** 2 * 1e-4, float(delta) / part
+
+    def true_delta(beyond: float) -> float:
+        cost = Cost.zcdp(rho, epsilon=float(total) / 5, delta=2 * b, beyond=beyond)
+        _, times = spend(account(total, delta), cost)
+        told = -math.expm1(times * math.log1p(-b))
+        return told + (1 - told) * gaussian_delta(times * rho, float(total))
+
+    assert true_delta(b) <= float(delta)
+    if part == 40:
+        assert true_delta(0) > float(delta), "the broken twin: a ρ that is said to cover the threshold"
+
+
+def test_a_threshold_has_no_rho_between_distant_tables() -> None:
+    """Group privacy of zCDP does not extend to thresholds: two users together may be alone in a group."""
+    doubled = SELECTION.for_group(2)
+    assert doubled.rho is None
+    assert doubled.uncovered == doubled.delta > 2 * SELECTION.delta
+    assert SELECTION.for_group(1) is SELECTION
+
+
+@pytest.mark.parametrize(("rho", "beyond"), [("0.1", "2e-6"), (None, "1e-7"), ("0.1", "-1e-7")])
+def test_beyond_is_a_part_of_delta(rho: str | None, beyond: str) -> None:
+    with pytest.raises(UsageError, match="beyond="):
+        Cost(Decimal(1), Decimal("1e-6"), None if rho is None else Decimal(rho), Decimal(beyond))
+
+
 # The truth to compare with: the exact δ(ε) of k-fold randomised response, the worst ε-private mechanism.
 
 

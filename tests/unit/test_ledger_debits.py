@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -15,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, Relation, UsageError
+from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, Purchase, Relation, UsageError
 from evenhand.ledger import Budget, Cost, Event, Ledger, mechanism_delta
+from evenhand.ledger.events import Record
 
 TENTH = Cost.pure("0.1")
 
@@ -73,6 +72,30 @@ def test_an_event_holds_what_was_debited(location: str) -> None:
     with pytest.raises(AttributeError):
         event.number = 2  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(event)) == event
+
+
+def test_an_event_holds_thresholds_and_earlier_purchases(location: str) -> None:
+    ledger = Ledger(location, epsilon=1, delta="1e-6")
+    cost = Cost.zcdp("0.001", epsilon="0.2", delta="1e-7", beyond="3e-8")
+    bought = Purchase("an id", Decimal("0.05")), Purchase(None, Decimal("0.1"), Decimal("1e-9"))
+    event = ledger.debit(cost, {"statistic": "count"}, promise().resting_on(*bought))
+    assert Ledger(location).events == (event,)
+    assert event.cost == cost
+    assert event.guarantee.earlier == bought
+    data = json.loads(json.dumps(event.to_dict()))
+    assert data["cost"]["beyond"] == "3E-8"
+    assert data["guarantee"]["earlier"][0]["event"] == "an id"
+    assert data["guarantee"]["together"]["exact"] == {"epsilon": "0.25", "delta": "1E-9"}
+    ledger.verify()
+
+
+def test_an_event_of_format_1_has_nothing_beyond_its_rho() -> None:
+    """Format 1 knew no thresholds with a ρ; its events are read as they were written."""
+    guarantee = '{"delta": "0", "epsilon": "0.1", "protects": "presence", "public": [], "user": ["u"]}'
+    cost = '{"delta": "9E-8", "epsilon": "0.1", "rho": "0.0001"}'
+    event = Record(1, "id", "2026-01-01T00:00:00+00:00", guarantee, cost, "{}").read()
+    assert event.cost == Cost.zcdp("0.0001", epsilon="0.1", delta="9e-8")
+    assert event.guarantee == promise(unit=("u",))
 
 
 def test_a_refused_debit_leaves_no_trace(location: str) -> None:
@@ -277,27 +300,6 @@ def test_verify_sees_one_moment_while_others_write(location: str) -> None:
         while not all(writer.done() for writer in writers):
             Ledger(location).verify()
     assert all(len(writer.result()) == 25 for writer in writers)
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Run ``work`` in a forked child and return its exit code."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def test_a_ledger_object_works_on_both_sides_of_a_fork(location: str) -> None:
-    ledger = Ledger(location, epsilon=1)
-    debit(ledger)
-    assert in_child(lambda: debit(ledger) and None) == 0
-    debit(ledger)
-    assert ledger.spent.epsilon == Decimal("0.3")
-    ledger.verify()
 
 
 def test_a_ledger_can_be_sent_to_another_process(location: str) -> None:

@@ -129,7 +129,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     Ledger(tmp_path / "b.db", epsilon=1)
     with sqlite3.connect(tmp_path / "b.db") as connection:
         connection.execute("UPDATE evenhand_ledger SET format = 99")
-    with pytest.raises(LedgerError, match="has format 99, this version of Evenhand knows 1: upgrade"):
+    with pytest.raises(LedgerError, match="has format 99, this version of Evenhand knows 2: upgrade"):
         Ledger(tmp_path / "b.db")
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenhand.apps.console import show_json
 from evenhand.guarantee import LedgerError, plain
+
+if TYPE_CHECKING:
+    from evenhand.ledger import Event
 
 app = typer.Typer(no_args_is_help=True, help="Look into a ledger: what was spent, on what, and what is left.")
 
@@ -42,14 +46,29 @@ def show(
     table = Table(title=None, box=None, pad_edge=False)
     for name in ("#", "time (UTC)", "what", "epsilon", "delta", "protects"):
         table.add_column(name)
-    for event in book.events:
-        what = " ".join(str(event.query[name]) for name in ("statistic", "column", "by") if event.query.get(name))
+    events = book.events
+    numbers = {event.id: event.number for event in events}
+    for event in events:
         table.add_row(
-            str(event.number), event.time[:19].replace("T", " "), what,
-            plain(event.cost.epsilon), plain(event.cost.delta), event.guarantee.relation.value,
+            str(event.number), event.time[:19].replace("T", " "), _what(event, numbers),
+            plain(event.cost.epsilon), plain(event.cost.delta), _protects(event),
         )  # fmt: skip
     console = Console()
     console.print(f"Ledger {book.location}", highlight=False)
     console.print(f"  total epsilon {plain(book.total.epsilon)}, delta {plain(book.total.delta)}", highlight=False)
     console.print(f"  spent         {book.spent}\n  remaining     {book.remaining}", highlight=False)
-    console.print(table if book.events else "  nothing has been released yet")
+    console.print(table if events else "  nothing has been released yet")
+
+
+def _what(event: Event, numbers: Mapping[str, int]) -> str:
+    """The question, and the earlier events that decided how users are bounded."""
+    what = " ".join(str(event.query[name]) for name in ("statistic", "column", "by") if event.query.get(name))
+    known = [numbers.get(purchase.event or "") for purchase in event.guarantee.earlier]
+    rests = ", ".join(f"#{number}" if number else "an event elsewhere" for number in known)
+    return f"{what} (bound from {rests})" if rests else what
+
+
+def _protects(event: Event) -> str:
+    """The relation, and which columns count as public."""
+    public = ", ".join(event.guarantee.declared)
+    return f"{event.guarantee.relation.value} (public: {public})" if public else event.guarantee.relation.value

@@ -1,6 +1,15 @@
 """Who is protected from what: the privacy unit, the neighbour relation, ε and δ, and the error tree."""
 
-from evenhand.guarantee.amounts import Amount, divide, parse_delta, parse_epsilon, parse_fraction, plain, split
+from evenhand.guarantee.amounts import (
+    Amount,
+    divide,
+    exact_sum,
+    parse_delta,
+    parse_epsilon,
+    parse_fraction,
+    plain,
+    split,
+)
 from evenhand.guarantee.errors import (
     BudgetExceeded,
     DataError,
@@ -11,7 +20,7 @@ from evenhand.guarantee.errors import (
     UsageError,
     suggest,
 )
-from evenhand.guarantee.promise import Guarantee
+from evenhand.guarantee.promise import Guarantee, Purchase
 from evenhand.guarantee.relation import Relation
 
 __all__ = [
@@ -23,9 +32,11 @@ __all__ = [
     "Guarantee",
     "LedgerError",
     "MessageError",
+    "Purchase",
     "Relation",
     "UsageError",
     "divide",
+    "exact_sum",
     "parse_delta",
     "parse_epsilon",
     "parse_fraction",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterable
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -58,6 +60,11 @@ def divide(epsilon: Decimal, parts: int) -> Decimal:
         .quantize(Decimal(1).scaleb(-_DIGITS), rounding=ROUND_FLOOR, context=_EXACT)
         .normalize(_EXACT)
     )
+
+
+def exact_sum(amounts: Iterable[Decimal]) -> Decimal:
+    """The sum of amounts, in a context of its own: the caller's decimal precision does not matter."""
+    return functools.reduce(_EXACT.add, amounts, Decimal(0))
 
 
 def parse_fraction(given: Any) -> Fraction:

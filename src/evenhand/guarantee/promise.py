@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee.amounts import plain
+from evenhand.guarantee.amounts import exact_sum, plain
 from evenhand.guarantee.relation import Relation
 
 _PROTECTED = {
@@ -27,15 +27,40 @@ _PROTECTED = {
 
 
 @dataclass(frozen=True)
+class Purchase:
+    """Something bought earlier, such as a profile, that decides about a later release.
+
+    Args:
+        event: its debit in the ledger; None if that was not recorded.
+        epsilon: what it cost by itself, under the relation of the later release.
+        delta: the δ that it cost.
+    """
+
+    event: str | None
+    epsilon: Decimal
+    delta: Decimal = Decimal(0)
+
+    def __str__(self) -> str:
+        return (
+            f"{f'event {self.event[:8]}' if self.event else 'no recorded event'}, {_strength(self.epsilon, self.delta)}"
+        )
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """An (ε, δ) differential-privacy guarantee for one user with all of their rows.
+
+    It is a statement about this one result *given* everything that was released before from the same ledger: questions, bounds
+    and keys may have been chosen in view of that. What all releases reveal together is bounded by the ledger's total. Where
+    the release itself used an earlier purchase, ``together`` is what the two are with no condition.
 
     Args:
         epsilon: the privacy-loss bound ε, an exact decimal.
         delta: the probability δ with which the bound may fail; 0 is pure differential privacy.
         relation: which tables are neighbours.
         unit: the user columns that name a person.
-        public: columns treated as public under ``Relation.VALUES``.
+        public: columns treated as public under ``Relation.VALUES`` and ``Relation.LABELS``.
+        earlier: what was bought before and chose the bound, centre or strategy of this release.
     """
 
     epsilon: Decimal
@@ -43,37 +68,89 @@ class Guarantee:
     relation: Relation
     unit: tuple[str, ...]
     public: tuple[str, ...] = ()
+    earlier: tuple[Purchase, ...] = ()
 
     @property
     def odds(self) -> float:
         """The factor e^ε by which an observer's odds about any one user can change."""
-        return math.exp(min(float(self.epsilon), 700.0))
+        return _odds(self.epsilon)
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The columns that the release treats as public; under presence nothing is, whatever the table was read with."""
+        return () if self.relation is Relation.PRESENCE else self.public
+
+    @property
+    def together(self) -> tuple[Decimal, Decimal]:
+        """The ε and δ of this release and of what it rests on, together: they add up."""
+        return (
+            exact_sum([self.epsilon, *(purchase.epsilon for purchase in self.earlier)]),
+            exact_sum([self.delta, *(purchase.delta for purchase in self.earlier)]),
+        )
+
+    def resting_on(self, *purchases: Purchase) -> Guarantee:
+        """The same guarantee for a release that uses what was bought earlier."""
+        return replace(self, earlier=tuple(dict.fromkeys((*self.earlier, *purchases))))
 
     def words(self) -> str:
         """The guarantee as sentences that a manager can read."""
         unit = "user (" + ", ".join(self.unit) + ")"
         hidden, known = _PROTECTED[self.relation]
         columns = f", and the columns {', '.join(self.public)}," if self.public else ""
-        strength = f"ε = {plain(self.epsilon)}" + (f", δ = {plain(self.delta)}" if self.delta else "")
-        odds = f"{self.odds:.3g}" if self.odds < 1000 else f"{self.odds:.1e}"
         tail = f", except with probability {plain(self.delta)}" if self.delta else ""
         return (
-            f"Protects {hidden.format(unit=unit)} ({strength}): whatever an observer believed before, seeing this "
-            f"result changes their odds by at most a factor of {odds}{tail}. "
+            f"Protects {hidden.format(unit=unit)} ({_strength(self.epsilon, self.delta)}): whatever an observer believed "
+            f"before, earlier releases included, seeing this result changes their odds by at most a factor of "
+            f"{_factor(self.epsilon)}{tail}. {self._rests()}All releases from one ledger together stay within its total. "
             f"{known.format(unit='user', public=columns).capitalize()}."
+        )
+
+    def _rests(self) -> str:
+        """What the release and the purchases it rests on are together."""
+        if not self.earlier:
+            return ""
+        bought = "; ".join(str(purchase) for purchase in self.earlier)
+        epsilon, delta = self.together
+        return (
+            f"How users are bounded here is decided by an earlier purchase ({bought}); together with it: "
+            f"{_strength(epsilon, delta)}, a factor of {_factor(epsilon)}. "
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee as data; ε and δ as numbers and as exact text."""
+        together = {}
+        if self.earlier:
+            together = {
+                "earlier": [{"event": each.event, **_amounts(each.epsilon, each.delta)} for each in self.earlier],
+                "together": _amounts(*self.together),
+            }
         return {
-            "epsilon": float(self.epsilon),
-            "delta": float(self.delta),
-            "exact": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
+            **_amounts(self.epsilon, self.delta),
             "protects": self.relation.value,
             "user": list(self.unit),
             "public": list(self.public),
+            "given": "everything released before from the same ledger",
+            **together,
             "words": self.words(),
         }
 
     def __str__(self) -> str:
         return self.words()
+
+
+def _amounts(epsilon: Decimal, delta: Decimal) -> dict[str, Any]:
+    exact = {"epsilon": str(epsilon), "delta": str(delta)}
+    return {"epsilon": float(epsilon), "delta": float(delta), "exact": exact}
+
+
+def _strength(epsilon: Decimal, delta: Decimal) -> str:
+    return f"ε = {plain(epsilon)}" + (f", δ = {plain(delta)}" if delta else "")
+
+
+def _odds(epsilon: Decimal) -> float:
+    return math.exp(min(float(epsilon), 700.0))
+
+
+def _factor(epsilon: Decimal) -> str:
+    odds = _odds(epsilon)
+    return f"{odds:.3g}" if odds < 1000 else f"{odds:.1e}"

@@ -21,6 +21,12 @@ def pay(ledger: Ledger | None, guarantee: Guarantee, cost: Cost, query: Mapping[
     return debit(ledger, guarantee, cost, query)
 
 
+def admit(ledger: Ledger | None, guarantee: Guarantee) -> None:
+    """Ask the ledger before public features are read: what is public for the learner may be what the ledger protects."""
+    if ledger is not None:
+        ledger.can_afford(Cost.pure(guarantee.epsilon), guarantee)
+
+
 def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
     """Check a parameter that takes one of a few words."""
     if given not in known:

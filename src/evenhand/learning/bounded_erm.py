@@ -123,7 +123,7 @@ class BoundedERM(LinearModel):
         source, names, matrix = open_rows(X, y, users, features=self.features, targets=targets, protects=self.protects)
         self._remember(matrix, names)
         mapped = feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
-        guarantee = source.guarantee(epsilon)
+        guarantee = source.guarantee(epsilon, profile=self.profile)
         receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), self._query(names))
         left = epsilon
         if tau is None or regularisation is None:

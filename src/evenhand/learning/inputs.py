@@ -233,6 +233,19 @@ def public_feature_rows(
     return with_dummies(given, categories)
 
 
+def public_columns(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the columns that label-private regression treats as public; arrays have none.
+
+    All columns but label and user; of a table that was read with ``public=``, those and the features.
+    """
+    named = {name for name in (y, users) if isinstance(name, str)} | set(X.user if isinstance(X, Table) else ())
+    others = tuple(name for name in map(str, getattr(X, "columns", ())) if name not in named)
+    if not isinstance(X, Table) or (X.relation is Relation.LABELS and not X.public):
+        return others
+    used = () if X.relation is Relation.VALUES else others if features is None else tuple(features)
+    return tuple(dict.fromkeys((*X.public, *used)))
+
+
 def feature_columns(table: Table, label: str) -> tuple[str, ...]:
     """All columns that are neither user nor label."""
     return tuple(name for name in table.columns if name != label and name not in table.user)

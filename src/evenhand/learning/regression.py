@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.guarantee import Amount, DataError, Guarantee, Relation, UsageError, parse_epsilon, split
 from evenhand.learning import noise_level
-from evenhand.learning.base import choice, pay, public_number
+from evenhand.learning.base import admit, choice, pay, public_number
 from evenhand.learning.inputs import (
     Floats,
     Given,
@@ -20,6 +20,7 @@ from evenhand.learning.inputs import (
     expand,
     feature_matrix,
     label_vector,
+    public_columns,
     public_feature_rows,
     take_apart,
     user_codes,
@@ -187,18 +188,22 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         return (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
 
     def _read(self, X: Any, y: Any, users: Any, epsilon: Decimal) -> tuple[Floats, Floats, Integers, Guarantee]:
+        public = public_columns(X, y, users, self.features)
         if isinstance(X, Table):
+            guarantee = Guarantee(epsilon, Decimal(0), X.relation, X.unit, public)
+            admit(self.ledger, guarantee)
             given = public_feature_rows(X, y, self.features, self.categories)
-            relation, public = X.relation, X.public
         else:
-            given = with_dummies(take_apart(X, y, users, self.features), self.categories)
-            relation, public = Relation.LABELS, ()
+            given = take_apart(X, y, users, self.features)
+            guarantee = Guarantee(epsilon, Decimal(0), Relation.LABELS, given.unit, public)
+            admit(self.ledger, guarantee)
+            given = with_dummies(given, self.categories)
         self.levels_ = given.levels
         features = self._validated(given)
         labels = label_vector(given.y, len(features))
         codes = user_codes(given.users, len(features))
         design = np.column_stack([np.ones(len(features)), features]) if self.fit_intercept else features
-        return design, labels, codes, Guarantee(epsilon, Decimal(0), relation, given.unit, public)
+        return design, labels, codes, guarantee
 
     def _validated(self, given: Given) -> Floats:
         """Check the features and remember their number and names, as scikit-learn does."""

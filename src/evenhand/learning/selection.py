@@ -101,7 +101,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         )
         source, names, _ = open_rows(X, y, users, features=None, targets=targets, protects=self.protects)
         assert isinstance(source, MemoryRows)
-        guarantee = source.guarantee(epsilon)
+        guarantee = source.guarantee(epsilon, profile=self.profile)
         query = {
             "statistic": "selection among hypotheses",
             "hypotheses": len(self.hypotheses),

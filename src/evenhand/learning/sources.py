@@ -19,7 +19,7 @@ from evenhand.guarantee import Guarantee, Relation
 from evenhand.learning.features import STEPS, FeatureMap
 from evenhand.learning.inputs import Floats, Integers
 from evenhand.learning.losses import Loss
-from evenhand.planning import Buckets, Support, support_of_counts
+from evenhand.planning import Buckets, Profile, Support, support_of_counts
 from evenhand.release import Measurement
 from evenhand.tables import Secret
 
@@ -61,9 +61,10 @@ class Source(ABC):
     unit: tuple[str, ...]
     public: tuple[str, ...]
 
-    def guarantee(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Guarantee:
-        """The guarantee of a model learned from these rows."""
-        return Guarantee(epsilon, delta, self.relation, self.unit, self.public)
+    def guarantee(self, epsilon: Decimal, delta: Decimal = Decimal(0), profile: Profile | None = None) -> Guarantee:
+        """The guarantee of a model learned from these rows, with bounds chosen from ``profile`` if one was given."""
+        promise = Guarantee(epsilon, delta, self.relation, self.unit, self.public)
+        return promise if profile is None else promise.resting_on(*profile.purchases(self.relation))
 
     @abstractmethod
     def histogram(self, buckets: Buckets) -> Measurement:

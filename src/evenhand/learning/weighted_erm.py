@@ -125,7 +125,7 @@ class WeightedERM(LinearModel):
         usable = mechanism_delta(delta)
         left = split(epsilon, PROFILE_SHARE)[1] if is_bought(source, self.profile) else epsilon
         multiplier = noise_multiplier(left, usable, self.steps, float(self.sample), source.relation)
-        guarantee = source.guarantee(epsilon, delta)
+        guarantee = source.guarantee(epsilon, delta, self.profile)
         cost = self._cost(epsilon, usable, epsilon - left, multiplier, source.relation)
         receipt = pay(self.ledger, guarantee, cost, self._query(names))
         support, left = rows_support(source, self.profile, epsilon, receipt)

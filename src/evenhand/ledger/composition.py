@@ -4,7 +4,7 @@ Two rules, proved together in docs/proofs/composition.md:
 
 *sum*    ε and δ simply add up. Exact decimals, the only rule of a ledger with δ = 0.
 *Rényi*  each release costs its Rényi divergence at one order α, fixed when the ledger is created; the sum is
-         turned into ε at δ/10 (Feldman and Zrnic 2021; Canonne, Kamath and Steinke 2020). Better for many
+         turned into ε at δ/10, and δ that no ρ covers (thresholds) adds up as before (Feldman and Zrnic 2021; Canonne, Kamath and Steinke 2020). Better for many
          small releases, with Gaussian or Laplace noise.
 
 The sum rule holds until a release no longer fits it; from then on the Rényi rule decides. An analyst who sees
@@ -57,20 +57,36 @@ class Budget:
 class Cost:
     """What one release costs: it is (ε, δ)-differentially private and, if ``rho`` is given, also ρ-zCDP.
 
-    Both statements must hold for the mechanism by itself; the ledger uses whichever serves.
+    Both statements must hold for the mechanism by itself; the ledger uses whichever serves. A mechanism with a threshold
+    (the selection of secret keys) is ρ-zCDP only outside an event of probability ``beyond``, such as "a group that nobody
+    else is in passes"; outside that event it is also (ε, δ − ``beyond``)-private. No ρ covers ``beyond``: it is charged
+    for itself under every rule.
+
+    Args:
+        epsilon: of the (ε, δ) statement.
+        delta: of the (ε, δ) statement, ``beyond`` included.
+        rho: of the zCDP statement; None if there is none, and then all of δ is charged under every rule.
+        beyond: the part of δ that ρ does not cover.
 
     Example:
         >>> Cost.pure("0.1")
-        Cost(epsilon=Decimal('0.1'), delta=Decimal('0'), rho=None)
+        Cost(epsilon=Decimal('0.1'), delta=Decimal('0'), rho=None, beyond=Decimal('0'))
     """
 
     epsilon: Decimal
     delta: Decimal = _ZERO
     rho: Decimal | None = None
+    beyond: Decimal = _ZERO
 
     def __post_init__(self) -> None:
-        for name, amount in (("epsilon", self.epsilon), ("delta", self.delta), ("rho", self.rho or _ZERO)):
+        amounts = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho or _ZERO, "beyond": self.beyond}
+        for name, amount in amounts.items():
             _exact(amount, name)  # a negative cost would be a refund
+        if self.beyond > self.delta or (self.beyond and self.rho is None):
+            raise UsageError(
+                f"beyond={plain(self.beyond)} with delta={plain(self.delta)} and rho={self.rho}: expected the part of "
+                "delta that rho does not cover, so at most delta, and only together with a rho."
+            )
 
     @classmethod
     def pure(cls, epsilon: Amount) -> Cost:
@@ -83,24 +99,30 @@ class Cost:
         return cls(_exact(epsilon, "epsilon"), _exact(delta, "delta"))
 
     @classmethod
-    def zcdp(cls, rho: Amount, *, epsilon: Amount, delta: Amount) -> Cost:
+    def zcdp(cls, rho: Amount, *, epsilon: Amount, delta: Amount, beyond: Amount = 0) -> Cost:
         """The cost of a ρ-zCDP mechanism, such as Gaussian noise, that is also (ε, δ)-differentially private.
 
         Args:
             rho: Δ²/(2σ²) for Gaussian noise of standard deviation σ and L2 sensitivity Δ.
             epsilon: together with ``delta``, what the analyst asked for and the noise was calibrated to.
-            delta: must be positive; Gaussian noise is never purely private.
+            delta: must be positive; Gaussian noise is never purely private. It includes ``beyond``.
+            beyond: the δ of thresholds, all of them added up; 0 for Gaussian noise alone.
         """
-        cost = cls(_exact(epsilon, "epsilon"), _exact(delta, "delta"), _exact(rho, "rho"))
+        cost = cls(_exact(epsilon, "epsilon"), _exact(delta, "delta"), _exact(rho, "rho"), _exact(beyond, "beyond"))
         if not cost.delta:
             raise UsageError("delta=0 with a zCDP cost: expected the positive delta its epsilon was computed for.")
         return cost
+
+    @property
+    def uncovered(self) -> Decimal:
+        """The δ that no ρ covers: it adds up under every rule."""
+        return self.delta if self.rho is None else self.beyond
 
     def for_group(self, steps: int) -> Cost:
         """The cost between tables that are ``steps`` neighbours apart (group privacy).
 
         ε grows to kε, δ to δ·(1 + e^ε + … + e^((k−1)ε)), rounded up, and ρ to k²ρ (Bun and Steinke 2016,
-        Proposition 1.9).
+        Proposition 1.9). That proposition is about ρ without exceptions, so a cost with ``beyond`` loses its ρ.
         """
         if steps == 1:
             return self
@@ -112,7 +134,7 @@ class Cost:
         return Cost(
             _SUMS.multiply(self.epsilon, Decimal(steps)),
             delta,
-            None if self.rho is None else _SUMS.multiply(self.rho, Decimal(steps * steps)),
+            None if self.rho is None or self.beyond else _SUMS.multiply(self.rho, Decimal(steps * steps)),
         )
 
     def __str__(self) -> str:
@@ -130,7 +152,7 @@ class Account:
         total: the (ε, δ) that must hold in the end.
         order: the Rényi order α; None for a ledger with δ = 0.
         epsilon: sum of all ε.
-        delta: δ used so far: all declared δ while the sum rule held, then those of releases without a ρ.
+        delta: δ used so far: all declared δ while the sum rule held, then what no ρ covers.
         renyi: sum of Rényi divergences at ``order``.
         summing: whether the sum rule still holds.
     """
@@ -170,7 +192,7 @@ class Account:
         """What one more release would add to ``spent`` under the rule in force."""
         if self.summing or self.order is None:
             return Budget(cost.epsilon, _decimals(_UP.divide(cost.delta, _DECLARED)))
-        return Budget(renyi_cost(cost, self.order), cost.delta if cost.rho is None else _ZERO)
+        return Budget(renyi_cost(cost, self.order), cost.uncovered)
 
     def after(self, cost: Cost) -> Account | None:
         """The account after one more release, or None if the total would not hold."""
@@ -185,8 +207,7 @@ class Account:
             return replace(grown, delta=delta)
         if self.order is None:
             return None
-        if cost.rho is not None:
-            delta = self.delta  # the Rényi rule needs no declared δ of a zCDP release
+        delta = _SUMS.add(self.delta, cost.uncovered)  # the δ of a ρ is in the conversion; that of a threshold is not
         if delta <= declared and _SUMS.add(renyi, self._conversion) <= self.total.epsilon:
             return replace(grown, delta=delta, summing=False)
         return None
@@ -203,7 +224,8 @@ def renyi_cost(cost: Cost, order: Decimal) -> Decimal:
 
     αρ for a ρ-zCDP release. Otherwise that of randomised response, ln((e^(αε) + e^((1−α)ε))/(1 + e^ε))/(α−1),
     because every ε-differentially private pair is a post-processing of it (Kairouz, Oh and Viswanath 2015);
-    it is below both ε and αε²/2. With δ the same holds outside an event of probability δ, charged as δ.
+    it is below both ε and αε²/2. Where some δ is uncovered, the same holds outside an event of that probability, which
+    is charged as δ.
     """
     if cost.rho is not None:
         return _decimals(_UP.multiply(order, cost.rho))

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import Guarantee, Relation, UsageError
+from evenhand.guarantee import Guarantee, Purchase, Relation, UsageError
 from evenhand.ledger.composition import Cost
 
 
 @dataclass(frozen=True)
 class Event:
     """One debit: what was released, under which guarantee, and what it cost. Never changed once recorded.
+
+    A public fact is an event too: it costs nothing, and its guarantee names the columns that were treated as public.
 
     Args:
         number: position in the ledger, from 1.
@@ -68,32 +70,45 @@ class Record:
                 "query= can't be written to the ledger: expected a mapping of names to public parameters "
                 "made of text, finite numbers, lists and mappings."
             ) from None
-        promise = {
+        promise: dict[str, Any] = {
             "epsilon": str(guarantee.epsilon),
             "delta": str(guarantee.delta),
             "protects": guarantee.relation.value,
             "user": guarantee.unit,
             "public": guarantee.public,
         }
+        if guarantee.earlier:
+            promise["earlier"] = [[each.event, str(each.epsilon), str(each.delta)] for each in guarantee.earlier]
         return cls(number, id, time, _json(promise), _json(_cost_data(cost)), text)
 
     def read(self) -> Event:
         """Turn the text back into an event."""
-        promise, cost = json.loads(self.guarantee), json.loads(self.cost)
-        guarantee = Guarantee(
-            Decimal(promise["epsilon"]),
-            Decimal(promise["delta"]),
-            Relation(promise["protects"]),
-            tuple(promise["user"]),
-            tuple(promise["public"]),
-        )
+        cost = json.loads(self.cost)
         rho = None if cost["rho"] is None else Decimal(cost["rho"])
-        charged = Cost(Decimal(cost["epsilon"]), Decimal(cost["delta"]), rho)
-        return Event(self.number, self.id, self.time, guarantee, charged, json.loads(self.query))
+        # Format 1 had no thresholds with a ρ: where "beyond" is missing, the ρ covers everything but pure δ.
+        charged = Cost(Decimal(cost["epsilon"]), Decimal(cost["delta"]), rho, Decimal(cost.get("beyond", "0")))
+        promise = read_guarantee(self.guarantee)
+        return Event(self.number, self.id, self.time, promise, charged, json.loads(self.query))
 
     def link(self, previous: str) -> str:
         """The SHA-256 of this record and the link before it."""
         return digest(previous, str(self.number), self.id, self.time, self.guarantee, self.cost, self.query)
+
+
+def read_guarantee(text: str) -> Guarantee:
+    """The guarantee that an event stores."""
+    promise = json.loads(text)
+    earlier = (
+        Purchase(event, Decimal(epsilon), Decimal(delta)) for event, epsilon, delta in promise.get("earlier", ())
+    )
+    return Guarantee(
+        Decimal(promise["epsilon"]),
+        Decimal(promise["delta"]),
+        Relation(promise["protects"]),
+        tuple(promise["user"]),
+        tuple(promise["public"]),
+        tuple(earlier),
+    )
 
 
 def digest(*texts: str) -> str:
@@ -106,11 +121,12 @@ def digest(*texts: str) -> str:
 
 
 def _cost_data(cost: Cost) -> dict[str, str | None]:
-    return {
+    data = {
         "epsilon": str(cost.epsilon),
         "delta": str(cost.delta),
         "rho": None if cost.rho is None else str(cost.rho),
     }
+    return data | ({"beyond": str(cost.beyond)} if cost.beyond else {})
 
 
 def _json(data: Any) -> str:

@@ -67,6 +67,11 @@ def of_system(name: str, error: OSError | ValueError) -> LedgerError:
     return LedgerError(f"ledger {name}: it can't be opened ({said}); check the path and its permissions.")
 
 
+def locked(name: str) -> LedgerError:
+    """The error to raise when others kept the file locked."""
+    return LedgerError(f"ledger {name}: {_SQLITE['SQLITE_BUSY']} Nothing was spent.")
+
+
 def corrupt(name: str) -> LedgerError:
     """The error to raise when what is stored makes no sense."""
     return LedgerError(f"ledger {name}: {_SQLITE['SQLITE_CORRUPT']} Nothing was spent.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -20,9 +20,8 @@ from evenhand.guarantee import (
     UsageError,
     parse_delta,
     parse_epsilon,
-    plain,
 )
-from evenhand.ledger import failures
+from evenhand.ledger import admission, failures
 from evenhand.ledger import state as ledger_state
 from evenhand.ledger.composition import Account, Budget, Cost
 from evenhand.ledger.events import Event, Record
@@ -42,10 +41,10 @@ class Ledger:
     other's results, together are (``total.epsilon``, ``total.delta``)-differentially private for its unit and
     neighbour relation. A debit is on disk when ``debit`` returns: a crash may cost budget, never privacy.
 
-    Edge cases: the first debit fixes the user columns (or population) and the relation; another unit is
-    refused. A presence release on a ledger of values counts as two steps. ε sums are exact decimals. A ledger
-    restored from an old backup forgets debits: an open ``Ledger`` notices, a new process can't unless it is
-    given a ``head`` noted earlier (see ``verify``).
+    Edge cases: the first debit fixes the user columns (or population), the relation and the public columns, also when it
+    is a public fact that costs nothing; what promises less is refused. A presence release on a ledger of values counts as
+    two steps. ε sums are exact decimals. A ledger restored from an old backup forgets debits: an open ``Ledger`` notices, a
+    new process can't unless it is given a ``head`` noted earlier (see ``verify``). A pickle holds no password.
 
     Args:
         location: path of a SQLite file, or ``postgresql://user@host/database``.
@@ -108,6 +107,11 @@ class Ledger:
         return self._state().relation
 
     @property
+    def public(self) -> tuple[str, ...] | None:
+        """The columns that releases may treat as public, as the first debit named them; None before it."""
+        return self._state().public
+
+    @property
     def head(self) -> str:
         """A digest of the whole history. Noted elsewhere, it lets ``verify`` notice a restored backup."""
         return self._state().head
@@ -122,13 +126,15 @@ class Ledger:
     def can_afford(self, cost: Cost, guarantee: Guarantee) -> bool:
         """Whether ``debit`` would succeed now. Spends nothing; raises UsageError where ``debit`` would."""
         state = self._state()
-        return state.account.after(self._charge(state, cost, guarantee)) is not None
+        return state.account.after(admission.charge(self.location, state, cost, guarantee)) is not None
 
     def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee) -> Event:
         """Record the cost of a release durably, before its noise is drawn.
 
         Guarantee: when this returns, the debit survives the death of the process or the machine. When it
         raises, the caller must not release anything.
+
+        A public fact is debited too, with a cost of 0: it must be public for this ledger, and leaves an event.
 
         Args:
             cost: what the release costs under ``guarantee.relation``.
@@ -137,14 +143,15 @@ class Ledger:
 
         Raises:
             BudgetExceeded: the total would not hold; nothing was spent.
-            UsageError: another unit, a relation that implies nothing here, or δ on a ledger without δ.
+            UsageError: another unit, a relation that implies nothing here, columns that are not public here, or δ on a
+                ledger without δ.
             LedgerError: the ledger could not be written.
         """
         seen = self._seen
 
         def work(connection: Connection) -> tuple[Event, State]:
             state = self._read(connection, seen, lock=True)
-            charged = self._charge(state, cost, guarantee)
+            charged = admission.charge(self.location, state, cost, guarantee)
             account = state.account.after(charged)
             if account is None:
                 raise BudgetExceeded(_refusal(self.location, charged, state.account))
@@ -155,6 +162,7 @@ class Ledger:
                 account=account,
                 unit=state.unit or guarantee.unit,
                 relation=state.relation or guarantee.relation,
+                public=admission.public_after(state, guarantee),
                 events=record.number,
                 head=record.link(state.head),
             )
@@ -205,8 +213,14 @@ class Ledger:
             return f"Ledger({self.location!r}, unreadable)"
         return f"Ledger({self.location!r}, total: {account.total}; spent: {account.spent})"
 
-    def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
-        return Ledger, (self._store.location,)
+    def __reduce__(self) -> tuple[Callable[[Store], Ledger], tuple[Store]]:
+        return _reopened, (self._store,)
+
+    def __copy__(self) -> Ledger:
+        return self  # a copy is the same ledger; scikit-learn's clone must not lose the password on the way
+
+    def __deepcopy__(self, memo: object) -> Ledger:
+        return self
 
     def _open(self, given: Budget | None) -> State:
         if self._store.is_new or not self._store.run(ledger_state.exists):
@@ -244,29 +258,12 @@ class Ledger:
         if self._seen is None or state.events >= self._seen.events:
             self._seen = state
 
-    def _charge(self, state: State, cost: Cost, guarantee: Guarantee) -> Cost:
-        """What a release costs under this ledger's unit and relation; refuses what can't be compared."""
-        if cost.delta and not state.account.total.delta:
-            raise UsageError(
-                f"this release needs delta={plain(cost.delta)}, but ledger {self.location} holds pure ε "
-                "(delta=0). Use Laplace noise and public keys, or another ledger created with delta=."
-            )
-        if state.unit is None or state.relation is None:
-            return cost
-        if guarantee.unit != state.unit:
-            raise UsageError(
-                f"ledger {self.location} protects {', '.join(state.unit)}, but this release protects "
-                f"{', '.join(guarantee.unit)}. If these are the same people, give both tables the same "
-                "population name; if they are others, use another ledger."
-            )
-        steps = guarantee.relation.cost_under(state.relation)
-        if steps is None:
-            raise UsageError(
-                f"ledger {self.location} protects {state.relation}, and a release that protects "
-                f"{guarantee.relation} implies nothing about that. Use another ledger, or read the table "
-                f"with protects='{state.relation}'."
-            )
-        return cost.for_group(steps)
+
+def _reopened(store: Store) -> Ledger:
+    """An unpickled ledger: nothing is opened before it is used, so that models can be read where their ledger is not."""
+    ledger = Ledger.__new__(Ledger)
+    ledger._store, ledger._seen = store, None
+    return ledger
 
 
 def _refusal(name: str, cost: Cost, account: Account) -> str:

@@ -7,8 +7,15 @@ from __future__ import annotations
 
 from sqlalchemy import DDL, Boolean, Column, Integer, MetaData, Table, Text, event
 
-FORMAT = 1
-"""Raised when the tables or the meaning of a column change; a newer format is refused, never guessed at."""
+FORMAT = 2
+"""Raised when the tables or the meaning of a column change; a newer format is refused, never guessed at.
+
+1: public facts left no event, and columns could become public on the way; a ρ covered all δ of its event.
+2: public facts are events with ε = 0; what the first event made public is all that is public; an event may hold δ beyond its ρ.
+
+Ledgers of format 1 are read as they are. The first debit raises them to 2, so that a version which knows only 1, and would
+hand out public facts without asking, refuses them from then on.
+"""
 
 metadata = MetaData()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evenhand.guarantee import LedgerError, Relation
 from evenhand.ledger import failures
 from evenhand.ledger.composition import Account, Budget
-from evenhand.ledger.events import Record, digest
+from evenhand.ledger.events import Record, digest, read_guarantee
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -26,6 +26,7 @@ class State:
         account: the running totals.
         unit: whose privacy it is; None before the first debit.
         relation: the neighbour relation; None before the first debit.
+        public: the columns that may be treated as public; None while no release has named any, which leaves that open.
         events: how many debits there are.
         head: the link of the latest event, or of the creation.
     """
@@ -34,6 +35,7 @@ class State:
     account: Account
     unit: tuple[str, ...] | None
     relation: Relation | None
+    public: tuple[str, ...] | None
     events: int
     head: str
 
@@ -64,11 +66,10 @@ def create(connection: Connection, name: str, total: Budget) -> None:
         )
     schema.metadata.create_all(connection)
     account, id = Account.open(total), str(uuid.uuid4())
-    state = State(id, account, None, None, 0, genesis(id, total, account.order))
+    state = State(id, account, None, None, None, 0, genesis(id, total, account.order))
     connection.execute(
         schema.ledger.insert().values(
             one=1,
-            format=schema.FORMAT,
             id=id,
             total_epsilon=str(total.epsilon),
             total_delta=str(total.delta),
@@ -88,7 +89,7 @@ def read(connection: Connection, name: str, *, lock: bool = False) -> State:
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         raise LedgerError(f"ledger {name} has lost its totals: it is damaged; restore it from a backup.")
-    if row.format != schema.FORMAT:
+    if row.format > schema.FORMAT:
         raise LedgerError(
             f"ledger {name} has format {row.format}, this version of Evenhand knows {schema.FORMAT}: upgrade "
             "Evenhand where it is used."
@@ -104,7 +105,29 @@ def read(connection: Connection, name: str, *, lock: bool = False) -> State:
         )
         unit = None if row.unit is None else tuple(json.loads(row.unit))
         relation = None if row.relation is None else Relation(row.relation)
-        return State(row.id, account, unit, relation, row.events, row.head)
+        public = _first_public(connection, relation)
+        return State(row.id, account, unit, relation, public, row.events, row.head)
+
+
+def _first_public(connection: Connection, relation: Relation | None) -> tuple[str, ...] | None:
+    """The columns that the first event treats as public.
+
+    Under labels, events about arrays name no columns and so say nothing: the first one that names some counts.
+    """
+    from sqlalchemy import select
+
+    from evenhand.ledger import schema
+
+    if relation is None or relation is Relation.PRESENCE:
+        return None if relation is None else ()
+    stored = schema.events.c.guarantee
+    query = select(stored).order_by(schema.events.c.number).limit(1)
+    if (
+        relation is Relation.LABELS
+    ):  # as written by Record.write; a quote inside a name is escaped, so no name looks like this
+        query = query.where(~stored.contains('"public": []'), ~stored.contains('"protects": "presence"'))
+    text = connection.execute(query).scalar()
+    return None if text is None else read_guarantee(text).declared
 
 
 def append(connection: Connection, record: Record, after: State) -> None:
@@ -136,8 +159,11 @@ def link_at(connection: Connection, number: int) -> str | None:
 
 def _running(state: State) -> dict[str, object]:
     """The columns of the state that a debit changes."""
+    from evenhand.ledger import schema
+
     account = state.account
     return {
+        "format": schema.FORMAT,
         "unit": None if state.unit is None else json.dumps(state.unit),
         "relation": None if state.relation is None else state.relation.value,
         "events": state.events,

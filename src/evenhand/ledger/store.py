@@ -5,7 +5,7 @@ Why the settings are what they are (docs/ledger.md tells more):
 - SQLite runs with a rollback journal, not WAL: the file alone is then the whole ledger whenever nobody is
   writing, it works wherever file locks do, and SQLite before 3.51.3 can corrupt a WAL with several writers.
 - SQLite connections are opened for each transaction, so that a file that was deleted or replaced is noticed,
-  and nothing is shared across threads or forks.
+  and nothing is shared across threads or forks (`forks` does the rest).
 - Postgres takes a row lock, which serialises debits without serialisation failures.
 """
 
@@ -16,13 +16,13 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
 
 from evenhand.guarantee import LedgerError, UsageError
-from evenhand.ledger import failures
+from evenhand.ledger import failures, forks
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -37,19 +37,26 @@ class Store:
     """Where a ledger lives, and how to run one transaction there.
 
     Edge cases: safe in threads and after a fork; a process killed at any moment leaves either the whole
-    transaction or nothing.
+    transaction or nothing. A pickle holds no password: whoever unpickles it needs ``PGPASSWORD`` or ``~/.pgpass``.
     """
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
-        self.location = os.fspath(location)
+        place = os.fspath(location)
         self._shared: tuple[int, Engine] | None = None  # with the process that made it
-        if "://" in self.location:
-            self._url: URL | None = _postgres_url(self.location)
-            self.name = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+        self._secrets: Callable[[], dict[str, str]] = dict
+        if "://" in place:
+            url = _postgres_url(place)
+            shown = url.difference_update_query(_SECRET_OPTIONS).set(drivername="postgresql")
+            self.name = shown.render_as_string(hide_password=True)
+            self._url: URL | None = _without_secrets(url)
+            self._secrets = _hidden(url)
         else:
             self._url = None
-            self.path = _file_path(self.location)
-            self.location = self.name = str(self.path)
+            self.path = _file_path(place)
+            self.name = str(self.path)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_secrets": dict, "_shared": None}
 
     @property
     def is_new(self) -> bool:
@@ -81,7 +88,8 @@ class Store:
     @contextmanager
     def _transaction(self, *, write: bool, create: bool) -> Iterator[Connection]:
         engine = self._connect(create=True) if create else self._shared_engine()
-        with engine.connect() as connection, connection.begin():
+        guarded = forks.transaction(self.path, PATIENCE) if self._url is None else nullcontext()
+        with guarded, engine.connect() as connection, connection.begin():
             if self._url is not None:
                 connection.exec_driver_sql(_POSTGRES_DURABLE if write else _POSTGRES_SNAPSHOT)
                 if create:
@@ -108,7 +116,7 @@ class Store:
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
             patience = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
-            return create_engine(self._url, pool_pre_ping=True, connect_args=patience)
+            return create_engine(self._url, pool_pre_ping=True, connect_args=patience | self._secrets())
         except ModuleNotFoundError:
             raise UsageError(
                 f"ledger {self.name}: the Postgres driver psycopg is not installed. "
@@ -125,12 +133,17 @@ _POSTGRES_DURABLE = (
 )
 _POSTGRES_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"  # totals and events of one moment
 
+_SECRET_OPTIONS = ("password", "sslpassword")
+"""Options of a Postgres URL, after the question mark, that nobody should see."""
+
 _SMALLEST_SQLITE = 512
 """Bytes. SQLite takes a shorter file for an empty database and would overwrite it."""
 
 
 def _open_file(path: Path, create: bool) -> sqlite3.Connection:
     uri = f"file:{quote(str(path))}?mode={'rwc' if create else 'rw'}"
+    if forks.locks_unknown(path):
+        uri += "&vfs=unix-none"  # no locks of SQLite's own: forks.transaction holds one
     # isolation_level=None: transactions begin where this module says so, not where the driver guesses.
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
     # Journal and file are synced before a commit returns; PERSIST saves changes to the directory.
@@ -154,7 +167,7 @@ def _lock_file(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if not failures.is_busy(error) or time.monotonic() > deadline:
                 raise
-        time.sleep(random.uniform(0.0005, 0.004))
+        forks.pause(random.uniform(0.0005, 0.004))
     connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
 
 
@@ -178,6 +191,20 @@ def _file_path(location: str) -> Path:
     if not path.parent.is_dir():
         raise LedgerError(f"ledger {path}: the directory {path.parent} does not exist; create it first.")
     return path
+
+
+def _without_secrets(url: URL) -> URL:
+    """The same place. (``url.set`` can't remove a password.)"""
+    query = url.difference_update_query(_SECRET_OPTIONS).query
+    return url.create(url.drivername, url.username, None, url.host, url.port, url.database, query)
+
+
+def _hidden(url: URL) -> Callable[[], dict[str, str]]:
+    """The passwords of a URL as connection options, where no repr and no pickle finds them."""
+    secrets = {name: str(url.query[name]) for name in _SECRET_OPTIONS if name in url.query}
+    if url.password is not None:
+        secrets["password"] = str(url.password)
+    return lambda: dict(secrets)
 
 
 def _postgres_url(location: str) -> URL:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.guarantee import DataError, Guarantee, Relation, UsageError
+from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError, exact_sum
 from evenhand.planning import priors
 from evenhand.planning.buckets import Buckets
 from evenhand.planning.support import support_of_counts, support_of_histogram
@@ -48,6 +48,7 @@ class Profile:
         guarantee: of a bought profile.
         buckets: of a bought profile: the public raster.
         noisy: of a bought profile: the noisy histogram.
+        event: of a bought profile: the debit that paid for it, so that releases that use it can name it.
 
     Example:
         >>> Profile.counts([1, 1, 2, 40]).rows
@@ -60,6 +61,7 @@ class Profile:
     guarantee: Guarantee | None = None
     buckets: Buckets | None = None
     noisy: tuple[int, ...] | None = None
+    event: str | None = None
 
     @classmethod
     def counts(cls, counts: Sequence[int] | npt.ArrayLike) -> Profile:
@@ -82,8 +84,8 @@ class Profile:
         return cls(priors.lognormal(sigma, users, rows), Basis.PRIOR, f"log-normal, σ = {sigma:g}")
 
     @classmethod
-    def bought(cls, buckets: Buckets, noisy: Sequence[int], guarantee: Guarantee) -> Profile:
-        """A profile read from a noisy histogram over ``buckets``, bought with ``guarantee``."""
+    def bought(cls, buckets: Buckets, noisy: Sequence[int], guarantee: Guarantee, event: str | None = None) -> Profile:
+        """A profile read from a noisy histogram over ``buckets``, bought with ``guarantee`` by the debit ``event``."""
         counts = tuple(int(count) for count in noisy)
         if len(counts) != buckets.size:
             raise UsageError(
@@ -92,7 +94,7 @@ class Profile:
         moved = 1 if guarantee.relation is Relation.PRESENCE else 2
         support = support_of_histogram(buckets, counts, moved / float(guarantee.epsilon))
         words = f"a noisy histogram of users by rows (ε = {guarantee.epsilon.normalize():f})"
-        return cls(support, Basis.BOUGHT, words, guarantee, buckets, counts)
+        return cls(support, Basis.BOUGHT, words, guarantee, buckets, counts, event)
 
     @classmethod
     def exact(cls, table: Table) -> Profile:
@@ -133,7 +135,17 @@ class Profile:
     def scaled(self, factor: float) -> Profile:
         """The same shape with ``factor`` times as many users: a prior made from this profile."""
         support = Support(self.support.sizes, self.support.users * factor, self.support.lowest)
-        return Profile(support, self.basis, f"{self.words}, {factor:.3g} times as many users", self.guarantee)
+        words = f"{self.words}, {factor:.3g} times as many users"
+        return Profile(support, self.basis, words, self.guarantee, event=self.event)
+
+    def purchases(self, relation: Relation) -> tuple[Purchase, ...]:
+        """What a release under ``relation`` must name if this profile decides about it: nothing for a public prior."""
+        if self.guarantee is None:
+            return ()
+        steps = self.guarantee.relation.cost_under(relation)
+        if steps is None or (steps > 1 and self.guarantee.delta):
+            self.for_relation(relation)  # refuses
+        return (Purchase(self.event, exact_sum([self.guarantee.epsilon] * (steps or 1)), self.guarantee.delta),)
 
     def for_relation(self, relation: Relation) -> None:
         """Raise unless this profile may be used for a table that protects ``relation``."""
@@ -151,6 +163,7 @@ class Profile:
         if self.guarantee is not None and self.buckets is not None and self.noisy is not None:
             data |= {
                 "guarantee": self.guarantee.to_dict(),
+                "event": self.event,
                 "edges": list(self.buckets.edges),
                 "unit": self.buckets.unit,
             }
@@ -164,7 +177,7 @@ class Profile:
             basis = Basis[data["basis"].upper()]
             if basis is Basis.BOUGHT:
                 buckets = Buckets(tuple(int(edge) for edge in data["edges"]), int(data["unit"]))
-                return cls.bought(buckets, data["noisy_counts"], _guarantee(data["guarantee"]))
+                return cls.bought(buckets, data["noisy_counts"], _guarantee(data["guarantee"]), data.get("event"))
             support = Support(np.array(data["sizes"], dtype=np.float64), np.array(data["users"], dtype=np.float64))
             return cls(support, basis, str(data["words"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:

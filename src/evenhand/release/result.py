@@ -99,7 +99,7 @@ class Release:
         guarantee: who is protected from what.
         bounding: what was done to heavy users.
         error: the forecast error.
-        event: the identifier of the debit in the ledger; None when nothing had to be paid.
+        event: the identifier of the debit in the ledger; a public fact has one too, with ε = 0.
     """
 
     statistic: str

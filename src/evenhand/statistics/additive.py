@@ -10,7 +10,7 @@ from evenhand.bounding import Auto, Contribution, Strategy, Summary
 from evenhand.release import Additive, Error, Receipt, noise_for
 from evenhand.statistics.choosing import Chosen, cap_from_profile, pending, profile_of_total, users_once
 from evenhand.statistics.draft import Draft, Outcome
-from evenhand.statistics.profiles import given_profile
+from evenhand.statistics.profiles import given_profile, settled
 from evenhand.statistics.request import Request, given
 from evenhand.statistics.totals import measure
 from evenhand.tables import Grid
@@ -57,6 +57,7 @@ def draft_total(request: Request, total: Total) -> Draft:
 
     given_profile(request)  # refuses one that would leak, before any debit
     about = profile_of_total(bounding, total.columns, total.words)
+    request = settled(request, about)
 
     def choose_and_run(receipt: Receipt) -> Outcome:
         assert isinstance(bounding, Auto)

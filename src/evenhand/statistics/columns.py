@@ -35,7 +35,8 @@ def draft_columns(
         return draft(request, columns, bounds)
     if not columns or len(set(columns)) < len(columns):
         raise UsageError(f"columns {list(columns)}: expected one or more different names.")
-    share = replace(request, epsilon=divide(request.epsilon, len(columns)))
+    # Drafted again below, once there is a copy to ask: on the same shelf, so that it is the same draft.
+    share = replace(request, epsilon=divide(request.epsilon, len(columns)), shelf=request.shelf.frozen())
     pairs = bounds_of(columns, bounds)
     drafts = [draft(share, column, pair) for column, pair in zip(columns, pairs, strict=True)]
     query = {**drafts[0].query, "column": list(columns), "bounds": [each.query["bounds"] for each in drafts]}
@@ -61,7 +62,8 @@ def draft_columns(
         )
 
     words = ", ".join(each.statistic for each in drafts)
-    return Draft(words, request.guarantee(), request.pure(), query, drafts[0].bounding, Error(None), run)
+    promise = request.guarantee().resting_on(*(purchase for each in drafts for purchase in each.guarantee.earlier))
+    return Draft(words, promise, request.pure(), query, drafts[0].bounding, Error(None), run)
 
 
 def bounds_of(columns: Sequence[str], bounds: Any) -> list[Any]:

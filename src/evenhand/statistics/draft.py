@@ -12,6 +12,9 @@ from evenhand.release import Bounding, Error, Interval, Receipt, Release, debit
 from evenhand.release.result import hanging
 from evenhand.tables.engines import one_reading
 
+NOTHING = Cost.pure(0)
+"""What a public fact costs."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -35,7 +38,8 @@ class Draft:
     Args:
         statistic: what is asked for, in words.
         guarantee: what the release will promise.
-        cost: what it will cost; None for a fact that is public under the table's relation.
+        cost: what it will cost; None for a fact that is public under the table's relation. The ledger is asked and
+            told all the same: what is public for this table may be what the ledger protects.
         query: the public parameters, for the ledger.
         bounding: how users are, or will be, bounded.
         error: the forecast, as far as public facts tell.
@@ -52,7 +56,8 @@ class Draft:
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
-        receipt = FREE if self.cost is None else debit(ledger, self.guarantee, self.cost, self.query)
+        query = self.query if self.cost else {**self.query, "exact": f"public under protects={self.guarantee.relation}"}
+        receipt = debit(ledger, self.guarantee, self.cost or NOTHING, query)
         outcome = self.measure(receipt)
         return Release(
             statistic=self.statistic,
@@ -60,7 +65,7 @@ class Draft:
             guarantee=self.guarantee,
             bounding=outcome.bounding,
             error=outcome.error,
-            event=receipt.event or None,
+            event=receipt.event,
             details=outcome.details,
             _interval=outcome.interval,
         )
@@ -72,7 +77,7 @@ class Draft:
 
     def preview(self, ledger: Ledger | None) -> Preview:
         """What the release would cost and how well it would do; a ledger that is yet to be made can afford it."""
-        affordable = self.cost is None or ledger is None or ledger.can_afford(self.cost, self.guarantee)
+        affordable = ledger is None or ledger.can_afford(self.cost or NOTHING, self.guarantee)
         return Preview(self.statistic, self.guarantee, self.bounding, self.error, affordable)
 
 
@@ -111,15 +116,3 @@ class Preview:
             ("guarantee", self.guarantee.words()),
         ]
         return f"{self.statistic} (preview: nothing was read or spent)\n{hanging(lines)}"
-
-
-class _Free(Receipt):
-    """For public facts: there is nothing to draw from."""
-
-    def __init__(self) -> None:
-        from decimal import Decimal
-
-        super().__init__(Decimal(0), Decimal(0), "")
-
-
-FREE = _Free()

@@ -21,7 +21,7 @@ from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
 from evenhand.statistics.limits import Limit, chosen_limit, given_limit, norm_for, profile_of_norm
 from evenhand.statistics.parts import Estimate, Part
-from evenhand.statistics.profiles import given_profile
+from evenhand.statistics.profiles import given_profile, with_known
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.shelf import About
@@ -117,7 +117,7 @@ def draft_grouped(grouped: Grouped) -> Draft:
     spent_delta = request.delta if allocation.cost.delta else Decimal(0)
     return Draft(
         grouped.label,
-        request.table.guarantee(request.epsilon, spent_delta),
+        with_known(request, allocation.known).guarantee(spent_delta),
         allocation.cost,
         {**grouped.query, "bounding": described.to_dict()},
         described,

@@ -10,7 +10,7 @@ from evenhand.planning import MEAN_SHARE
 from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
 from evenhand.statistics.choosing import Chosen, check_named, mean_from_profile, pending, users_once
 from evenhand.statistics.draft import Draft, Outcome
-from evenhand.statistics.profiles import given_profile
+from evenhand.statistics.profiles import given_profile, settled
 from evenhand.statistics.request import Request, given
 from evenhand.statistics.shelf import About, rows_with
 from evenhand.statistics.totals import fetch_totals, measure
@@ -35,6 +35,7 @@ def draft_mean(request: Request, column: str, bounds: Any, choose: Choose = mean
     query = {"statistic": "mean", "column": column, "bounds": [low, high]}
     bounding, words = request.bounding, f"mean of {column}"
     about = rows_with([column], words)
+    request = settled(request, about)
 
     def draft(described: Any, run: Callable[[Receipt], Outcome]) -> Draft:
         full = {**query, "bounding": described.to_dict()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -31,23 +31,41 @@ class Known:
     basis: str = "a noisy histogram of users by contribution, bought with part of ε"
 
 
+def settled(request: Request, about: About) -> Request:
+    """The request with the profile that will choose its bound, if one was given or is kept.
+
+    Decided before the debit, so that preview, event and release name the same purchase, whatever other threads buy
+    meanwhile.
+    """
+    return with_known(request, request.shelf.find(request.table, about))
+
+
+def with_known(request: Request, kept: Profile | None) -> Request:
+    """The request with the analyst's profile, or the kept one, where a bound is chosen and row counts are not public."""
+    if request.relation.counts_are_public or not isinstance(request.bounding, Auto):
+        return request
+    return replace(request, known=given_profile(request) or kept)
+
+
 def known_histogram(
     request: Request, receipt: Receipt, measurement: Measurement, buckets: Buckets, about: About, share: Any
 ) -> Known:
-    """A histogram of users: from the given profile, from the session's shelf, or bought now."""
-    profile = (given_profile(request) if about.quantity == "rows" else None) or request.shelf.take(request.table, about)
+    """A histogram of users: from the profile that a `settled` request knows, or bought now."""
+    profile = request.known
     if profile is not None:
+        if given_profile(request) is None:
+            request.shelf.take(request.table, about)
         counts, epsilon = histogram_of(profile, buckets)
         return Known(counts, epsilon, request.epsilon, Decimal(0), profile.words)
     paid, left = split(request.epsilon, share)
     noisy = receipt.release(measurement, paid).values
-    shelve(request, about, buckets, noisy, paid)
+    shelve(request, about, buckets, noisy, paid, receipt.event)
     return Known(noisy, float(paid), left, paid)
 
 
-def shelve(request: Request, about: About, buckets: Buckets, noisy: Sequence[int], paid: Decimal) -> None:
-    """Keep what was bought for later releases of the session."""
-    profile = Profile.bought(buckets, noisy, request.table.guarantee(paid, Decimal(0)))
+def shelve(request: Request, about: About, buckets: Buckets, noisy: Sequence[int], paid: Decimal, event: str) -> None:
+    """Keep what was bought by a debit for later releases of the session, which will name it."""
+    profile = Profile.bought(buckets, noisy, request.table.guarantee(paid, Decimal(0)), event)
     request.shelf.put(request.table, about, profile)
 
 
@@ -57,7 +75,7 @@ def buy_profile(request: Request, ledger: Ledger) -> Profile:
     guarantee = request.guarantee()
     receipt = debit(ledger, guarantee, request.pure(), {"statistic": "profile", "buckets": buckets.size})
     noisy = receipt.release(bucket_counts(request.table, users, users.rows, buckets), request.epsilon)
-    return Profile.bought(buckets, noisy.values, guarantee)
+    return Profile.bought(buckets, noisy.values, guarantee, receipt.event)
 
 
 def given_profile(request: Request) -> Profile | None:

@@ -31,6 +31,7 @@ from evenhand.statistics.frames import frame
 from evenhand.statistics.grouped import Grouped, allocate, bounded_sums, reading
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import given_limit
+from evenhand.statistics.profiles import with_known
 from evenhand.statistics.request import Request
 from evenhand.statistics.weighted_rows import FULL, Norm
 from evenhand.tables import Bounds, Grid, parse_bounds
@@ -131,7 +132,7 @@ def draft_quantiles(request: Request, column: str, wanted: Any, bounds: Any, key
 
     return Draft(
         grouped.label,
-        request.guarantee(),
+        with_known(request, allocation.known).guarantee(),
         allocation.cost,
         query,
         described,

@@ -9,6 +9,7 @@ from typing import Any
 from evenhand.bounding import Auto, Strategy, parse_bounding
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.ledger import Cost
+from evenhand.planning import Profile
 from evenhand.release import Bounding
 from evenhand.statistics.shelf import Shelf
 from evenhand.tables import Table
@@ -24,6 +25,7 @@ class Request:
         delta: the δ that may be spent.
         bounding: a strategy with its bound, or `Auto`.
         shelf: profiles that the session has already paid for.
+        known: the profile that will choose the bound, if there is one already; settled before the debit.
     """
 
     table: Table
@@ -31,6 +33,7 @@ class Request:
     delta: Decimal
     bounding: Strategy | Auto
     shelf: Shelf
+    known: Profile | None = None
 
     @classmethod
     def parse(
@@ -69,9 +72,10 @@ class Request:
         """Which neighbours count."""
         return self.table.relation
 
-    def guarantee(self) -> Guarantee:
-        """What a release with Laplace noise only will promise: it needs no δ, even if some was granted."""
-        return self.table.guarantee(self.epsilon, Decimal(0))
+    def guarantee(self, delta: Decimal = Decimal(0)) -> Guarantee:
+        """What a release will promise; with Laplace noise only it needs no δ, even if some was granted."""
+        promise = self.table.guarantee(self.epsilon, delta)
+        return promise if self.known is None else promise.resting_on(*self.known.purchases(self.relation))
 
     def pure(self) -> Cost:
         """The cost of a release with Laplace noise only."""

@@ -70,6 +70,24 @@ class Shelf:
             kept[1].add(about.question)
         return found
 
+    def frozen(self) -> Shelf:
+        """What is found here now; what is put or taken later goes here all the same."""
+        return _Frozen(self)
+
     def clear(self) -> None:
         """Forget all of them."""
         self._profiles.clear()
+
+
+class _Frozen(Shelf):
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__()
+        self._shelf = shelf
+        self._profiles = {key: (profile, set(used)) for key, (profile, used) in shelf._profiles.items()}
+
+    def put(self, table: Table, about: About, profile: Profile) -> None:
+        self._shelf.put(table, about, profile)
+
+    def take(self, table: Table, about: About) -> Profile | None:
+        self._shelf.take(table, about)
+        return self.find(table, about)

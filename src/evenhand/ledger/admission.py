@@ -1,0 +1,63 @@
+"""What a ledger lets in: only releases that promise at least what it promises, whether they cost anything or not.
+
+A public fact costs nothing, but what is public on one ledger may be just what another protects: the number of users is public
+under ``values`` and hidden under ``presence``. So public facts are admitted like everything else.
+"""
+
+from __future__ import annotations
+
+from evenhand.guarantee import Guarantee, Relation, UsageError, plain
+from evenhand.ledger.composition import Cost
+from evenhand.ledger.state import State
+
+
+def charge(name: str, state: State, cost: Cost, guarantee: Guarantee) -> Cost:
+    """What a release costs under the unit and relation of the ledger called ``name``; refuses what promises less."""
+    if cost.delta and not state.account.total.delta:
+        raise UsageError(
+            f"this release needs delta={plain(cost.delta)}, but ledger {name} holds pure ε "
+            "(delta=0). Use Laplace noise and public keys, or another ledger created with delta=."
+        )
+    if state.unit is None or state.relation is None:
+        return cost
+    if guarantee.unit != state.unit:
+        raise UsageError(
+            f"ledger {name} protects {', '.join(state.unit)}, but this release protects "
+            f"{', '.join(guarantee.unit)}. If these are the same people, give both tables the same "
+            "population name; if they are others, use another ledger."
+        )
+    steps = guarantee.relation.cost_under(state.relation)
+    if steps is None:
+        raise UsageError(
+            f"ledger {name} protects {state.relation}, and a release that protects "
+            f"{guarantee.relation} implies nothing about that. Use another ledger, or read the table "
+            f"with protects='{state.relation}'."
+        )
+    _check_public(name, state, guarantee)
+    return cost.for_group(steps)
+
+
+def public_after(state: State, guarantee: Guarantee) -> tuple[str, ...] | None:
+    """The public columns of the ledger once the release is debited: the first to name any fixes them."""
+    if state.public is not None:
+        return state.public
+    relation = state.relation or guarantee.relation
+    return guarantee.declared or (None if relation is Relation.LABELS else ())
+
+
+def _check_public(name: str, state: State, guarantee: Guarantee) -> None:
+    """Refuse columns that became public on the way: earlier releases were promised to hide them.
+
+    User columns are public wherever anything is: under values and labels it is known who is there.
+    """
+    if state.public is None:
+        return
+    known = (*state.public, *(state.unit or ()))
+    news = [column for column in guarantee.declared if column not in known]
+    if news:
+        public = ", ".join(state.public) or "none"
+        raise UsageError(
+            f"this release treats {', '.join(news)} as public, which ledger {name} protects (its public columns: {public}). "
+            "What is public is fixed by the first release of a ledger. Leave these columns out of public=, or use another "
+            "ledger."
+        )
