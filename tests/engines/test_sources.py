@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,3 +115,10 @@ def test_a_postgres_table_runs_where_it_lives(relation: str, postgres_rows: Any)
 def test_other_sources_are_refused(source: Any) -> None:
     with pytest.raises(eh.UsageError, match="can't be read; expected a path or glob"):
         eh.read(source, user="u")
+
+
+def test_a_notebook_without_widgets_reads_tables() -> None:
+    """DuckDB raises there when its progress bar is switched off."""
+    script = Path(__file__).with_name("notebook.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "('u',)", done.stdout + done.stderr
