@@ -100,11 +100,11 @@ def on_duckdb(source: FileSource, declared: Declared) -> Any:
     if source.format == "parquet":
         # Strings in Parquet may hold any bytes; those that are not UTF-8 are left out, as everywhere.
         return _readable(source, lambda: backend.read_parquet(paths, table_name=name, utf8_validation="ignore"))
-    read_lines = functools.partial(lines.line_batches, source.paths)
+    # Nothing that a stream holds on to may lead to the backend: DuckDB's connection would never be let go.
     if source.format == "json":
         names = declared.columns or ()
         schema = pa.schema([(column, pa.string()) for column in names])
-        backend.con.register(name, lines.Stream(schema, lambda: json_lines.batches(read_lines(), names)))
+        backend.con.register(name, lines.Stream(schema, functools.partial(json_lines.read, source.paths, names)))
         return backend.table(name)
     layout = read_layout(source)
     leading = _leading(source, layout, declared)
@@ -120,6 +120,7 @@ def on_duckdb(source: FileSource, declared: Declared) -> Any:
         }
         return _readable(source, lambda: backend.read_csv(paths, table_name=name, **options))
     view = fresh_name()
+    read_lines = functools.partial(lines.line_batches, source.paths)
     backend.con.register(view, lines.Stream(pa.schema([("line", pa.string())]), read_lines))
     backend.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {delimited.duckdb_rows(layout, view, declared.user, leading)}")
     return backend.table(name)

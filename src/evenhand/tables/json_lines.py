@@ -55,6 +55,13 @@ def batches(lines: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
         yield pa.record_batch(columns, names=list(names))
 
 
+def read(paths: Sequence[str], names: Sequence[str]) -> Iterator[Any]:
+    """Files of JSON lines as Arrow batches of the named columns."""
+    from evenhand.tables.lines import line_batches
+
+    return batches(line_batches(paths), names)
+
+
 def _nesting(line: str) -> int:
     deepest = depth = 0
     for character in _STRING.sub("", line):
