@@ -97,3 +97,15 @@ def test_a_budget_is_refused_before_anything_is_learned(reviews: Path, tmp_path:
     ledger = tmp_path / "budget.db"
     assert regression(reviews, "--ledger", ledger).exit_code == 0
     assert regression(reviews, "--ledger", ledger).exception.exit_code == 3
+
+
+def test_in_a_csv_no_label_may_move_a_feature(reviews: Path) -> None:
+    """A delimiter in a label would move the columns after it, and features are taken for public."""
+    frame = pd.read_csv(reviews)[["id", "rating", "age", "price"]]
+    path = reviews.with_name("moved.csv")
+    frame.to_csv(path, index=False)
+    result = regression(path)
+    assert isinstance(result.exception, EvenhandError)
+    assert "stand after 'rating'" in str(result.exception)
+    frame.to_parquet(path.with_suffix(".parquet"))
+    assert regression(path.with_suffix(".parquet"), "--noise-sd", "1.5").exit_code == 0

@@ -18,7 +18,7 @@ import evenhand as eh
 
 ROWS: list[tuple[str | None, float | None]] = [
     ("a", 1.0), ("a", math.nan), ("a", None), ("a", math.inf), ("b", -math.inf), ("b", 1e308), ("b", -0.0),
-    ("é", 1 / 3), ("é", 0.1), ("e\u0301", 6.999999999), (" a", 5e-324), ("a,b", 2.5), ('q"q', 3.0), ("line\nbreak", 4.0),
+    ("é", 1 / 3), ("é", 0.1), ("e\u0301", 6.999999999), (" a", 5e-324), ("a,b", 2.5), ('q"q', 3.0), ("line\rbreak", 4.0),
     (None, 5.0), (None, None), ("z", None), ("z", math.nan), ("NULL", 7.0000001), ("nan", -2.5),
 ]  # fmt: skip
 
@@ -41,13 +41,9 @@ def _csv_text(delimiter: str = ",", end: str = "\n") -> str:
     return end.join(delimiter.join(map(cell, row)) for row in [("u", "v"), *ROWS]) + end
 
 
-def _json_rows() -> list[dict[str, Any]]:
-    """JSON has no NaN and no infinity: they are text, as programs write them."""
-    rows = []
-    for user, value in ROWS:
-        awkward = value is not None and not math.isfinite(value)
-        rows.append({"u": user, "v": str(value) if awkward else value})
-    return rows
+def _json_text() -> str:
+    """JSON has no NaN and no infinity; Python writes them all the same."""
+    return "".join(json.dumps({"u": user, "v": value}) + "\n" for user, value in ROWS)
 
 
 def _parts(folder: Path) -> None:
@@ -64,9 +60,8 @@ WRITERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "csv from Windows": ("t.csv", lambda path: path.write_text(_csv_text(";", "\r\n"), newline="")),
     "tsv": ("t.tsv", lambda path: path.write_text(_csv_text("\t"), newline="")),
     "csv.gz": ("t.csv.gz", lambda path: path.write_bytes(gzip.compress(_csv_text().encode()))),
-    "ndjson": ("t.jsonl", lambda path: path.write_text("".join(json.dumps(row) + "\n" for row in _json_rows()))),
-    "json": ("t.json", lambda path: path.write_text(json.dumps(_json_rows()))),
-    "json.gz": ("t.json.gz", lambda path: path.write_bytes(gzip.compress(json.dumps(_json_rows()).encode()))),
+    "ndjson": ("t.jsonl", lambda path: path.write_text(_json_text())),
+    "ndjson.gz": ("t.ndjson.gz", lambda path: path.write_bytes(gzip.compress(_json_text().encode()))),
 }
 
 
@@ -75,7 +70,10 @@ WRITERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
 def test_every_format_follows_the_rules(form: str, relation: str, engine: str, tmp_path: Path) -> None:
     name, write = WRITERS[form]
     write(tmp_path / name)
-    table = eh.read(tmp_path / name, user="u", protects=relation, engine=engine)
+    columns = ["u", "v"] if "json" in form else None
+    if columns and relation == "values":
+        pytest.skip("refused: test_text_files.py")
+    table = eh.read(tmp_path / name, user="u", protects=relation, engine=engine, columns=columns)
     assert found(table) == expected(ROWS, relation)
 
 
@@ -87,7 +85,7 @@ def test_a_glob_reads_all_files_and_nothing_else(engine: str, tmp_path: Path) ->
 
 
 TEXTS = [
-    "5", " 5 ", "\t5\n", "+5", "-.5", "5.", "5.e0", "1e3", "1E-3", "1e999", "-1e999", "1e-999", "9" * 400, "0." + "3" * 400,
+    "5", " 5 ", "\t5", "5\r", "+5", "-.5", "5.", "5.e0", "1e3", "1E-3", "1e999", "-1e999", "1e-999", "9" * 400, "0." + "3" * 400,
     "inf", "-Infinity", "+INF", "nan", "", "null", "true", "0x10", "1_000", "1,000", "1d", "5f", "--5", "5 5", "١", "½",
     "5\u2028", "5\u0085", "5\u00a0", "5\u3000", "\u00005", "5\u0000", "inf\u2028", "1e", "1e1234", ".", "e5", "$5",
 ]  # fmt: skip
@@ -109,11 +107,12 @@ def test_text_is_a_number_by_one_rule(engine: str, tmp_path: Path) -> None:
         ("u,v,w\na,1,x\nb,2,x,x\nc,3,x\n", [("a", 1), ("c", 3)]),
         ("u,v,w\n\na,1,x\n\n\nc,3,x", [("a", 1), ("c", 3)]),
         ('u,v,w\n"",1,x\nc,3,x\n', [("c", 3)]),
-        ('u,v,w\n"a\nb",1,x\nc,3,"y""z"\n', [("a\nb", 1), ("c", 3)]),
+        ('u,v,w\n"a, b",1,x\nc,3,"y""z"\n', [("a, b", 1), ("c", 3)]),
+        ('u,v,w\n"a\nb",1,x\nc,3,"y\n', [('b"', 1), ("c", 3)]),
         ("u,v,w\n#a,1,x\n'c',3,\\\n", [("#a", 1), ("'c'", 3)]),
         ("u,v,w\na,1,x\na ,2,x\n", [("a", 1), ("a ", 2)]),
     ],
-    ids=["too few", "too many", "blank lines", "empty user", "quoted", "odd", "spaces"],
+    ids=["too few", "too many", "blank lines", "empty user", "quoted", "open quotes", "odd", "spaces"],
 )
 def test_malformed_lines_are_dropped_never_reported(
     body: str, kept: list[tuple[str, float]], engine: str, tmp_path: Path
@@ -122,21 +121,15 @@ def test_malformed_lines_are_dropped_never_reported(
     assert found(eh.read(tmp_path / "t.csv", user="u", engine=engine)) == expected(kept, "presence")
 
 
-def test_malformed_json_lines_are_dropped_never_reported(engine: str, tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_text('{"u": "a", "v": 1}\n{"u": \n{"u": "b", "v": {"x": 1}}\n{"u": "b", "v": 2}\n')
-    table = eh.read(tmp_path / "t.jsonl", user="u", engine=engine)
-    assert found(table) == expected([("a", 1), ("b", 2)], "presence")
-
-
 def test_a_column_of_text_in_a_typed_file_is_refused(engine: str, tmp_path: Path) -> None:
     pq.write_table(pa.table({"u": ["a"], "v": ["1"], "n": [1]}), tmp_path / "t.parquet")
     with pytest.raises(eh.DataError, match=r"'v' holds string.*\['n'\]"):
         found(eh.read(tmp_path / "t.parquet", user="u", engine=engine))
 
 
-@pytest.mark.parametrize("ending", ["csv.bz2", "csv.xz", "json.bz2"])
+@pytest.mark.parametrize("ending", ["csv.bz2", "csv.xz"])
 def test_a_compression_that_duckdb_would_misread_is_refused(ending: str, tmp_path: Path) -> None:
-    """DuckDB reads the packed bytes as malformed lines: the table would silently be empty."""
+    """The packed bytes would be read as malformed lines: the table would silently be empty."""
     (tmp_path / f"t.{ending}").write_bytes(b"packed")
     with pytest.raises(eh.DataError, match="does not unpack"):
         eh.read(tmp_path / f"t.{ending}", user="u")

@@ -35,7 +35,7 @@ def source(request: pytest.FixtureRequest, frame: pd.DataFrame, tmp_path: Path) 
         return frame, None
     path = tmp_path / ("rows.csv" if request.param == "csv" else "rows.parquet")
     if request.param == "csv":
-        frame.to_csv(path, index=False)
+        frame[["who", "a", "b", "label"]].to_csv(path, index=False)  # under values, who comes first
         return path, None
     request.getfixturevalue("spark")
     frame.to_parquet(path)

@@ -140,7 +140,19 @@ def test_postgres(postgres_url: str) -> None:
     backend = ibis.connect(postgres_url)
     for stable in ("t", "plain"):
         eh.read(backend.table(stable), user="u")
-    names = ("chance", "over_chance", "clock", "today", "few", "sampled", "numbered", "shaken", "far", "on_far", "parts")
+    names = (
+        "chance",
+        "over_chance",
+        "clock",
+        "today",
+        "few",
+        "sampled",
+        "numbered",
+        "shaken",
+        "far",
+        "on_far",
+        "parts",
+    )
     for unstable in names:
         with pytest.raises(eh.UsageError, match="depends on"):
             eh.read(backend.table(unstable), user="u")

@@ -111,7 +111,7 @@ def test_sums_saturate_and_never_raise(engine: str, tmp_path: Path) -> None:
     assert found(table, grid=steep) == [(1, 2**52), (2, 2**53), (3, CEILING), (10, CEILING)]
 
 
-@pytest.mark.parametrize("user", ["rows", "above_0", "evenhand_user_0", "group", "select", "a b", 'a"b', "Ü"])
+@pytest.mark.parametrize("user", ["rows", "above_0", "user_0", "group", "select", "a b", 'a"b', "Ü"])
 def test_a_user_column_may_have_any_name(user: str, engine: str, tmp_path: Path) -> None:
     pq.write_table(pa.table({user: [1, 1, 2], "v": [1.0, 2.0, 3.0]}), tmp_path / "t.parquet")
     table = eh.read(tmp_path / "t.parquet", user=user, engine=engine)

@@ -204,7 +204,7 @@ def _write(path: Path, body: bytes) -> Path:
         ("empty.parquet", b"", eh.DataError, "can't be read as parquet"),
         ("empty.csv", b"", eh.DataError, "empty|header"),
         ("twice.csv", b"user,v,v\n", eh.DataError, "more than once"),
-        ("junk.json", b"[1, 2", eh.DataError, "can't be read as json"),
+        ("junk.json", b"[1, 2", eh.UsageError, "columns= is missing"),
         ("junk.csv.gz", b"not gzip", eh.DataError, "can't be read"),
         ("table.xlsx", b"", eh.UsageError, "format of .*not known"),
         ("table", b"", eh.UsageError, "format of .*not known"),

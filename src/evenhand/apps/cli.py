@@ -6,7 +6,16 @@ import sys
 
 import typer
 
-from evenhand.apps import audit_cli, learn_cli, ledger_cli, plan_cli, recommender_cli, release_cli, reproduce_cli
+from evenhand.apps import (
+    audit_cli,
+    convert_cli,
+    learn_cli,
+    ledger_cli,
+    plan_cli,
+    recommender_cli,
+    release_cli,
+    reproduce_cli,
+)
 from evenhand.apps.console import fail
 
 app = typer.Typer(
@@ -19,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="release", help=release_cli.HELP, epilog=release_cli.EXAMPLES)(release_cli.release)
+app.command(name="convert", help=convert_cli.HELP, epilog=convert_cli.EXAMPLES)(convert_cli.convert)
 app.command(name="plan", help=plan_cli.HELP, epilog=plan_cli.EXAMPLES)(plan_cli.plan)
 app.command(name="reproduce", help=reproduce_cli.HELP, epilog=reproduce_cli.EXAMPLES)(reproduce_cli.reproduce)
 app.command(name="audit", help=audit_cli.HELP, epilog=audit_cli.EXAMPLES)(audit_cli.audit)

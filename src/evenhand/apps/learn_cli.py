@@ -20,6 +20,7 @@ Features = Annotated[str | None, typer.Option(help="Feature columns a,b,c; defau
 Epsilon = Annotated[str, typer.Option(help="How much of the budget to spend, such as 1.")]
 Ledger = Annotated[str | None, typer.Option(help="The budget: a SQLite file, or postgresql://... Default: none.")]
 Budget = Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")]
+Columns = Annotated[str | None, typer.Option(help="The columns of a JSON file: a,b,c.")]
 Population = Annotated[str | None, typer.Option(help="A name for the people, if tables share a ledger.")]
 Card = Annotated[Path | None, typer.Option(help="Write the model card to CARD.json and CARD.html.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the card as one JSON object and nothing else.")]
@@ -91,6 +92,7 @@ def logistic(
     protects: Annotated[str, typer.Option(help="presence, or values (row counts are public).")] = "presence",
     steps: Annotated[int, typer.Option(help="With --delta: gradient steps.")] = 50,
     engine: Annotated[str | None, typer.Option(help="duckdb (default) or spark.")] = None,
+    columns: Columns = None,
     ledger: Ledger = None,
     budget: Budget = None,
     population: Population = None,
@@ -103,7 +105,10 @@ def logistic(
 
     parse_epsilon(epsilon)
     _check_card(card)
-    table = eh.read(source, parse_list(user), protects=protects, population=population, engine=engine)
+    table = eh.read(
+        source, parse_list(user), protects=protects, population=population, engine=engine,
+        columns=parse_list(columns) or None,
+    )  # fmt: skip
     names = _feature_names(table, label, features)
     common: dict[str, Any] = {
         "features": names,

@@ -67,6 +67,7 @@ def release(
     protects: Annotated[str, typer.Option(help="presence, or values (row counts are public).")] = "presence",
     public: Annotated[str | None, typer.Option(help="Columns that are public with --protects values: a,b.")] = None,
     population: Annotated[str | None, typer.Option(help="A name for the people, if tables share a ledger.")] = None,
+    columns: Annotated[str | None, typer.Option(help="The columns of a JSON file: a,b,c.")] = None,
     budget: Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")] = None,
     budget_delta: Annotated[str | None, typer.Option(help="Total delta of a ledger that does not exist yet.")] = None,
     engine: Annotated[str | None, typer.Option(help="duckdb (default) or spark.")] = None,
@@ -85,16 +86,16 @@ def release(
         )
     parse_epsilon(epsilon)
     parse_delta(delta)
-    columns = _columns(statistic, value)
+    arguments = _arguments(statistic, value)
     options: dict[str, Any] = {"epsilon": epsilon, "bounding": parse_strategy(bounding)}
     if statistic in ("sum", "mean", "variance", "quantiles"):
         options["bounds"] = eh.tables.parse_bounds(parse_pair(bounds, "bounds"))
     if statistic == "quantiles":
-        columns.append(parse_list(quantiles))
+        arguments.append(parse_list(quantiles))
     else:
         options["delta"] = delta
     if statistic == "histogram":
-        columns.append(_numbers(edges, "edges"))
+        arguments.append(_numbers(edges, "edges"))
     if by is not None:
         group_columns = parse_list(by)
         options |= {"by": group_columns, "keys": parse_key_option(keys, group_columns), "other": other}
@@ -106,10 +107,11 @@ def release(
         check_writable(html, "html")
     with progress(f"Reading {source}"):
         table = eh.read(
-            source, parse_list(user), protects=protects, public=parse_list(public), population=population, engine=engine
-        )
+            source, parse_list(user), protects=protects, public=parse_list(public), population=population, engine=engine,
+            columns=parse_list(columns) or None,
+        )  # fmt: skip
     # Everything that can be wrong is found here, before a ledger file is made.
-    draft = getattr(Drafts(table), statistic)(*columns, **options)
+    draft = getattr(Drafts(table), statistic)(*arguments, **options)
     if preview and not _exists(ledger):
         result = draft.preview(None)
         show_json(result.to_dict()) if as_json else print(result)
@@ -188,7 +190,7 @@ def parse_key_option(text: str | None, columns: list[str]) -> Any:
     return {name.strip(): parse_list(values) for name, _, values in pairs}
 
 
-def _columns(statistic: str, value: str | None) -> list[Any]:
+def _arguments(statistic: str, value: str | None) -> list[Any]:
     if statistic not in _OF_A_COLUMN:
         return []
     if value is None:

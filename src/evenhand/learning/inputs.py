@@ -211,6 +211,7 @@ def public_feature_rows(
             f"the rows per user as public. If that is right, read it with protects='labels' (or "
             f"protects='values', public={list(names)}); otherwise use BoundedERM or WeightedERM."
         )
+    table.require_before(names, label)
     import pandas as pd
 
     from evenhand.tables.numbers import number

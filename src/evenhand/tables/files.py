@@ -1,22 +1,24 @@
 """Files by path or glob: Parquet, CSV, JSON.
 
 CSV and JSON carry no types. Guessing them from the values would let one person's value change the schema
-that everybody sees, so every column is read as text and cast where it is used (see ``numbers.py``). The delimiter
-of a CSV comes from its header line alone, for the same reason.
+that everybody sees, so every column is read as text and cast where it is used (see ``numbers.py``). Names and the
+delimiter of a CSV come from its header line alone, names of a JSON file from the caller, for the same reason.
 """
 
 from __future__ import annotations
 
+import functools
 import glob
 import hashlib
-import io
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenhand.guarantee import DataError, UsageError
+from evenhand.guarantee import DataError, Relation, UsageError
+from evenhand.tables import delimited, json_lines, lines
+from evenhand.tables.delimited import Layout
 from evenhand.tables.engines import duckdb_backend, fresh_name
 from evenhand.tables.spark import parquet_rows
 
@@ -25,8 +27,28 @@ _FORMATS = {
     ".json": "json", ".ndjson": "json", ".jsonl": "json",
 }  # fmt: skip
 _COMPRESSIONS = {"duckdb": (".gz", ".zst"), "spark": (".gz", ".bz2")}
-"""What each engine unpacks by itself; DuckDB would read the packed bytes of anything else as (malformed) lines."""
+"""What is unpacked on the way into each engine; the packed bytes of anything else would be read as (malformed) lines."""
+_PACKED = {".gz", ".bz2", ".xz", ".zst"}
 _REMOTE = ("s3://", "gs://", "gcs://", "http://", "https://", "hdfs://", "abfss://", "az://")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the caller says about a file, beside its path.
+
+    Args:
+        user: the columns that name a person.
+        relation: which neighbouring tables must look alike.
+        public: columns that are public under ``Relation.VALUES``.
+        columns: the columns of a JSON file.
+        quoted_newlines: whether fields of a CSV may hold line feeds.
+    """
+
+    user: tuple[str, ...]
+    relation: Relation = Relation.PRESENCE
+    public: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    quoted_newlines: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,117 +99,165 @@ def find(given: str | Path) -> FileSource:
     return FileSource(pattern, paths, format)
 
 
-def on_duckdb(source: FileSource) -> tuple[Any, frozenset[str]]:
-    """The files as an Ibis table on DuckDB, and which columns were read as text."""
-    _require_unpackable(source, "duckdb")
-    backend = duckdb_backend()
-    if source.format == "parquet":
-        return _readable(source, lambda: backend.read_parquet(list(source.paths), table_name=fresh_name())), frozenset()
-    if source.format == "csv":
-        options = {
-            "auto_detect": False,
-            "columns": dict.fromkeys(header(source), "VARCHAR"),
-            "header": True,
-            "delim": delimiter(source),
-            "quote": '"',
-            "escape": '"',
-            "ignore_errors": True,  # a malformed line is dropped by rule: raising would depend on the data and quote it
-        }
-        table = _readable(source, lambda: backend.read_csv(list(source.paths), table_name=fresh_name(), **options))
-    else:
-        options = {"format": "newline_delimited", "ignore_errors": True} if _is_ndjson(source) else {}
-
-        def read_json(**more: Any) -> Any:
-            return backend.read_json(list(source.paths), table_name=fresh_name(), **options, **more)
-
-        names = _readable(source, read_json).columns
-        table = _readable(source, lambda: read_json(columns=dict.fromkeys(names, "VARCHAR")))
-    return table, frozenset(table.columns)
-
-
-def on_spark(source: FileSource, backend: Any) -> tuple[Any, frozenset[str]]:
-    """The files as an Ibis table on Spark, by the same rules."""
-    _require_unpackable(source, "spark")
-    session = backend._session
-    name = fresh_name()
-    if source.format == "parquet":
-        rows = _readable(source, lambda: parquet_rows(session, source.paths))
-    elif source.format == "csv":
-        schema = ", ".join("`" + column.replace("`", "``") + "` STRING" for column in header(source))
-        rows = _readable(
-            source,
-            lambda: (
-                session.read.schema(schema)
-                .option("header", True)
-                .option("sep", delimiter(source))
-                .option("quote", '"')
-                .option("escape", '"')
-                .option("multiLine", True)
-                .option("mode", "DROPMALFORMED")
-                .csv(list(source.paths))
-            ),
-        )
-    else:
-        multiline = not _is_ndjson(source)
-        rows = _readable(
-            source,
-            lambda: (
-                session.read.option("primitivesAsString", True)
-                .option("multiLine", multiline)
-                .option("mode", "DROPMALFORMED")
-                .json(list(source.paths))
-            ),
-        )
-    rows.createOrReplaceTempView(name)
-    table = backend.table(name)
-    return table, frozenset() if source.format == "parquet" else frozenset(table.columns)
-
-
-def header(source: FileSource) -> list[str]:
-    """The column names of a CSV, from its first line."""
-    import csv
-
-    try:
-        names = next(csv.reader([_first_line(source)], delimiter=delimiter(source)), [])
-    except csv.Error:
-        raise DataError(
-            f"the header of {source.pattern!r} can't be read; expected column names in one line that ends with a line feed."
-        ) from None
-    names = [name.strip().lstrip("\ufeff") or f"column{index}" for index, name in enumerate(names)]
-    if not names:
-        raise DataError(f"the file {source.pattern!r} is empty; expected a header line with column names.")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"the header of {source.pattern!r} names {repeated} more than once; rename the columns.")
-    return names
-
-
-def delimiter(source: FileSource) -> str:
-    """Comma, semicolon, tab or bar: whichever the header line uses most."""
-    line = _first_line(source)
-    return max([",", ";", "\t", "|"], key=line.count)
-
-
-def _first_line(source: FileSource) -> str:
+def on_duckdb(source: FileSource, declared: Declared) -> Any:
+    """The files as an Ibis table on DuckDB; its columns are text unless the files are Parquet."""
     import pyarrow as pa
 
-    try:
-        with pa.input_stream(source.paths[0]) as file:  # unpacks by the ending of the name
-            line: bytes = io.BufferedReader(file).readline()
-            return line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
-    except OSError as error:
+    _check(source, declared, "duckdb")
+    backend = duckdb_backend()
+    paths, name = list(source.paths), fresh_name()
+    if source.format == "parquet":
+        # Strings in Parquet may hold any bytes; those that are not UTF-8 are left out, as everywhere.
+        return _readable(source, lambda: backend.read_parquet(paths, table_name=name, utf8_validation="ignore"))
+    # Nothing that a stream holds on to may lead to the backend: DuckDB's connection would never be let go.
+    if source.format == "json":
+        names = declared.columns or ()
+        schema = pa.schema([(column, pa.string()) for column in names])
+        backend.con.register(name, lines.Stream(schema, functools.partial(json_lines.read, source.paths, names)))
+        return backend.table(name)
+    layout = read_layout(source)
+    leading = _leading(source, layout, declared)
+    if declared.quoted_newlines:
+        options = {
+            "auto_detect": False,
+            "columns": dict.fromkeys(layout.names, "VARCHAR"),
+            "header": True,
+            "delim": layout.delimiter,
+            "quote": '"',
+            "escape": '"',
+            "ignore_errors": True,  # a malformed record is dropped by rule: raising would depend on the data and quote it
+        }
+        return _readable(source, lambda: backend.read_csv(paths, table_name=name, **options))
+    view = fresh_name()
+    read_lines = functools.partial(lines.line_batches, source.paths)
+    backend.con.register(view, lines.Stream(pa.schema([("line", pa.string())]), read_lines))
+    backend.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {delimited.duckdb_rows(layout, view, declared.user, leading)}")
+    return backend.table(name)
+
+
+def on_spark(source: FileSource, declared: Declared, backend: Any) -> Any:
+    """The files as an Ibis table on Spark, by the same rules."""
+    from evenhand.tables import spark_text
+
+    _check(source, declared, "spark")
+    session, paths = backend._session, list(source.paths)
+    if source.format == "parquet":
+        rows = _readable(source, lambda: spark_text.readable_frame(parquet_rows(session, paths)))
+    elif source.format == "json":
+        rows = spark_text.json_rows(_readable(source, lambda: spark_text.lines(session, paths)), declared.columns or ())
+    else:
+        layout = read_layout(source)
+        leading = _leading(source, layout, declared)
+        if declared.quoted_newlines:
+            schema = ", ".join("`" + column.replace("`", "``") + "` STRING" for column in layout.names)
+            options = {"header": True, "sep": layout.delimiter, "quote": '"', "escape": '"', "multiLine": True}
+            reader = session.read.schema(schema).options(**options, mode="DROPMALFORMED")
+            rows = _readable(source, lambda: spark_text.readable_frame(reader.csv(paths)))
+        else:
+            text = _readable(source, lambda: spark_text.lines(session, paths))
+            rows = delimited.spark_rows(layout, text, declared.user, leading)
+    name = fresh_name()
+    rows.createOrReplaceTempView(name)
+    return backend.table(name)
+
+
+def _check(source: FileSource, declared: Declared, engine: str) -> None:
+    """Refuse what was declared about a file, or a file, before anything but its name is looked at."""
+    if declared.quoted_newlines and source.format != "csv":
+        raise UsageError(f"quoted_newlines= is for CSV, but {source.pattern!r} is {source.format}; leave it out.")
+    if declared.columns is not None and source.format != "json":
+        raise UsageError(
+            f"columns= is for JSON, which names no columns itself, but {source.pattern!r} is {source.format}; leave it out."
+        )
+    if source.format == "parquet":
+        return
+    if source.pattern.startswith(_REMOTE):
         raise DataError(
-            f"the file {source.pattern!r} can't be read: {error.strerror or type(error).__name__}."
-        ) from None
+            f"{source.pattern!r} is remote, but CSV and JSON are read from local files; copy it, or use Parquet."
+        )
+    _require_unpackable(source, engine)
+    if source.format == "json":
+        _require_json_lines(source, declared)
+        first_lines(source)  # whether the files can be opened and unpacked; what they hold is not looked at
 
 
-def _is_ndjson(source: FileSource) -> bool:
-    return not _first_line(source).lstrip().startswith("[")
+def _require_json_lines(source: FileSource, declared: Declared) -> None:
+    """Refuse JSON that can't be read record by record, or whose columns would have to be read off its rows."""
+    convert = f"evenhand convert {source.pattern} table.parquet --columns ..."
+    if not declared.columns:
+        raise UsageError(
+            f"columns= is missing: {source.pattern!r} is JSON, and names read off its records would depend on the data; "
+            "expected the columns to read, such as columns=['user', 'rating']."
+        )
+    if declared.relation is not Relation.PRESENCE:
+        raise UsageError(
+            f"{source.pattern!r} is JSON, and protects={declared.relation.value!r} treats as public who is there: a malformed "
+            f"private value would hide its record. Convert the file to Parquet first: {convert}"
+        )
+    if Path(_unpacked(source.pattern)).suffix.lower() == ".json":
+        raise UsageError(
+            f"{source.pattern!r} may be one document or one record a line, and looking would depend on the data. If each line is "
+            f"a record, rename it to end in .jsonl; otherwise convert it to Parquet: {convert}"
+        )
+
+
+def _leading(source: FileSource, layout: Layout, declared: Declared) -> int:
+    """How many columns of a CSV are read whatever follows them in a line."""
+    if not {*declared.user, *declared.public} <= set(layout.names):
+        return 0  # refused where the table is made, as for every source
+    found = delimited.leading_columns(layout, declared.relation, declared.user, declared.public)
+    if found is not None and not (declared.quoted_newlines and found):
+        return found
+    public = sorted({*declared.user, *declared.public}, key=layout.names.index)
+    reason = (
+        "a quote in a private column could hide records"
+        if declared.quoted_newlines
+        else f"a delimiter in a private column would move the columns after it, and {public} don't come first in the file"
+    )
+    raise UsageError(
+        f"{source.pattern!r} is a CSV, and protects={declared.relation.value!r} treats as public who is there: {reason}. "
+        f"Convert the file to Parquet first: evenhand convert {source.pattern} table.parquet --numbers ..."
+    )
+
+
+def read_layout(source: FileSource) -> Layout:
+    """The columns of a CSV, from the first line of its files, which must agree."""
+    headers = set(first_lines(source))
+    if len(headers) > 1:
+        raise DataError(
+            f"the files of {source.pattern!r} have different header lines; read those with equal columns together."
+        )
+    (header,) = headers
+    if header is None or b"\r" in header or b"\0" in header:
+        raise DataError(
+            f"the header of {source.pattern!r} can't be read; expected column names in UTF-8, in one line that ends with a line feed."
+        )
+    if not header:
+        raise DataError(f"the file {source.pattern!r} is empty; expected a header line with column names.")
+    layout = Layout.of(lines.readable(header))
+    folded = [name.casefold() for name in layout.names]  # engines take names that differ in case for one
+    repeated = sorted({name for name in layout.names if folded.count(name.casefold()) > 1})
+    if repeated:
+        raise DataError(f"the header of {source.pattern!r} names {repeated} more than once; rename the columns.")
+    return layout
+
+
+def first_lines(source: FileSource) -> list[bytes | None]:
+    """The first line of each file; None for one that is too long."""
+    try:
+        return [lines.first_line(path) for path in source.paths]
+    except OSError as error:
+        kind = error.strerror or type(error).__name__
+    raise DataError(f"the file {source.pattern!r} can't be read: {kind}.")
+
+
+def _unpacked(path: str) -> str:
+    """A path without the ending that says how it is compressed."""
+    return str(Path(path).with_suffix("")) if Path(path).suffix in _PACKED else path
 
 
 def _format(pattern: str) -> str:
-    suffixes = [suffix for suffix in Path(pattern).suffixes if suffix not in (".gz", ".bz2", ".xz", ".zst")]
-    suffix = suffixes[-1].lower() if suffixes else ""
+    suffix = Path(_unpacked(pattern)).suffix.lower()
     if os.path.isdir(pattern):
         return "parquet"
     if suffix not in _FORMATS:
@@ -199,7 +269,7 @@ def _format(pattern: str) -> str:
 
 def _require_unpackable(source: FileSource, engine: str) -> None:
     """Refuse text that is compressed in a way that the engine would not unpack."""
-    suffixes = {Path(path).suffix for path in source.paths} & {".gz", ".bz2", ".xz", ".zst"}
+    suffixes = {Path(path).suffix for path in source.paths} & _PACKED
     refused = suffixes.difference(_COMPRESSIONS[engine])
     if refused and source.format != "parquet":
         raise DataError(

@@ -17,8 +17,10 @@ from evenhand.tables.grid import Grid
 from evenhand.tables.table import Table
 
 # \z and not $: Java's $ also matches before a final line separator, and Spark then refuses the cast.
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?\z"
-_INFINITE = r"^[+-]?(inf|infinity)\z"
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?\z"
+INFINITE = r"^[+-]?(inf|infinity)\z"
+SPACE = " \t\n\r\v\f"
+"""What is stripped before that, on every engine."""
 
 
 def number(table: Table, column: str, rows: Any = None) -> Any:
@@ -30,11 +32,10 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
     dtype = value.type()
     if column in table.text:
         text = value.cast("string").strip().lower()
-        negative = text.startswith("-")
-        infinite = negative.ifelse(-math.inf, math.inf)
         # The pattern is tested before the cast runs, so no engine sees text it might refuse or read its own way.
-        safe = text.re_search(_NUMBER).ifelse(text, ibis.null("string"))
-        return text.re_search(_INFINITE).ifelse(infinite, safe.cast("float64"))
+        plain = text.re_search(NUMBER).ifelse(text, ibis.null("string")).cast("float64")
+        infinite = text.startswith("-").ifelse(-math.inf, math.inf)
+        return ibis.coalesce(plain, text.re_search(INFINITE).ifelse(infinite, ibis.null("float64")))
     if dtype.is_decimal() and (dtype.precision is None or dtype.precision > 15):
         # Wide decimals: through text, which every engine rounds correctly; a direct cast may differ in the last bit.
         return value.cast("string").cast("float64")

@@ -20,6 +20,8 @@ _LOCAL = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
+_PANDAS_WARNING = "PySpark does not yet fully support pandas"
+
 
 def spark_backend(session: Any = None) -> Any:
     """An Ibis backend on the given, the active, or a new local Spark session."""
@@ -30,6 +32,8 @@ def spark_backend(session: Any = None) -> Any:
             "engine='spark' needs PySpark, which is not installed; install evenhand[spark], "
             "or leave engine out to use DuckDB."
         ) from None
+    # By name: PySpark says so at every turn, and nothing here goes through the part of pandas that it means.
+    warnings.filterwarnings("ignore", _PANDAS_WARNING, FutureWarning)
     session = session or SparkSession.getActiveSession() or _local_session(SparkSession)
     import ibis
 

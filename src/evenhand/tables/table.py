@@ -27,7 +27,8 @@ class Table:
         relation: which neighbouring tables must look alike.
         public: columns treated as public under ``Relation.VALUES``.
         population: a name for the people in the table, when several tables are about the same people.
-        text: columns that were read as text because the file carries no types (CSV, JSON).
+        text: columns that were read as text because their source carries no types (CSV, JSON, Python objects).
+        positional: whether a column's place in a line tells it apart from others (CSV).
         snapshot: changes when the underlying file changes; None if that can't be known.
     """
 
@@ -39,6 +40,7 @@ class Table:
     population: str | None = None
     text: frozenset[str] = field(default=frozenset(), repr=False)
     snapshot: str | None = field(default=None, repr=False)
+    positional: bool = field(default=False, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,6 +102,15 @@ class Table:
                     f"columns may form groups. Declare it with eh.read(..., public=[{column!r}]) if it is public, "
                     "or protect presence."
                 )
+
+    def require_before(self, names: Sequence[str], private: str) -> None:
+        """Check that no byte of a private column can change other columns of its row: in a CSV, they stand before it."""
+        after = [name for name in (*self.user, *names) if self.columns.index(name) > self.columns.index(private)]
+        if self.positional and after:
+            raise UsageError(
+                f"the columns {after} stand after {private!r} in the file: a delimiter in a private value would move them. "
+                "Convert the file to Parquet first: evenhand convert table.csv table.parquet --numbers ..."
+            )
 
     def __repr__(self) -> str:
         types = ", ".join(
