@@ -13,6 +13,8 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenhand as eh
+from evenhand.ledger import Cost
+from evenhand.release import Measurement, Receipt
+from evenhand.session import Drafts
+from evenhand.statistics import Draft, Outcome
+from evenhand.tables import Secret
 from restless import between_statements, while_running
 from watch import Ask, watch
 
@@ -394,3 +401,24 @@ def test_one_reading_of_a_view_that_never_says_the_same(view: str) -> None:
                 (step,) = watch(eh.read(source, user="u"), ASKS["count by, given"]).steps
                 assert step.l1 is not None
                 assert sum(step.integers) <= step.l1
+
+
+def _reads_twice(ask: Drafts) -> Draft:
+    """The broken twin: the difference of two readings, which is 0 if they are one."""
+    draft = ask.count(epsilon=1, bounding=eh.TotalCap(1))
+
+    def rows() -> int:
+        return int(ask.table.engine.fetch(ask.table.expression.count().as_table()).reveal()[0][0].as_py())
+
+    def run(receipt: Receipt) -> Outcome:
+        first, second = rows(), rows()
+        receipt.release(Measurement(lambda: Secret([second - first]), 1, 1), Decimal("0.1"))
+        return draft.run(receipt)
+
+    return replace(draft, cost=Cost.pure(2), run=run)
+
+
+@pytest.mark.parametrize("kind", [DuckTable, DuckRelation, ParquetView])
+def test_a_twin_that_reads_twice_is_noticed(kind: type[Source], tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="moved by 1499, declared 1"):
+        check_one_reading(kind(tmp_path), _reads_twice, "presence")

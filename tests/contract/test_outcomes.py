@@ -10,6 +10,8 @@ import datetime
 import inspect
 import json
 import math
+import warnings
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -283,3 +285,67 @@ def test_a_guarantee_names_the_purchase_it_rests_on(tmp_path: Path) -> None:
     assert bought in str(resting.to_dict())
     assert bought not in str(alone.to_dict())
     assert alone.guarantee.words() != resting.guarantee.words()
+
+
+# Broken twins: each lets one thing depend on the rows, and the comparison must notice.
+
+
+def _rows(ask: Any) -> int:
+    return int(ask.table.engine.fetch(ask.table.expression.count().as_table()).reveal()[0][0].as_py())
+
+
+def _raises(ask: Any) -> Any:
+    if _rows(ask) > 3:
+        raise eh.DataError("the table is large")
+    return ask.count(epsilon=1)
+
+
+def _quotes(ask: Any) -> Any:
+    raise eh.UsageError(f"{_rows(ask)} rows are too few")
+
+
+def _warns(ask: Any) -> Any:
+    if _rows(ask) > 3:
+        warnings.warn("a large table", stacklevel=2)
+    return ask.count(epsilon=1)
+
+
+def _prints(ask: Any) -> Any:
+    print("." * _rows(ask))
+    return ask.count(epsilon=1)
+
+
+def _spends(ask: Any) -> Any:
+    return ask.count(epsilon=_rows(ask))
+
+
+def _changes_type(ask: Any) -> Any:
+    released = ask.count(epsilon=1)
+    return replace(released, value=float(released.value)) if _rows(ask) > 3 else released
+
+
+@pytest.mark.parametrize(
+    ("twin", "complaint"),
+    [
+        (_raises, "raised of"),
+        (_quotes, "raised of"),
+        (_warns, "warned of"),
+        (_prints, "printed of"),
+        (_spends, "depends on the rows"),
+        (_changes_type, "shown of"),
+    ],
+)
+def test_the_comparison_notices_a_broken_twin(twin: Any, complaint: str) -> None:
+    rows = Rows("text", (Row("you", "a", 1.0), *[Row("me", "a", 1.0)] * 5))
+    with pytest.raises(AssertionError, match=complaint):
+        compare(partial(rows.read, "presence"), partial(rows.without("me").read, "presence"), {"twin": twin})
+
+
+def test_what_is_raised_after_a_debit_is_noticed() -> None:
+    def twin(ask: Any) -> Any:
+        ask.count(epsilon=1)
+        raise ZeroDivisionError
+
+    rows = Rows("text", (Row("you", "a", 1.0),))
+    with pytest.raises(AssertionError, match="raised after the debit"):
+        compare(partial(rows.read, "presence"), partial(rows.read, "presence"), {"twin": twin})
