@@ -22,7 +22,7 @@ from kinds import DUCKDB, SOURCES, SPELLINGS, Line, as_table, keys
 from outcomes import Questions, Seen, Tape, compare, look
 from watch import Ask, watch
 
-SECRET: dict[str, Any] = {"by": "k", "epsilon": 60, "delta": "0.01", "groups_per_user": 1}
+SECRET: dict[str, Any] = {"by": "k", "epsilon": 60, "delta": "0.01", "groups_per_user": 10}
 SELECTED: Questions = {"count by selected keys": lambda ask: ask.count(**SECRET, bounding=eh.NormClip(1))}
 CROWD = 8
 
