@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from contextlib import closing, nullcontext
 from decimal import Decimal
+from unittest import mock
 
+import ibis
 import numpy as np
 import pytest
 from scipy import stats
@@ -21,11 +24,12 @@ from evenhand.audit.confidence import at_least, at_most
 from evenhand.audit.learners import learners
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import run
+from evenhand.audit.remembering import Remembering
 from evenhand.audit.twins import Twin, twins
-from evenhand.guarantee import Relation, UsageError
-from evenhand.noise import NoisyMax
+from evenhand.guarantee import EvenhandError, Relation, UsageError
+from evenhand.noise import IntegerNoise, NoisyMax
 from evenhand.session import Drafts
-from evenhand.tables import Table
+from evenhand.tables import Table, read
 
 SAMPLES, RUNS = 3_000, 250
 QUICK = [case for case in releases() if not case.slow]
@@ -77,6 +81,49 @@ def test_exact_laws_keep_their_claims_and_use_them(case: Case) -> None:
     assert not finding.refuted, finding
     assert finding.epsilon > 0.5
     assert finding.samples == 0
+
+
+class Shipped(Exception):  # noqa: N818
+    """The code that is shipped was reached."""
+
+
+def _reached(*arguments: object) -> None:
+    raise Shipped
+
+
+@pytest.mark.parametrize("case", [*releases(), *selections()], ids=lambda case: case.title)
+def test_every_case_runs_the_shipped_noise(case: Case) -> None:
+    """An audit of a formula, or of numbers that were remembered with their noise, would go on without it."""
+    pair = case.neighbours(quick=True)[0]
+    with (
+        mock.patch.object(IntegerNoise, "add", _reached),
+        mock.patch.object(NoisyMax, "choose", _reached),
+        pytest.raises(Shipped),
+    ):
+        audit(case.mechanism, [pair], 200)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("changes", [False, True])
+def test_memory_is_held_against_the_engine(kept: bool, changes: bool) -> None:
+    """An engine whose answers change is noticed before one is given from memory, whether it was fetched or kept."""
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("CREATE TABLE t AS SELECT 'a' AS u")
+    table = read(backend.table("t"), "u")
+
+    def ask(engine: Remembering) -> None:
+        if kept:
+            with engine.kept(table.expression) as again:
+                engine.fetch(again)
+        else:
+            engine.fetch(table.expression)
+
+    with closing(Remembering(table.engine)) as engine:
+        ask(engine)
+        if changes:
+            backend.raw_sql("INSERT INTO t VALUES ('b')")
+        with pytest.raises(EvenhandError, match="in two ways") if changes else nullcontext():
+            ask(engine)
 
 
 @pytest.mark.parametrize("pair", neighbours(Relation.VALUES, quick=True), ids=lambda pair: pair.name)

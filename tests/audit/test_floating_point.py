@@ -71,12 +71,11 @@ def release() -> Callable[[int], float]:
         draft = Drafts(table).sum("v", bounds=(0, 1), epsilon=EPSILON, bounding=eh.TotalCap(1))
         (step,) = recorded(draft)
         steps.append(step)
-    unit = 1 / (steps[1][0][0] - steps[0][0][0])
+    unit = 1 / (steps[1].exact[0] - steps[0].exact[0])
     assert math.log2(unit) == round(math.log2(unit)), "a power of two, so that scaling back rounds nothing"
 
     def draw(secret: int) -> float:
-        exact, noise = steps[secret]
-        return noise.add(exact)[0] * unit
+        return steps[secret].noise.add(steps[secret].exact)[0] * unit
 
     return draw
 

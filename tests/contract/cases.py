@@ -167,6 +167,15 @@ def _grouped_cases() -> Iterator[Case]:
             _ask("sum", "v", bounds=BOUNDS, **by, epsilon=1, bounding=eh.RowLimit(2)),
             steady=True,
         )
+    secret: dict[str, Any] = {"by": "g", "epsilon": 1, "delta": 1e-6}
+    for k in (None, 1, 3):
+        yield Case(
+            f"count-by-secret-keys-{k}", "presence", _ask("count", **secret, groups_per_user=k), None, steady=True
+        )
+    yield Case(
+        "mean-by-secret-keys", "presence", _ask("mean", "v", bounds=BOUNDS, **secret, other="rest"), None, steady=True
+    )
+    yield Case("users-by-two-secret-keys", "presence", _ask("users", **{**secret, "by": ["g", "v"]}), None, steady=True)
     for strategy in (eh.NormClip(2), eh.TotalCap(2), eh.RowLimit(2)):
         given = {"epsilon": 1, "bounding": strategy}
         yield Case(f"count-by-{strategy.title}", "presence", _ask("count", **by, **given), steady=True)

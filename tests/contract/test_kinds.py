@@ -22,7 +22,7 @@ from kinds import DUCKDB, SOURCES, SPELLINGS, Line, as_table, keys
 from outcomes import Questions, Seen, Tape, compare, look
 from watch import Ask, watch
 
-SECRET: dict[str, Any] = {"by": "k", "epsilon": 60, "delta": "0.01", "groups_per_user": 1}
+SECRET: dict[str, Any] = {"by": "k", "epsilon": 60, "delta": "0.01", "groups_per_user": 10}
 SELECTED: Questions = {"count by selected keys": lambda ask: ask.count(**SECRET, bounding=eh.NormClip(1))}
 CROWD = 8
 
@@ -30,9 +30,9 @@ KINDS = [
     pytest.param(kind, source, id=f"{kind}-{source}")
     for number, kind in enumerate(DUCKDB)
     for place, source in enumerate(SOURCES)
-    if (number + place) % 2 == 0 or kind in ("date", "timestamp", "double", "timetz", "text")
+    if (number + place) % 3 == 0 or kind in ("date", "double", "timetz")
 ]
-"""Each type on one or two kinds of sources; the ones that have broken something, on all."""
+"""Each type on one kind of source, a few on all."""
 
 
 def opened(source: Callable[[Any], Any], lines: Any) -> eh.Table:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import duckdb
+import ibis
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -17,6 +19,7 @@ import evenhand as eh
 from evenhand.release import Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import selection
+from watch import watch
 
 EPSILON, DELTA = Decimal(1), Decimal("1e-6")
 
@@ -76,6 +79,28 @@ def test_which_groups_a_user_supports_is_drawn_anew_for_each_user_and_query() ->
     first, second = supporters(rows, 1), supporters(rows, 1)
     assert len(first) > 1, "all users support the same group"
     assert first != second, "the draw is the same for every query (a false alarm: below 1e-15)"
+
+
+@pytest.mark.parametrize("kind", ["table", "relation"])
+def test_draws_do_not_follow_the_seed_of_the_caller(kind: str) -> None:
+    """Neither the rows nor the groups that are kept of a user; five draws that agree by chance: below 1e-6."""
+    connection = duckdb.connect(config={"threads": 1})
+    rows = "SELECT 'u' || (i // 2) AS u, 'g' || (i % 2) AS g, (i % 2)::double AS v FROM range(2000) r(i)"
+    connection.execute(f"CREATE TABLE t AS {rows}")
+    table = ibis.duckdb.from_connection(connection).table("t") if kind == "table" else connection.sql("SELECT * FROM t")
+    opened = eh.read(table, user="u")
+
+    def drawn(ask: Any) -> set[str]:
+        found = set()
+        for _ in range(5):
+            connection.execute("SELECT setseed(0.42)").fetchall()
+            found.add(repr([step.integers for step in watch(opened, ask).steps]))
+        return found
+
+    limited = drawn(lambda ask: ask.sum("v", bounds=(0, 1), epsilon=1, bounding=eh.RowLimit(1)))
+    selected = drawn(lambda ask: ask.count(by="g", epsilon=1, delta=1e-6, groups_per_user=1, bounding=eh.NormClip(1)))
+    assert len(limited) > 1
+    assert len(selected) > 1
 
 
 @pytest.mark.parametrize("k", [1, 3, 50])

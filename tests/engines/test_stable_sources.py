@@ -76,7 +76,7 @@ def opened(connection: duckdb.DuckDBPyConnection, kind: str, sql: str, folder: P
 @pytest.mark.parametrize("kind", ["relation", "ibis"])
 @pytest.mark.parametrize("case", UNSTABLE)
 def test_rows_that_change_are_refused(connection: Any, kind: str, case: str, tmp_path: Path) -> None:
-    with pytest.raises(eh.UsageError, match="depends on .* store its result"):
+    with pytest.raises(eh.UsageError, match=r"depends on .* store its result"):
         opened(connection, kind, UNSTABLE[case], tmp_path)
 
 
@@ -161,21 +161,20 @@ def test_postgres(postgres_url: str) -> None:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_spark(spark: None) -> None:
-    from pyspark.sql import SparkSession
-    from pyspark.sql import functions as F
+    from pyspark.sql import SparkSession, functions
 
     session = SparkSession.getActiveSession()
     assert session is not None
     frame = session.createDataFrame([("a", 1.0), ("b", 2.0)], "u string, v double")
-    eh.read(frame.withColumn("w", F.upper("u")).join(frame.groupBy("u").count(), "u"), user="u")
+    eh.read(frame.withColumn("w", functions.upper("u")).join(frame.groupBy("u").count(), "u"), user="u")
     for unstable in (
         frame.sample(0.5),
         frame.limit(1),
-        frame.withColumn("w", F.rand()),
-        frame.withColumn("w", F.current_timestamp()),
-        frame.withColumn("w", F.monotonically_increasing_id()),
-        frame.withColumn("w", F.expr("uuid()")),
-        frame.withColumn("w", F.expr("row_number() OVER (PARTITION BY u ORDER BY 1)")),
+        frame.withColumn("w", functions.rand()),
+        frame.withColumn("w", functions.current_timestamp()),
+        frame.withColumn("w", functions.monotonically_increasing_id()),
+        frame.withColumn("w", functions.expr("uuid()")),
+        frame.withColumn("w", functions.expr("row_number() OVER (PARTITION BY u ORDER BY 1)")),
     ):
         with pytest.raises(eh.UsageError, match="depends on"):
             eh.read(unstable, user="u")

@@ -105,11 +105,17 @@ def _chosen() -> Iterator[Line]:
     yield "variance, auto", BOTH, _variance, 0.0
     yield "histogram, auto", BOTH, _histogram, 0.0
     yield "histogram with δ, auto", BOTH, partial(_histogram, delta=DELTA), DELTA
-    yield "mean by group, auto", BOTH, partial(_mean, by="g", keys=list(GROUPS)), 0.0
+    grouped: dict[str, Any] = {"by": "g", "keys": list(GROUPS)}
+    yield "count by group, auto", PRESENCE, partial(_count, **grouped), 0.0
+    yield "users by group, auto", PRESENCE, lambda ask: _draft(ask.users(epsilon=1, **grouped)), 0.0
+    yield "sum by group, auto", BOTH, partial(_sum, **grouped), 0.0
+    yield "mean by group, auto", BOTH, partial(_mean, **grouped), 0.0
+    yield "mean by group with δ, auto", BOTH, partial(_mean, **grouped, delta=DELTA, bounding=NormClip(norm=2)), DELTA
     yield "median, SmoothWeights", BOTH, partial(_median, bounding=SmoothWeights(2)), 0.0
     yield "median, auto", BOTH, _median, 0.0
     selected = partial(_count, by="g", delta=DELTA, groups_per_user=2, bounding=NormClip(2))
     yield "count by selected keys", PRESENCE, selected, DELTA
+    yield "sum by selected keys, auto", PRESENCE, partial(_sum, by="g", delta=DELTA), DELTA
     yield "mean by selected keys, auto", PRESENCE, partial(_mean, by="g", delta=DELTA), DELTA
 
 

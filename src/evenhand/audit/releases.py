@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from contextvars import Context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -29,7 +29,9 @@ Question = Callable[[Drafts], Draft]
 
 Disturb = Callable[[IntegerNoise], IntegerNoise]
 Features = Callable[[Outcome], Sequence[float]]
-Step = tuple[list[int], IntegerNoise]
+
+WHOLE = 3
+"""How many outputs of each sample are drawn by complete runs, with nothing remembered."""
 
 _WIDTH = 160  # of the outputs of a release that runs end to end; shorter ones are filled up with NaN
 _NOISES: dict[str, Callable[[Fraction], IntegerNoise]] = {"laplace": Laplace, "gaussian": Gaussian}
@@ -39,8 +41,9 @@ _NOISES: dict[str, Callable[[Fraction], IntegerNoise]] = {"laplace": Laplace, "g
 class FixedRelease:
     """A release whose bound is given: the outputs are its noisy integers, and the scale of their noise.
 
-    Nothing is chosen and no row is drawn, so the integers before noise are a function of the table alone. They are
-    computed once, and the noise is drawn as often as wanted by the very code that a release uses. The value, its interval
+    Nothing is chosen and no row is drawn, so the integers before noise are a function of the table alone. The first `WHOLE` outputs of
+    every sample are complete runs; they must all come to the same integers, which then serve for the others. All noise is
+    drawn by the very code that a release uses. The value, its interval
     and its error follow from the noisy integers and public facts (the neighbour suite in ``tests/contract`` checks that with no
     tolerance), so an attacker who sees the integers sees everything: the audit can only be too strict.
 
@@ -57,33 +60,33 @@ class FixedRelease:
     ask: Question
     disturb: Disturb | None = None
     receipt: type[Receipt] = Receipt
-    _kept: dict[int, tuple[Table, list[Step]]] = field(default_factory=dict, repr=False)
 
     def sample(self, table: Table, count: int) -> Outputs:
         """Noisy integers and the scale of their noise; the released number itself if no noise is drawn at all."""
+        whole = min(WHOLE, count)
+        runs = [recorded(self.ask(Drafts(table)), self.receipt, self.disturb) for _ in range(whole)]
+        if not runs[0]:
+            return np.array([numbers(run(self.ask(Drafts(table)))) for _ in range(whole)] * (count // whole + 1))[
+                :count
+            ]
+        if any([step.public for step in steps] != [step.public for step in runs[0]] for steps in runs):
+            raise EvenhandError(f"{self.name} chooses or draws something before its last noise: audit it end to end.")
         columns = []
-        for exact, noise in self._steps(table):
-            drawn = (noise if self.disturb is None else self.disturb(noise)).add(exact * count)
-            columns.append(np.array(drawn, dtype=np.float64).reshape(count, len(exact)))
-            columns.append(np.full((count, 1), float(noise.scale)))
-        if not columns:
-            return np.tile(numbers(run(self.ask(Drafts(table)))), (count, 1))
+        for place, step in enumerate(runs[0]):
+            noise = step.noise if self.disturb is None else self.disturb(step.noise)
+            drawn = noise.add(step.exact * (count - whole))
+            rows = [value for steps in runs for value in steps[place].noisy] + drawn
+            columns.append(np.array(rows, dtype=np.float64).reshape(count, len(step.exact)))
+            columns.append(np.full((count, 1), float(step.noise.scale)))
         return np.concatenate(columns, axis=1)
-
-    def _steps(self, table: Table) -> list[Step]:
-        if id(table) not in self._kept:  # the table is kept too, so that its id stays its own
-            steps = recorded(self.ask(Drafts(table)), self.receipt)
-            if not self._kept and steps != recorded(self.ask(Drafts(table)), self.receipt):
-                raise EvenhandError(
-                    f"{self.name} chooses or draws something before its last noise: audit it end to end."
-                )
-            self._kept[id(table)] = table, steps
-        return self._kept[id(table)][1]
 
 
 @dataclass(frozen=True)
 class EndToEnd:
     """A release that chooses its bound, its keys or its rows: all of it runs again for every output.
+
+    The first `WHOLE` outputs of a sample run on the table's own engine. For the others the engine remembers its exact answers before
+    noise (`Remembering`), and is asked twice for each of them.
 
     The outputs are what is released, and the noisy integers on the way to it (a profile bought to choose a bound, say): those
     are paid for too.
@@ -105,16 +108,21 @@ class EndToEnd:
     def sample(self, table: Table, count: int) -> Outputs:
         """Released numbers and noisy integers, each row from a run of its own."""
         outputs = np.full((count, _WIDTH), np.nan)
+        self._fill(outputs[:WHOLE], table, Draft.measure)
         with closing(Remembering(table.engine)) as engine:
-            drafts = Drafts(replace(table, engine=engine))
-            draft = self.ask(drafts)
-            for row in outputs:
-                drafts._shelf.clear()  # a profile kept from the run before would tie the outputs together
-                receipt = (self.receipt or Transcript)(*_paid(draft), "audit")
-                released = (self.features or numbers)(draft.measure(receipt))
-                seen = [*released, *receipt.seen][:_WIDTH]
-                row[: len(seen)] = seen
+            # Not `measure`: what is remembered is asked again, which is another reading.
+            self._fill(outputs[WHOLE:], replace(table, engine=engine), lambda draft, receipt: draft.run(receipt))
         return outputs
+
+    def _fill(self, outputs: Outputs, table: Table, run: Callable[[Draft, Receipt], Outcome]) -> None:
+        drafts = Drafts(table)
+        draft = self.ask(drafts)
+        for row in outputs:
+            drafts._shelf.clear()  # a profile kept from the run before would tie the outputs together
+            receipt = (self.receipt or Transcript)(*_paid(draft), "audit")
+            released = (self.features or numbers)(run(draft, receipt))
+            seen = [*released, *receipt.seen][:_WIDTH]
+            row[: len(seen)] = seen
 
 
 class Transcript(Receipt):
@@ -140,14 +148,30 @@ def _paid(draft: Draft) -> tuple[Decimal, Decimal]:
     return (Decimal(0), Decimal(0)) if draft.cost is None else (draft.cost.epsilon, draft.cost.delta)
 
 
-def recorded(draft: Draft, receipt: type[Receipt] = Receipt) -> list[Step]:
+@dataclass(frozen=True)
+class Step:
+    """One use of noise in a run: the integers before it, the noise that was called for, and what came out."""
+
+    exact: list[int]
+    noise: IntegerNoise
+    noisy: list[int]
+
+    @property
+    def public(self) -> tuple[list[int], IntegerNoise]:
+        """What must be the same in every run on one table, unless something is drawn before."""
+        return self.exact, self.noise
+
+
+def recorded(draft: Draft, receipt: type[Receipt] = Receipt, disturb: Disturb | None = None) -> list[Step]:
     """The integers that a run hands to its noise, step by step; the run itself gets real noise and goes on."""
     steps: list[Step] = []
 
     def record(name: str, values: Sequence[int], scale: Fraction) -> list[int]:
         noise = _NOISES[name](scale)
-        steps.append((list(values), noise))
-        return Context().run(noise.add, values)  # an empty context: not back into this recorder
+        drawn = noise if disturb is None else disturb(noise)
+        noisy = Context().run(drawn.add, values)  # an empty context: not back into this recorder
+        steps.append(Step(list(values), noise, noisy))
+        return noisy
 
     with seam.replaced(record):
         run(draft, receipt)

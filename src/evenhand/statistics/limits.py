@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,7 +13,7 @@ import numpy as np
 
 from evenhand.bounding import Auto, CentredInterval, NormClip, RowLimit, Strategy, TotalCap
 from evenhand.guarantee import UsageError
-from evenhand.noise import LARGEST_SCALE
+from evenhand.noise import LARGEST_SCALE, rho_for
 from evenhand.planning import Buckets, choose_total_cap, row_buckets, total_buckets
 from evenhand.planning.support import support_of_counts, support_of_histogram
 from evenhand.planning.weights import Support
@@ -123,11 +124,19 @@ def chosen_limit(
             amount = Fraction(choose_total_cap(buckets, counts, noise, share).parameter)
     reach = 1 if norm is Norm.VALUES else max(part.reach(request.relation) for part in parts)
     # The noise must fit 64 bits.
-    fitting = Fraction(LARGEST_SCALE, 2 * FULL * reach) * Fraction(allocation.epsilon) / len(parts)
-    amount = min(amount, Fraction(LARGEST_AMOUNT), fitting)
+    amount = min(
+        amount, Fraction(LARGEST_AMOUNT), LARGEST_SCALE / (2 * FULL * reach * _scale_per_step(allocation, len(parts)))
+    )
     shown, words = _describe(amount, norm, parts, spread > 1)
     strategy = "NormClip" if norm is not Norm.ROWS else "SmoothWeights"
     return Limit(amount, Bounding(strategy, shown, words, f"chosen from {basis}", paid))
+
+
+def _scale_per_step(allocation: Allocation, parts: int) -> Fraction:
+    """The scale of the noise of each part if one user moves it by one step."""
+    if not allocation.delta:
+        return parts / Fraction(allocation.epsilon)
+    return Fraction(math.sqrt(parts / (2 * rho_for(allocation.epsilon, allocation.delta))))
 
 
 def _histogram(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 import threading
 from collections.abc import Callable
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from evenhand.tables.engines.base import IbisEngine, fresh_name
@@ -75,13 +77,14 @@ class RelationEngine(IbisEngine):
         return partial(self._run, f"DROP TABLE {name}")
 
     def _publish(self, name: str, public: Any) -> Callable[[], Any]:
-        # DuckDB looks unknown tables up among the Python globals of the module that runs the statement.
-        passing = fresh_name()
-        globals()[passing] = public
-        try:
-            self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {passing}")
-        finally:
-            del globals()[passing]
+        import pyarrow.parquet as pq
+
+        # Through a file: the connection is out of reach, and it may not see Python's variables (Ibis switches that off).
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "public.parquet"
+            pq.write_table(public, path)
+            quoted = str(path).replace("'", "''")
+            self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
         return partial(self._run, f"DROP TABLE {name}")
 
     def _table(self, name: str, like: Any) -> Any:
