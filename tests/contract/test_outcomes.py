@@ -143,7 +143,7 @@ def test_facts_that_a_ledger_protects_are_not_free(first: str, one: Any, other: 
         except eh.EvenhandError as error:
             return str(error).replace(name, "")
 
-    assert outcome("one", one) == outcome("other", other)
+    assert outcome("ledger-1", one) == outcome("ledger-2", other)
 
 
 def test_public_facts_leave_an_event(tmp_path: Path) -> None:

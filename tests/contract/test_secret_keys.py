@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -25,17 +27,18 @@ EPSILON, DELTA = Decimal(1), Decimal("1e-6")
 
 
 class Recording:
-    """An engine that keeps the one result with supporters: groups, and how many users each has before noise."""
+    """An engine that notes the one table with supporters: groups, and how many users each has before noise."""
 
     def __init__(self, engine: Any) -> None:
-        self.engine, self.name, self.found = engine, engine.name, Counter[str]()
+        self.engine, self.name, self.found = engine, engine.name, Counter[bytes]()
 
-    def fetch(self, expression: Any) -> Any:
-        result = self.engine.fetch(expression)
-        columns = result.reveal().to_pydict()
-        if "supporters" in columns:
-            self.found = Counter(dict(zip(columns["key_0"], map(int, columns["supporters"]), strict=True)))
-        return result
+    @contextmanager
+    def kept(self, expression: Any) -> Iterator[Any]:
+        with self.engine.kept(expression) as table:
+            if "supporters" in table.columns:
+                columns = self.engine.fetch(table).reveal().to_pydict()
+                self.found = Counter(dict(zip(columns["evenhand_key_0"], map(int, columns["supporters"]), strict=True)))
+            yield table
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
@@ -52,7 +55,7 @@ def _release(table: eh.Table, k: int | None) -> Any:
     return draft.run(Receipt(draft.cost.epsilon, draft.cost.delta, "test")).value
 
 
-def supporters(rows: list[tuple[str, str | None]], k: int) -> Counter[str]:
+def supporters(rows: list[tuple[str, str | None]], k: int) -> Counter[bytes]:
     """How many users support each group, before noise."""
     table = _table(rows)
     recording = Recording(table.engine)

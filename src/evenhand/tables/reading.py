@@ -11,7 +11,7 @@ from typing import Any
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables import files
 from evenhand.tables.delimited import quote_name
-from evenhand.tables.engines import Engine, IbisEngine, RelationEngine, duckdb_backend, engine_for, fresh_name
+from evenhand.tables.engines import Engine, IbisEngine, RelationEngine, duckdb_backend, engine_for, fresh_name, turns
 from evenhand.tables.frames import to_arrow, utf8_columns
 from evenhand.tables.table import Table
 
@@ -124,7 +124,8 @@ def _open_files(source: str | Path, engine: str, declared: files.Declared) -> _O
         expression = files.on_spark(found, declared, backend)
     else:
         backend = duckdb_backend()
-        expression = files.on_duckdb(found, declared)
+        with turns(backend):
+            expression = files.on_duckdb(found, declared)
     text = frozenset() if found.format == "parquet" else frozenset(expression.columns)
     runner = engine_for(expression, backend, lambda: found.snapshot)
     return _Opened(expression, runner, text, found.snapshot, positional=found.format == "csv")
@@ -164,7 +165,8 @@ def _open_object(source: Any, engine: str | None, declared: files.Declared) -> _
             "an Arrow table, a DuckDB relation, an Ibis table or a Spark DataFrame."
         )
     arrow, text = frame
-    table = _on_duckdb(arrow)
+    with turns(duckdb_backend()):
+        table = _on_duckdb(arrow)
     return _Opened(table, engine_for(table, duckdb_backend()), text, snapshot)
 
 

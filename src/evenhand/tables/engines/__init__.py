@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from evenhand.tables.engines.base import Engine, IbisEngine, fresh_name, one_reading, quietly
+from evenhand.tables.engines.base import Engine, IbisEngine, fresh_name, one_reading, quietly, turns
 from evenhand.tables.engines.duckdb import DuckDBEngine, RelationEngine, duckdb_backend
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
@@ -20,6 +20,7 @@ __all__ = [
     "fresh_name",
     "one_reading",
     "quietly",
+    "turns",
 ]
 
 _ENGINES: dict[str, type[IbisEngine]] = {"duckdb": DuckDBEngine, "postgres": PostgresEngine, "pyspark": SparkEngine}

@@ -74,8 +74,7 @@ class IbisEngine:
         self._source = source.op()
         self._identity = identity
         self._held: dict[int, Any] = {}
-        # A connection runs one statement at a time; threads that share a backend take turns.
-        self._turn: threading.RLock = backend.__dict__.setdefault("evenhand_turn", threading.RLock())
+        self._turn = turns(backend)
 
     def check_source(self) -> None:
         """Refuse, before anything is read, a source that is not a function of stored rows."""
@@ -93,8 +92,9 @@ class IbisEngine:
         name = fresh_name()
         with self._statement(expression):
             drop = quietly(self.name, lambda: self._keep(name, expression))
+            table = self._table(name, expression)
         try:
-            yield self._table(name, expression)
+            yield table
         finally:
             with self._turn:
                 quietly(self.name, drop)
@@ -154,6 +154,12 @@ class IbisEngine:
                     "a file of the table was written or replaced while it was read, so what was read is no one table. "
                     "Nothing is released, and what was debited stays spent. Read from a copy that nobody writes to."
                 )
+
+
+def turns(backend: Any) -> threading.RLock:
+    """A connection runs one statement at a time: threads that share a backend take turns."""
+    lock: threading.RLock = backend.__dict__.setdefault("evenhand_turn", threading.RLock())
+    return lock
 
 
 def _count_reading() -> None:

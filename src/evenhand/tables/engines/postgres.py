@@ -20,15 +20,18 @@ class PostgresEngine(IbisEngine):
             quietly(self.name, lambda: refuse_unstable_sql(sql, self._rows))
 
     def spelled(self, value: Any) -> Any:
+        import ibis.expr.datatypes as dt
+
         dtype = value.type()
         if dtype.is_decimal():
-            value = _functions()["trim_scale"](value)  # 1.0 and 1.00 are equal, and print differently
+            value = _function("trim_scale", dtype, returns=dtype)(
+                value
+            )  # 1.0 and 1.00 are equal, and print differently
         if dtype.is_temporal():
             # As JSON prints it: always ISO, and defined for infinity; plain text follows the session's DateStyle.
-            return _functions()["convert_to"](
-                _functions()["btrim"](_functions()["to_json"](value).cast("string"), '"'), "UTF8"
-            )
-        return _functions()["convert_to"](value.cast("string"), "UTF8")
+            quoted = _function("to_json", dtype, returns=dt.json)(value).cast("string")
+            value = _function("btrim", dt.string, dt.string, returns=dt.string)(quoted, '"')
+        return _function("convert_to", dt.string, dt.string, returns=dt.binary)(value.cast("string"), "UTF8")
 
     def _run(self, sql: str) -> None:
         with self.backend._safe_raw_sql(sql):
@@ -43,21 +46,12 @@ class PostgresEngine(IbisEngine):
         self._run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
 
 
-@lru_cache(maxsize=1)
-def _functions() -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def _function(name: str, *takes: Any, returns: Any) -> Any:
+    """One of Postgres' own functions."""
     import ibis
-    import ibis.expr.datatypes as dt
 
-    @ibis.udf.scalar.builtin(name="convert_to", signature=((dt.string, dt.string), dt.binary))
-    def convert_to(text, encoding): ...  # type: ignore[no-untyped-def]
-
-    @ibis.udf.scalar.builtin(name="btrim", signature=((dt.string, dt.string), dt.string))
-    def btrim(text, characters): ...  # type: ignore[no-untyped-def]
-
-    @ibis.udf.scalar.builtin(name="to_json", signature=((dt.timestamp,), dt.json))
-    def to_json(value): ...  # type: ignore[no-untyped-def]
-
-    @ibis.udf.scalar.builtin(name="trim_scale", signature=((dt.decimal,), dt.decimal))
-    def trim_scale(value): ...  # type: ignore[no-untyped-def]
-
-    return {"convert_to": convert_to, "btrim": btrim, "to_json": to_json, "trim_scale": trim_scale}
+    arguments = ", ".join(f"argument_{index}" for index in range(len(takes)))
+    stub = eval(f"lambda {arguments}: None")  # Ibis reads the names of the arguments off it
+    stub.__name__ = name
+    return ibis.udf.scalar.builtin(name=name, signature=(takes, returns))(stub)
