@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -17,9 +18,10 @@ import numpy as np
 
 from evenhand.guarantee import Relation
 from evenhand.learning.features import STEPS, FeatureMap
-from evenhand.learning.inputs import Floats
 from evenhand.learning.losses import EXPRESSIONS, Loss
-from evenhand.learning.sources import SLOPE_STEPS, KeptRows, Source, WeightedRows
+from evenhand.learning.minimise import Coefficients
+from evenhand.learning.private_values import Floats
+from evenhand.learning.sources import FINE_BITS, SLOPE_STEPS, KeptRows, Source, WeightedRows
 from evenhand.learning.targets import Classes, Targets
 from evenhand.planning import Buckets, Support, support_of_counts
 from evenhand.release import Measurement
@@ -54,8 +56,9 @@ class EngineRows(Source):
         import ibis
 
         rows = self._prepared(features)
-        # The engine refuses random numbers inside a window: draw them first.
-        drawn = rows.mutate(draw=ibis.random())
+        # The engine refuses random numbers inside a window: draw them first. Who owns the connection may have seeded it; a
+        # fresh secret salt makes the order of rows random all the same.
+        drawn = rows.mutate(draw=(ibis.random().cast("string") + secrets.token_hex(16)).hexdigest("md5"))
         window = ibis.window(group_by=self._users(drawn), order_by="draw")
         ranked = drawn.mutate(place=ibis.row_number().over(window))
         with self._table.engine.kept(ranked.filter(ranked.place < tau).select("target", *_columns(features))) as kept:
@@ -116,9 +119,18 @@ class EngineRows(Source):
             rows = rows.mutate(
                 **{name: self._is_number(rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
             )
+        off = {
+            f"off_{index}": rows[f"raw_{index}"].clip(float(low), float(high)) - float(centre)
+            for index, (low, high, centre) in enumerate(
+                zip(features.lowest, features.highest, features.centre, strict=True)
+            )
+        }
+        rows = rows.mutate(**off)
         scaled = {
-            f"scaled_{index}": ((rows[f"raw_{index}"] - float(centre)) / float(scale)).clip(-1.0, 1.0)
-            for index, (centre, scale) in enumerate(zip(features.centre, features.scale, strict=True))
+            f"scaled_{index}": (
+                (rows[name].abs() >= float(least)).ifelse(rows[name], 0.0) / ibis.literal(float(scale), "float64")
+            ).clip(-1.0, 1.0)
+            for index, (name, least, scale) in enumerate(zip(off, features.smallest, features.scale, strict=True))
         }
         rows = rows.mutate(**scaled)
         parts = [rows[name] for name in scaled]
@@ -132,29 +144,38 @@ class EngineRows(Source):
         table, targets = self._table, self._targets
         if not isinstance(targets, Classes):
             low, high = targets.bounds
-            return number(table, self._label).clip(low, high) - targets.offset
+            half = targets.width / 2
+            return (number(table, self._label).clip(low, high) - targets.offset).clip(-half, half)
         positive = targets.labels[1]
         if all(isinstance(label, int | float | np.number) for label in targets.labels):
-            value = number(table, self._label)
-            return self._is_number(value).ifelse((value == float(positive)).ifelse(1.0, -1.0), None)
-        return (table.expression[self._label].cast("string") == str(positive)).ifelse(1.0, -1.0)
+            label = number(table, self._label)
+            known, match = self._is_number(label), label == float(positive)
+        else:
+            label = table.expression[self._label].cast("string")
+            known, match = label.notnull(), label == str(positive)
+        # From whole numbers: DuckDB takes 1.0 for a decimal of two digits, and casts what is compared with it to that.
+        return known.ifelse(match.ifelse(1, -1), None).cast("float64")
 
 
 class _KeptTable(KeptRows):
     def __init__(self, table: Table, rows: Any, features: FeatureMap) -> None:
-        self._table, self._rows, self._size = table, rows, features.size
-        self._x = _values(rows, features, 1 / STEPS)
+        self._table, self._rows, self._features, self._size = table, rows, features, features.size
         self.rows = int(_fetch(table, rows, [rows.count()])[0])
 
-    def gradient(self, f: Floats, loss: Loss) -> Floats:
-        slope = loss.slope(_margin(self._x, f), self._rows.target, EXPRESSIONS)
-        return np.array(_fetch(self._table, self._rows, [(slope * x).sum() for x in self._x]))
+    def integer_gradient(self, f: Coefficients, loss: Loss) -> list[int]:
+        columns = _values(self._rows, self._features, 1.0)
+        margin = functools.reduce(operator.add, (_margin(columns, part / STEPS) for part in f.parts()))
+        slope = loss.slope(margin, self._rows.target, EXPRESSIONS) * (2.0**FINE_BITS / loss.steepest)
+        stepped = self._rows.mutate(steps=(slope + 0.5).floor().clip(-(2.0**FINE_BITS), 2.0**FINE_BITS).cast("int64"))
+        whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
+        return _sums(self._table, stepped, whole, self._features)
 
-    def hessian(self, f: Floats, loss: Loss) -> Floats:
-        curvature = loss.curvature(_margin(self._x, f), self._rows.target, EXPRESSIONS)
+    def hessian(self, f: Coefficients, loss: Loss) -> Floats:
+        values = _values(self._rows, self._features, 1 / STEPS)
+        curvature = loss.curvature(_margin(values, f.floats), self._rows.target, EXPRESSIONS)
         weighted = self._rows.mutate(curvature=curvature)
         places = np.triu_indices(self._size)
-        products = [(weighted.curvature * (self._x[j] * self._x[k])).sum() for j, k in zip(*places, strict=True)]
+        products = [(weighted.curvature * (values[j] * values[k])).sum() for j, k in zip(*places, strict=True)]
         upper = np.zeros((self._size, self._size))
         upper[places] = _fetch(self._table, weighted, products)
         return upper + np.triu(upper, 1).T
@@ -172,11 +193,13 @@ class _WeightedTable(WeightedRows):
         clamped = (steps > rows.cap).ifelse(rows.cap, (steps < -rows.cap).ifelse(-rows.cap, steps))
         stepped = rows.mutate(steps=clamped)
         whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
-        if self._features.intercept:
-            whole.append(stepped.steps * STEPS)
-        return [
-            int(value) for value in _fetch(self._table, stepped, [exact_sum(self._table, value) for value in whole])
-        ]
+        return _sums(self._table, stepped, whole, self._features)
+
+
+def _sums(table: Table, rows: Any, whole: Sequence[Any], features: FeatureMap) -> list[int]:
+    """Exact sums of 64-bit integers, and of the constant feature's if there is one."""
+    every = [*whole, rows.steps * STEPS] if features.intercept else whole
+    return [int(value) for value in _fetch(table, rows, [exact_sum(table, value) for value in every])]
 
 
 def _columns(features: FeatureMap) -> list[str]:
@@ -188,7 +211,7 @@ def _values(rows: Any, features: FeatureMap, unit: float) -> list[Any]:
     import ibis
 
     values = [rows[name].cast("float64") * unit for name in _columns(features)]
-    return [*values, ibis.literal(1.0, "float64")] if features.intercept else values
+    return [*values, ibis.literal(STEPS * unit, "float64")] if features.intercept else values
 
 
 def _margin(values: Sequence[Any], f: Floats) -> Any:

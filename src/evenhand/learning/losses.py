@@ -48,6 +48,11 @@ class Loss(ABC):
     def roundest(self) -> float:
         """The largest ℓ''."""
 
+    @property
+    @abstractmethod
+    def at_zero(self) -> float:
+        """The largest ℓ(0, t): how much there is to gain at all, as no loss is negative."""
+
     @abstractmethod
     def value(self, margin: Any, target: Any) -> Any:
         """ℓ(m, t), on arrays."""
@@ -69,6 +74,7 @@ class Logistic(Loss):
     classifies = True
     steepest = 1.0
     roundest = 0.25
+    at_zero = 0.7  # ln 2
 
     def value(self, margin: Any, target: Any) -> Any:
         return np.logaddexp(0.0, -target * margin)
@@ -90,6 +96,7 @@ class HuberHinge(Loss):
     name = "huber-svm"
     classifies = True
     steepest = 1.0
+    at_zero = 1.0
 
     @property
     def roundest(self) -> float:
@@ -124,6 +131,10 @@ class Squared(Loss):
     @property
     def steepest(self) -> float:
         return self.width
+
+    @property
+    def at_zero(self) -> float:
+        return self.width**2 / 8  # targets are centred
 
     def value(self, margin: Any, target: Any) -> Any:
         inside = np.minimum(np.abs(margin - target), self.width)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand.learning.inputs import Floats, Integers
+from evenhand.learning.inputs import Integers
+from evenhand.learning.private_values import Floats
 
 Block = tuple[Integers, Floats]
 """The rows of a block and its unit vector."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,19 +15,19 @@ from evenhand.guarantee import Amount, DataError, Guarantee, Relation, UsageErro
 from evenhand.learning import noise_level
 from evenhand.learning.base import choice, pay, public_number
 from evenhand.learning.inputs import (
-    Floats,
     Given,
     Integers,
     expand,
     feature_matrix,
-    label_vector,
-    public_feature_rows,
+    label_column,
     take_apart,
     user_codes,
     with_dummies,
 )
 from evenhand.learning.intervals import ErrorLaw, combine
+from evenhand.learning.private_values import Floats, numbers, require_numbers, unwarned
 from evenhand.learning.progress import shown
+from evenhand.learning.public_rows import PublicRows
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
 from evenhand.noise.selection import NoisyMax
@@ -119,8 +120,9 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.tol = tol
         self.ledger = ledger
 
+    @unwarned
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
-        """Choose weights, debit ε, and release the coefficients.
+        """Choose weights from what is public, debit ε, read the labels, and release the coefficients.
 
         Args:
             X: n × d features; a data frame; or an `eh.read` table with public features.
@@ -130,14 +132,16 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         epsilon = parse_epsilon(self.epsilon)
         bounds = parse_bounds(self.label_bounds, "label_bounds")
         self._check_parameters()
-        design, labels, codes, guarantee = self._read(X, y, users, epsilon)
+        design, codes, guarantee, read_labels = self._read_public(X, y, users, epsilon)
         if not isinstance(self.noise_sd, str):
             noise_sd = self._public_noise(bounds)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
             receipt = self._pay(guarantee)
+            labels = read_labels()
         else:  # σ is bought first: the weights depend on it
             blocks = _blocks(design, codes)
             receipt = self._pay(guarantee)
+            labels = read_labels()
             part, epsilon = split(epsilon, NOISE_SHARE)
             noise_sd = _buy_noise_sd(blocks, labels, bounds, part, receipt)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
@@ -186,19 +190,27 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def _public_noise(self, bounds: tuple[float, float]) -> float:
         return (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
 
-    def _read(self, X: Any, y: Any, users: Any, epsilon: Decimal) -> tuple[Floats, Floats, Integers, Guarantee]:
+    def _read_public(
+        self, X: Any, y: Any, users: Any, epsilon: Decimal
+    ) -> tuple[Floats, Integers, Guarantee, Callable[[], Floats]]:
+        """Features, users and the guarantee; and how to read the labels, which waits for the debit."""
+        relation = Relation.LABELS
+        public: tuple[str, ...] = ()
         if isinstance(X, Table):
-            given = public_feature_rows(X, y, self.features, self.categories)
-            relation, public = X.relation, X.public
+            rows = PublicRows(X, y, self.features, self.categories)
+            given, relation, public = rows.given, X.relation, X.public
         else:
             given = with_dummies(take_apart(X, y, users, self.features), self.categories)
-            relation, public = Relation.LABELS, ()
         self.levels_ = given.levels
         features = self._validated(given)
-        labels = label_vector(given.y, len(features))
         codes = user_codes(given.users, len(features))
         design = np.column_stack([np.ones(len(features)), features]) if self.fit_intercept else features
-        return design, labels, codes, Guarantee(epsilon, Decimal(0), relation, given.unit, public)
+        guarantee = Guarantee(epsilon, Decimal(0), relation, given.unit, public)
+        if isinstance(X, Table):
+            return design, codes, guarantee, rows.labels
+        column = label_column(given.y, len(features))
+        require_numbers(column, "y")
+        return design, codes, guarantee, partial(numbers, column, "y")
 
     def _validated(self, given: Given) -> Floats:
         """Check the features and remember their number and names, as scikit-learn does."""
