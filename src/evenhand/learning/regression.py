@@ -30,7 +30,7 @@ from evenhand.learning.progress import shown
 from evenhand.learning.public_rows import PublicRows
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise.selection import NoisyMax
+from evenhand.noise import Laplace, NoisyMax
 from evenhand.release.door import Measurement, Receipt
 from evenhand.tables import Grid, Secret, Table, parse_bounds
 
@@ -228,23 +228,26 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def _weights(
         self, design: Floats, codes: Integers, epsilon: Decimal, bounds: tuple[float, float], noise_sd: float
     ) -> RegressionWeights:
-        if self.weights is not None:
-            self.weights.check(design, codes)
-            return self.weights
-        with shown("Weights", design.size) as progress:
-            return compute(
-                design,
-                codes,
-                names=self.coefficient_names_,
-                epsilon=epsilon,
-                width=bounds[1] - bounds[0],
-                noise_sd=noise_sd,
-                weighting=self.weighting,
-                target=self.target,
-                row_limit=self.row_limit,
-                tolerance=self.tol,
-                progress=progress,
-            )
+        weights = self.weights
+        if weights is None:
+            with shown("Weights", design.size) as progress:
+                weights = compute(
+                    design,
+                    codes,
+                    names=self.coefficient_names_,
+                    epsilon=epsilon,
+                    width=bounds[1] - bounds[0],
+                    noise_sd=noise_sd,
+                    weighting=self.weighting,
+                    target=self.target,
+                    row_limit=self.row_limit,
+                    tolerance=self.tol,
+                    progress=progress,
+                )
+        weights.check(design, codes)
+        # Noise that does not fit 64-bit integers is refused here, before the debit where the weights are known by then.
+        Laplace.calibrated(weights.heaviest_user(codes) * _grid(bounds, weights).width, epsilon)
+        return weights
 
     def _pay(self, guarantee: Guarantee) -> Receipt:
         query = {
@@ -266,16 +269,14 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         noise_sd: float,
         receipt: Receipt,
     ) -> None:
-        low, high = bounds
-        middle = low + (high - low) / 2
-        grid = Grid.about(bounds, middle, weights.label_bits - 1)
+        grid = _grid(bounds, weights)
         heaviest = weights.heaviest_user(codes) * grid.width
         measurement = Measurement(
             lambda: Secret(weights.apply(label_steps(labels, grid))), l1=heaviest, l2_squared=heaviest**2
         )
         noisy = receipt.release(measurement, epsilon)
         step = float(weights.unit / grid.steps_per_unit)
-        shift = middle * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
+        shift = grid.origin * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
         released = np.array(noisy.values, dtype=np.float64) * step + shift
         coefficients = weights.decode @ released
         self.intercept_ = float(coefficients[0]) if self.fit_intercept else 0.0
@@ -293,6 +294,10 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             combine(row, self.noise_scale_, noise_sd * norm)
             for row, norm in zip(weights.decode, weights.row_norms(), strict=True)
         )
+
+
+def _grid(bounds: tuple[float, float], weights: RegressionWeights) -> Grid:
+    return Grid.about(bounds, bounds[0] + (bounds[1] - bounds[0]) / 2, weights.label_bits - 1)
 
 
 def label_steps(labels: Floats, grid: Grid) -> Integers:
