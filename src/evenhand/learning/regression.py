@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evenhand.guarantee import Amount, DataError, Guarantee, Relation, UsageError, parse_epsilon, split
+from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_epsilon, split
 from evenhand.learning import noise_level
 from evenhand.learning.base import choice, pay, public_number
 from evenhand.learning.inputs import (
@@ -25,19 +25,18 @@ from evenhand.learning.inputs import (
     with_dummies,
 )
 from evenhand.learning.intervals import ErrorLaw, combine
+from evenhand.learning.label_grid import label_grid, label_steps
 from evenhand.learning.private_values import Floats, numbers, require_numbers, unwarned
 from evenhand.learning.progress import shown
 from evenhand.learning.public_rows import PublicRows
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import Laplace, NoisyMax
+from evenhand.noise import Laplace
 from evenhand.release.door import Measurement, Receipt
-from evenhand.tables import Grid, Secret, Table, parse_bounds
+from evenhand.tables import Secret, Table, parse_bounds
 
 NOISE_SHARE = Decimal("0.1")
 """The part of ε that ``noise_sd="private"`` takes: a wrong σ costs accuracy only."""
-
-FEWEST_BLOCKS = 5
 
 
 class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -139,11 +138,11 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             receipt = self._pay(guarantee)
             labels = read_labels()
         else:  # σ is bought first: the weights depend on it
-            blocks = _blocks(design, codes)
+            blocks = noise_level.enough_blocks(design, codes)
             receipt = self._pay(guarantee)
             labels = read_labels()
             part, epsilon = split(epsilon, NOISE_SHARE)
-            noise_sd = _buy_noise_sd(blocks, labels, bounds, part, receipt)
+            noise_sd = noise_level.buy(blocks, labels, bounds, part, receipt)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
         self._release(weights, labels, codes, bounds, epsilon, noise_sd, receipt)
         self.guarantee_ = guarantee
@@ -246,7 +245,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
                 )
         weights.check(design, codes)
         # Noise that does not fit 64-bit integers is refused here, before the debit where the weights are known by then.
-        Laplace.calibrated(weights.heaviest_user(codes) * _grid(bounds, weights).width, epsilon)
+        Laplace.calibrated(weights.heaviest_user(codes) * label_grid(bounds, weights.label_bits).width, epsilon)
         return weights
 
     def _pay(self, guarantee: Guarantee) -> Receipt:
@@ -269,7 +268,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         noise_sd: float,
         receipt: Receipt,
     ) -> None:
-        grid = _grid(bounds, weights)
+        grid = label_grid(bounds, weights.label_bits)
         heaviest = weights.heaviest_user(codes) * grid.width
         measurement = Measurement(
             lambda: Secret(weights.apply(label_steps(labels, grid))), l1=heaviest, l2_squared=heaviest**2
@@ -294,41 +293,3 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             combine(row, self.noise_scale_, noise_sd * norm)
             for row, norm in zip(weights.decode, weights.row_norms(), strict=True)
         )
-
-
-def _grid(bounds: tuple[float, float], weights: RegressionWeights) -> Grid:
-    return Grid.about(bounds, bounds[0] + (bounds[1] - bounds[0]) / 2, weights.label_bits - 1)
-
-
-def label_steps(labels: Floats, grid: Grid) -> Integers:
-    """Labels as integers of a grid about the middle: clamped, NaN in the middle.
-
-    The last clamp carries the guarantee: whatever the doubles did, a label is one of ``bottom .. top``.
-    """
-    filled = np.where(np.isnan(labels), grid.origin, np.clip(labels, grid.low, grid.high))
-    steps = np.floor(filled * grid.factor + grid.offset).astype(np.int64)
-    return np.clip(steps, 0, grid.width) + grid.bottom
-
-
-def _blocks(design: Floats, codes: Integers) -> list[noise_level.Block]:
-    blocks = noise_level.contrasts(design, codes)
-    if len(blocks) < FEWEST_BLOCKS:
-        raise DataError(
-            f"noise_sd='private' needs at least {FEWEST_BLOCKS} groups of users with more rows than "
-            f"coefficients, but there are {len(blocks)}; give noise_sd a public guess instead."
-        )
-    return blocks
-
-
-def _buy_noise_sd(
-    blocks: list[noise_level.Block],
-    labels: Floats,
-    bounds: tuple[float, float],
-    epsilon: Decimal,
-    receipt: Receipt,
-) -> float:
-    grid = noise_level.candidates(bounds[1] - bounds[0])
-    clean = np.where(np.isnan(labels), sum(bounds) / 2, np.clip(labels, *bounds))
-    receipt.use(epsilon)
-    chooser = NoisyMax.calibrated(noise_level.SENSITIVITY, epsilon)
-    return float(grid[chooser.choose(noise_level.scores(blocks, clean, grid))])
