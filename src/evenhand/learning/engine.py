@@ -58,7 +58,7 @@ class EngineRows(Source):
         rows = self._prepared(features)
         # The engine refuses random numbers inside a window: draw them first. Who owns the connection may have seeded it; a
         # fresh secret salt makes the order of rows random all the same.
-        drawn = rows.mutate(draw=(ibis.random().cast("string") + secrets.token_hex(16)).hexdigest("md5"))
+        drawn = rows.mutate(draw=_md5()(ibis.random().cast("string") + secrets.token_hex(16)))
         window = ibis.window(group_by=self._users(drawn), order_by="draw")
         ranked = drawn.mutate(place=ibis.row_number().over(window))
         with self._table.engine.kept(ranked.filter(ranked.place < tau).select("target", *_columns(features))) as kept:
@@ -76,7 +76,7 @@ class EngineRows(Source):
         total = h.numerator * SLOPE_STEPS
         parts = counted["size"] * h.denominator
         quotient = (ibis.literal(float(total), "float64") / parts.cast("float64")).floor().cast("int64")
-        cap = quotient - (quotient * parts > total).cast("int64")
+        cap = quotient - (quotient * parts > total).ifelse(1, 0)
         weights = ibis.literal(float(h), "float64") / counted["size"].cast("float64")
         weighted = counted.mutate(cap=few.ifelse(SLOPE_STEPS, cap), weight=few.ifelse(1.0, weights))
         chosen = weighted.select("target", "cap", "weight", *_columns(features))
@@ -166,7 +166,8 @@ class _KeptTable(KeptRows):
         columns = _values(self._rows, self._features, 1.0)
         margin = functools.reduce(operator.add, (_margin(columns, part / STEPS) for part in f.parts()))
         slope = loss.slope(margin, self._rows.target, EXPRESSIONS) * (2.0**FINE_BITS / loss.steepest)
-        stepped = self._rows.mutate(steps=(slope + 0.5).floor().clip(-(2.0**FINE_BITS), 2.0**FINE_BITS).cast("int64"))
+        whole_slope = EXPRESSIONS.clip((slope + 0.5).floor().cast("float64"), -(2.0**FINE_BITS), 2.0**FINE_BITS)
+        stepped = self._rows.mutate(steps=whole_slope.cast("int64"))
         whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
         return _sums(self._table, stepped, whole, self._features)
 
@@ -202,6 +203,17 @@ def _sums(table: Table, rows: Any, whole: Sequence[Any], features: FeatureMap) -
     return [int(value) for value in _fetch(table, rows, [exact_sum(table, value) for value in every])]
 
 
+@functools.lru_cache(maxsize=1)
+def _md5() -> Any:
+    """The engines' own ``md5``: DuckDB, Spark and Postgres have one."""
+    import ibis
+
+    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+    def md5(value: str) -> str: ...  # type: ignore[empty-body]
+
+    return md5
+
+
 def _columns(features: FeatureMap) -> list[str]:
     return [f"x_{index}" for index in range(len(features.centre))]
 
@@ -211,7 +223,8 @@ def _values(rows: Any, features: FeatureMap, unit: float) -> list[Any]:
     import ibis
 
     values = [rows[name].cast("float64") * unit for name in _columns(features)]
-    return [*values, ibis.literal(STEPS * unit, "float64")] if features.intercept else values
+    # From a whole number: engines take 1.0 for a decimal, and decimals beside each other stay decimals.
+    return [*values, ibis.literal(round(STEPS * unit)).cast("float64")] if features.intercept else values
 
 
 def _margin(values: Sequence[Any], f: Floats) -> Any:

@@ -26,9 +26,16 @@ class Operations:
 ARRAYS = Operations(np.exp, np.clip, np.where)
 EXPRESSIONS = Operations(
     lambda x: x.exp(),
-    lambda x, low, high: x.clip(low, high),
+    lambda x, low, high: _between(x, low, high),
     lambda test, yes, no: test.ifelse(yes, no),
 )
+
+
+def _between(value: Any, low: float, high: float) -> Any:
+    """``clip`` without repeating the expression, as Ibis' own does: nested, it would be evaluated many times over."""
+    import ibis
+
+    return ibis.greatest(ibis.least(value, ibis.literal(high, "float64")), ibis.literal(low, "float64"))
 
 
 @dataclass(frozen=True)
