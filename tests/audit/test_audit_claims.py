@@ -27,7 +27,7 @@ from evenhand.audit.releases import run
 from evenhand.audit.remembering import Remembering
 from evenhand.audit.twins import Twin, twins
 from evenhand.guarantee import EvenhandError, Relation, UsageError
-from evenhand.noise import IntegerNoise, NoisyMax
+from evenhand.noise import IntegerNoise, NoisyMax, seam
 from evenhand.session import Drafts
 from evenhand.tables import Table, read
 
@@ -75,7 +75,22 @@ def test_estimators_keep_their_claims(case: Case) -> None:
     assert not finding.refuted, finding
 
 
-@pytest.mark.parametrize("case", [*selections(), *sketches()], ids=lambda case: case.title)
+@pytest.mark.parametrize("case", [*learners(), *selections()], ids=lambda case: case.title)
+def test_estimators_and_selection_without_noise_are_caught(case: Case) -> None:
+    """Each case runs the code that is shipped: take the noise out of it, and the audit must notice."""
+    with seam.replaced(seam.silent):
+        found = (LikelihoodRatio().examine(case.mechanism, pair, 100) for pair in case.neighbours(quick=True))
+        assert any(evidence.epsilon > case.mechanism.claim.epsilon for evidence in found)
+
+
+@pytest.mark.parametrize("case", [*selections()], ids=lambda case: case.title)
+def test_selection_keeps_its_claim_and_uses_it(case: Case) -> None:
+    finding = audit(case.mechanism, case.neighbours(quick=True), SAMPLES)
+    assert not finding.refuted, finding
+    assert finding.epsilon > 0.2
+
+
+@pytest.mark.parametrize("case", [*sketches()], ids=lambda case: case.title)
 def test_exact_laws_keep_their_claims_and_use_them(case: Case) -> None:
     finding = audit(case.mechanism, case.neighbours(quick=True))
     assert not finding.refuted, finding

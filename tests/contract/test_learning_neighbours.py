@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, LabelPrivateRegression
+from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, bounded_erm, selection, sources
 from evenhand.learning.features import feature_map
 from evenhand.learning.losses import LOSSES, loss_named
 from evenhand.learning.regression import label_steps
@@ -101,6 +101,81 @@ def test_all_rows_of_a_user_move_the_minimiser_as_declared(seed: int, loss: str,
     assert scale == same
     distance_squared = sum((a - b) ** 2 for a, b in zip(first, second, strict=True))
     assert distance_squared <= scale**2  # ε = 1: the scale is the sensitivity
+
+
+@given(seed=seeds, rows=st.integers(30, 60))
+def test_a_user_moves_a_fading_model_as_declared(seed: int, rows: int) -> None:
+    """As if 40 rows were as many as can be carried: from there to 80 the model fades, and one user still moves it as declared."""
+    rng, X, users = tables(seed)
+    labels = rng.integers(0, 2, size=len(users)).astype(float)
+    victim = users == rng.choice(users)
+    model = BoundedERM(1.0, rows_per_user=3, regularisation=0.05)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounded_erm, "MOST_ROWS", rows)
+        patch.setattr(
+            sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+        )
+        first, scale = released(lambda: model.fit(X, labels, users=users))
+        second, same = released(lambda: model.fit(X[~victim], labels[~victim], users=users[~victim]))
+    assert scale == same
+    assert sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) <= scale**2
+
+
+def test_what_fading_adds_to_the_sensitivity_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A steep hinge, and a user against everybody: gone, the model grows and fades less."""
+    monkeypatch.setattr(bounded_erm, "MOST_ROWS", 40)
+    X, labels, users = np.ones((63, 1)), np.r_[np.ones(60), np.zeros(3)], np.r_[np.arange(60), [99] * 3]
+    model = BoundedERM(1.0, loss="huber-svm", rows_per_user=3, regularisation=100.0, fit_intercept=False)
+    first, scale = released(lambda: model.fit(X, labels, users=users))
+    second, _ = released(lambda: model.fit(X[:60], labels[:60], users=users[:60]))
+    moved = abs(first[0] - second[0]) / scale * Fraction(model.sensitivity_)
+    assert Fraction(3, 100) * Fraction(3, 2) < moved <= Fraction(model.sensitivity_)
+
+
+@dataclass
+class Scores:
+    """A chooser that remembers the scores that it was given."""
+
+    seen: list[list[int]] = field(default_factory=list)
+
+    def choose(self, scores: Sequence[int]) -> int:
+        self.seen.append(list(scores))
+        return 0
+
+
+def across(X: np.ndarray) -> np.ndarray:
+    """A hypothesis that compares rows with each other, if it is shown more than one."""
+    return (X[:, 0] > X[:, 0].mean()).astype(int) + (len(X) > 1)
+
+
+def picky(X: np.ndarray) -> np.ndarray:
+    if X[0, 0] > 1:
+        raise ValueError(f"too large: {X}")
+    return X[:, 1] > 0
+
+
+@given(seed=seeds, protects=st.sampled_from(["presence", "values"]), loss=st.sampled_from(["zero-one", "squared"]))
+def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects: str, loss: str) -> None:
+    rng, X, users = tables(seed)
+    labels = rng.integers(0, 2, size=len(users)).astype(float)
+    victim = users == rng.choice(users)
+    tau, scores = int(rng.integers(1, 4)), Scores()
+    model = HypothesisSelection([across, picky], rows_per_user=tau, protects=protects, loss=loss, label_bounds=(0, 1))
+    wild = np.where(victim[:, None], rng.choice([1e300, -1e9, np.inf, np.nan, 0.5], size=X.shape), X)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "noisy_max", lambda *given: scores)
+        patch.setattr(
+            selection, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+        )
+        model.fit(X, labels, users=users)
+        model.fit(wild, np.where(victim, 1 - labels, labels), users=users)
+        model.fit(X[~victim], labels[~victim], users=users[~victim])
+    first, changed, absent = scores.seen
+    others = [changed] if protects == "values" else [absent]
+    for other in others:
+        assert all(abs(a - b) <= tau * selection._UNIT for a, b in zip(first, other, strict=True))
+    if protects == "presence":
+        assert all(a <= b for a, b in zip(first, absent, strict=True)), "a user only lowers scores"
 
 
 @given(seed=seeds, loss=st.sampled_from(LOSSES), h=st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(7, 2)]))

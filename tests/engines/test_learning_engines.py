@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import evenhand as eh
@@ -20,19 +22,27 @@ def frame() -> pd.DataFrame:
     rng = np.random.default_rng(3)
     users = rng.integers(0, 150, size=900) ** 2 // 150
     X = rng.normal(size=(900, 2))
-    X[::40, 0], X[::41, 1], X[::42, 1] = np.nan, np.inf, -1e300
+    X[::40, 0], X[::41, 1], X[::42, 1], X[::43, 0] = np.nan, np.inf, -1e300, 5e-324
     label = (rng.random(900) < 0.5).astype(float)
     label[::37] = np.nan
     return pd.DataFrame(X, columns=["a", "b"]).assign(who=users, label=label)
 
 
-ENGINES = ["frame", "csv", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])]
+ENGINES = [
+    "frame",
+    "csv",
+    "postgres",
+    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")]),
+]
 
 
 @pytest.fixture(params=ENGINES)
 def source(request: pytest.FixtureRequest, frame: pd.DataFrame, tmp_path: Path) -> tuple[Any, str | None]:
     if request.param == "frame":
         return frame, None
+    if request.param == "postgres":
+        backend = ibis.connect(request.getfixturevalue("postgres_url"))
+        return backend.create_table("learning_rows", pa.Table.from_pandas(frame)), None
     path = tmp_path / ("rows.csv" if request.param == "csv" else "rows.parquet")
     if request.param == "csv":
         frame[["who", "a", "b", "label"]].to_csv(path, index=False)  # under values, who comes first

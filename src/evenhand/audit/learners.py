@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,33 +49,54 @@ class Fit:
 
 
 def learners() -> Iterator[Case]:
-    """All estimators, with given bounds: what they choose by themselves is chosen as in `statistics`."""
+    """Every estimator under every relation that it knows, with bounds given and chosen, and with samples of users."""
     from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
 
-    def erm() -> Any:
+    def erm(**options: Any) -> Any:
         # So much regularisation that the hinge is at its steepest for every row: a user moves as far as is declared.
-        return BoundedERM(epsilon=1, loss="huber-svm", rows_per_user=2, regularisation=100.0, fit_intercept=False)
+        given = {"rows_per_user": 2, "regularisation": 100.0, "fit_intercept": False}
+        return BoundedERM(epsilon=1, loss="huber-svm", **(given | options))
 
-    def weighted() -> Any:
-        return WeightedERM(epsilon=1, delta=DELTA, loss="huber-svm", steps=1, weight_bound=2, fit_intercept=False)
+    def weighted(**options: Any) -> Any:
+        given = {"steps": 1, "weight_bound": 2, "fit_intercept": False}
+        return WeightedERM(epsilon=1, delta=DELTA, loss="huber-svm", **(given | options))
 
-    def selection() -> Any:
-        return HypothesisSelection([_always(0), _always(1), _always(1)], epsilon=1, rows_per_user=2)
+    def selection(**options: Any) -> Any:
+        return HypothesisSelection([_always(0), _always(1), _always(1)], epsilon=1, **({"rows_per_user": 2} | options))
 
-    yield Case(Fit("BoundedERM (presence)", Claim(1.0), erm), pairs=_presence(), slow=True)
-    yield Case(Fit("WeightedERM (presence)", Claim(1.0, DELTA), weighted), pairs=_presence(), slow=True)
-    yield Case(
-        Fit("HypothesisSelection (presence)", Claim(1.0), selection, ("best_index_",)), pairs=_presence(), slow=True
-    )
+    presence, values, pure, approximate = _presence(), _values(), Claim(1.0), Claim(1.0, DELTA)
+    chosen: dict[str, Any] = {"rows_per_user": "auto", "regularisation": "auto"}
+    for relation, pairs in (("presence", presence), ("values", values)):
+        protects = {"protects": relation}
+        for name, claim, make, attributes in (
+            ("BoundedERM", pure, partial(erm, **protects), _MODEL),
+            ("BoundedERM, auto", pure, partial(erm, **protects, **chosen), _MODEL),
+            ("WeightedERM", approximate, partial(weighted, **protects), _MODEL),
+            ("WeightedERM, auto", approximate, partial(weighted, **protects, weight_bound="auto"), _MODEL),
+            ("WeightedERM, sample", approximate, partial(weighted, **protects, sample=0.5, steps=10), _MODEL),
+            ("HypothesisSelection", pure, partial(selection, **protects), ("best_index_",)),
+            ("HypothesisSelection, auto", pure, partial(selection, **protects, rows_per_user="auto"), ("best_index_",)),
+        ):
+            yield Case(Fit(f"{name} ({relation})", claim, make, attributes), pairs=pairs, slow=True)
     pairs = _labels()
     weights = LabelPrivateRegression(epsilon=1, label_bounds=(0, 1)).fit(
         pairs[0].one.X, pairs[0].one.y, pairs[0].one.users
     )
 
-    def regression() -> Any:
-        return LabelPrivateRegression(epsilon=1, label_bounds=(0, 1), weights=weights.weights_)
+    def regression(**options: Any) -> Any:
+        return LabelPrivateRegression(epsilon=1, label_bounds=(0, 1), **options)
 
-    yield Case(Fit("LabelPrivateRegression (labels)", Claim(1.0), regression), pairs=pairs, slow=True)
+    given = partial(regression, weights=weights.weights_)
+    yield Case(Fit("LabelPrivateRegression (labels)", pure, given), pairs=pairs, slow=True)
+    company = tuple(Pair(pair.name, _in_company(pair.one), _in_company(pair.other)) for pair in pairs)
+    bought = partial(regression, noise_sd="private", weighting="all", fit_intercept=False)
+    yield Case(Fit("LabelPrivateRegression, private σ (labels)", pure, bought), pairs=company, slow=True)
+
+
+_MODEL = ("coef_", "intercept_")
+
+
+_GIANT = 99
 
 
 def _crowd() -> Data:
@@ -85,7 +107,7 @@ def _crowd() -> Data:
 def _presence() -> tuple[Pair, ...]:
     """A giant whose rows all say the same, at the edge of the feature ball."""
     few = _crowd()
-    giant = np.full(40, 99)
+    giant = np.full(40, _GIANT)
     pairs = []
     for label in (0.0, 1.0):
         more = Data(
@@ -95,6 +117,23 @@ def _presence() -> tuple[Pair, ...]:
         )
         pairs.append(Pair(f"a giant who always says {label:g}", more, few))
     return tuple(pairs)
+
+
+def _values() -> tuple[Pair, ...]:
+    """The giant stays, and says the opposite."""
+    (no, yes) = (pair.one for pair in _presence())
+    mirrored = Data(np.where(no.users[:, None] == _GIANT, -no.X, no.X), no.y, no.users)
+    return (Pair("a giant changes every label", no, yes), Pair("a giant changes every feature", no, mirrored))
+
+
+def _in_company(data: Data) -> Data:
+    """One feature, and the crowd once more: groups of users enough to buy σ from."""
+    crowd = _crowd()
+    return Data(
+        np.concatenate([data.X, crowd.X])[:, :1],
+        np.concatenate([data.y, crowd.y]),
+        np.concatenate([data.users, crowd.users + 10]),
+    )
 
 
 def _labels() -> tuple[Pair, ...]:

@@ -3,6 +3,7 @@
 from evenhand.guarantee.amounts import (
     Amount,
     divide,
+    exact_difference,
     exact_sum,
     parse_delta,
     parse_epsilon,
@@ -36,6 +37,7 @@ __all__ = [
     "Relation",
     "UsageError",
     "divide",
+    "exact_difference",
     "exact_sum",
     "parse_delta",
     "parse_epsilon",

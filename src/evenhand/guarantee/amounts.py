@@ -67,6 +67,11 @@ def exact_sum(amounts: Iterable[Decimal]) -> Decimal:
     return functools.reduce(_EXACT.add, amounts, Decimal(0))
 
 
+def exact_difference(amount: Decimal, part: Decimal) -> Decimal:
+    """What is left of an amount, in a context of its own."""
+    return _EXACT.subtract(amount, part)
+
+
 def parse_fraction(given: Any) -> Fraction:
     """Read a number, or text such as "1/3", as an exact rational; ValueError if it is none or has an absurd exponent.
 

@@ -35,13 +35,34 @@ def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
     return str(given)
 
 
-def public_number(name: str, given: Any, *, zero: bool = False) -> float:
+def public_number(
+    name: str, given: Any, *, zero: bool = False, smallest: float = 0.0, largest: float = math.inf
+) -> float:
     """Check a finite, positive number that the analyst must choose without looking at the data."""
     try:
         value = float(given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         least = "at least 0" if zero else "above 0"
         raise UsageError(f"{name}={given!r}; expected a finite number {least}, chosen without looking at the data.")
+    if not smallest <= value <= largest:
+        raise UsageError(
+            f"{name}={given!r} is too extreme; expected a number from {smallest:.3g} to {largest:.3g}, chosen without "
+            "looking at the data."
+        )
+    return value
+
+
+def whole_number(name: str, given: Any, largest: int) -> int:
+    """Check a whole number from 1 on."""
+    try:
+        value = int(given)
+        sound = value == given and 1 <= value <= largest
+    except (TypeError, ValueError, OverflowError):
+        sound = False
+    if not sound:
+        raise UsageError(
+            f"{name}={given!r}; expected a whole number from 1 to {largest}, or 'auto' where there is a choice."
+        )
     return value

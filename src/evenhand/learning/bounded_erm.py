@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
@@ -11,17 +12,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
-from evenhand.learning.base import choice, pay, public_number
+from evenhand.guarantee import Amount, Relation, parse_epsilon
+from evenhand.learning.base import choice, pay, public_number, whole_number
 from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
-from evenhand.learning.inputs import Floats
 from evenhand.learning.intervals import spherical_radius
-from evenhand.learning.linear_model import LinearModel, moves, rows_support
+from evenhand.learning.linear_model import LinearModel, moves, require_public, rows_support
 from evenhand.learning.losses import Loss
-from evenhand.learning.minimise import Objective, minimise
+from evenhand.learning.minimise import FINENESS, Coefficients, Objective, minimise
 from evenhand.learning.private_rows import open_rows
+from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU, RowChoice, Scales, choose_rows
-from evenhand.learning.sources import KeptRows
+from evenhand.learning.sources import KeptRows, Source
 from evenhand.learning.vector_noise import add_spherical
 from evenhand.ledger import Cost, Ledger
 from evenhand.planning import Profile
@@ -29,7 +30,15 @@ from evenhand.planning import Profile
 ACCURACY = Fraction(1, 1000)
 """The optimiser's gradient norm, in units of what one user can do: 0.2 % more noise buys a certain answer."""
 
+MOST_ROWS = 2**31
+"""From so many kept rows on the model fades, to nothing at twice as many: by then doubles would not carry the accuracy."""
+
+FARTHEST = 2**20
+"""How far one user may move the margin, in units in which a loss bends. Less regularisation is refused: it would release
+nothing but noise, and take the optimiser for ever."""
+
 _LATTICE = 2**20  # lattice steps per noise scale
+_LARGEST_REGULARISATION = 1e15
 
 
 class BoundedERM(LinearModel):
@@ -54,7 +63,8 @@ class BoundedERM(LinearModel):
             centred and scaled to the unit ball.
         rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
             profile bought with a tenth of ε (presence).
-        regularisation: Λ for the features divided by their norm, or ``"auto"``.
+        regularisation: Λ for the features divided by their norm, or ``"auto"``; too little for the number of rows a user is
+            refused.
         coefficient_norm: a guess of the norm of good coefficients, for the automatic choices.
         profile: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
@@ -109,6 +119,7 @@ class BoundedERM(LinearModel):
         self.features = features
         self.ledger = ledger
 
+    @unwarned
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
         """Bound, debit ε, minimise, and release the noisy minimiser.
 
@@ -123,18 +134,21 @@ class BoundedERM(LinearModel):
         source, names, matrix = open_rows(X, y, users, features=self.features, targets=targets, protects=self.protects)
         self._remember(matrix, names)
         mapped = feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
+        self._check_given(tau, regularisation, loss, mapped, source)
         guarantee = source.guarantee(epsilon, profile=self.profile)
         receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), self._query(names))
-        left = epsilon
-        if tau is None or regularisation is None:
-            support, left = rows_support(source, self.profile, epsilon, receipt)
-            chosen = choose_rows(support, self._scales(loss, mapped, left, source.relation), tau, regularisation)
-        else:  # nothing to choose, so nothing is bought; of the forecast only the noise is known
-            noise = self._scales(loss, mapped, left, source.relation).noise(tau, regularisation)
-            chosen = RowChoice(tau, regularisation, math.nan, math.nan, noise, math.nan)
-        receipt.use(left)
-        with source.limited(mapped, chosen.tau) as rows:
-            self._adopt(self._release(rows, loss, mapped, chosen, left, source.relation), mapped, targets)
+        with source.reading():
+            left = epsilon
+            if tau is None or regularisation is None:
+                support, left = rows_support(source, self.profile, epsilon, receipt)
+                chosen = choose_rows(support, self._scales(loss, mapped, left, source.relation), tau, regularisation)
+                chosen = _within_range(chosen, regularisation, least_regularisation(1, loss, mapped, source.relation))
+            else:  # nothing to choose, so nothing is bought; of the forecast only the noise is known
+                noise = self._scales(loss, mapped, left, source.relation).noise(tau, regularisation)
+                chosen = RowChoice(tau, regularisation, math.nan, math.nan, noise, math.nan)
+            receipt.use(left)
+            with source.limited(mapped, chosen.tau) as rows:
+                self._adopt(self._release(rows, loss, mapped, chosen, left, source.relation), mapped, targets)
         self.guarantee_, self.forecast_ = guarantee, chosen
         return self
 
@@ -154,16 +168,22 @@ class BoundedERM(LinearModel):
         tau, regularisation = self.rows_per_user, self.regularisation
         if isinstance(tau, str):
             choice("rows_per_user", tau, ("auto",))
-        elif int(tau) != tau or not 1 <= tau <= LARGEST_TAU:
-            raise UsageError(f"rows_per_user={tau}; expected a whole number from 1 to {LARGEST_TAU}, or 'auto'.")
         if isinstance(regularisation, str):
             choice("regularisation", regularisation, ("auto",))
-        else:
-            public_number("regularisation", regularisation)
         return (
-            None if isinstance(tau, str) else int(tau),
-            None if isinstance(regularisation, str) else float(regularisation),
+            None if isinstance(tau, str) else whole_number("rows_per_user", tau, LARGEST_TAU),
+            None if isinstance(regularisation, str) else public_number("regularisation", regularisation),
         )
+
+    def _check_given(
+        self, tau: int | None, regularisation: float | None, loss: Loss, mapped: FeatureMap, source: Source
+    ) -> None:
+        """Refuse, from public parameters and before the debit, what could not be carried out for every table."""
+        require_public(self.profile)
+        self._scales(loss, mapped, Decimal(1), source.relation)
+        if regularisation is not None:
+            least = least_regularisation(tau or 1, loss, mapped, source.relation)
+            public_number("regularisation", regularisation, smallest=least, largest=_LARGEST_REGULARISATION)
 
     def _query(self, names: Sequence[str]) -> dict[str, Any]:
         return {
@@ -181,7 +201,7 @@ class BoundedERM(LinearModel):
             mapped.size,
             loss.steepest * mapped.norm,
             loss.roundest * mapped.norm**2,
-            typical if guess is None else public_number("coefficient_norm", guess),
+            typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9),
             moves(relation),
             float(epsilon),
         )
@@ -198,10 +218,14 @@ class BoundedERM(LinearModel):
             loss.roundest * mapped.norm**2 * rows.rows,
             mapped.size,
         )
-        minimiser = minimise(objective, float(accuracy))
+        # Nothing is left of the model from twice MOST_ROWS on: there is nothing to minimise.
+        kept = min(max(2 - Fraction(rows.rows, MOST_ROWS), Fraction(0)), Fraction(1))
+        minimiser = minimise(objective, float(accuracy)) if kept else Coefficients.zero(mapped.size)
         exact = (moves(relation) * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
+        exact += fading(chosen, loss, accuracy)
         exponent = math.floor(math.log2(_LATTICE * float(epsilon) / float(exact)))
-        lattice = [math.floor(Fraction(float(value)) * Fraction(2) ** exponent + Fraction(1, 2)) for value in minimiser]
+        shift = kept * Fraction(2) ** (exponent - FINENESS)
+        lattice = [math.floor(step * shift + Fraction(1, 2)) for step in minimiser.steps]
         # Rounding moves either minimiser by at most half a step a coordinate.
         steps = exact * Fraction(2) ** exponent + math.isqrt(mapped.size) + 1
         noisy = add_spherical(lattice, steps / Fraction(epsilon))
@@ -209,4 +233,26 @@ class BoundedERM(LinearModel):
         self.rows_per_user_, self.regularisation_ = chosen.tau, chosen.regularisation
         self.sensitivity_ = float(steps) * unit
         self.noise_scale_ = self.sensitivity_ / float(epsilon)
-        return np.array(noisy, dtype=np.float64) * unit
+        return np.array([float(value) for value in noisy]) * unit
+
+
+def fading(chosen: RowChoice, loss: Loss, accuracy: Fraction) -> Fraction:
+    """How far a user's τ rows move the model by making it fade: τ/MOST_ROWS of its norm, which public numbers bound.
+
+    No loss is negative, so (Λ/2)‖f‖² is at most the total loss at 0.
+    """
+    total = 2 * MOST_ROWS * loss.at_zero
+    norm = Fraction(math.sqrt(total) * math.sqrt(2 / chosen.regularisation) * (1 + 1e-12))
+    return Fraction(chosen.tau, MOST_ROWS) * (norm + accuracy / Fraction(chosen.regularisation))
+
+
+def _within_range(chosen: RowChoice, given: float | None, least: float) -> RowChoice:
+    """A choice that could have been given: not less than ``least`` regularisation for each row of a user."""
+    if given is not None:
+        return replace(chosen, tau=min(chosen.tau, max(math.floor(given / least), 1)))
+    return replace(chosen, regularisation=min(max(chosen.regularisation, least * chosen.tau), _LARGEST_REGULARISATION))
+
+
+def least_regularisation(tau: int, loss: Loss, mapped: FeatureMap, relation: Relation) -> float:
+    """The Λ at which one user moves the minimiser by FARTHEST units of the margins in which the loss bends."""
+    return moves(relation) * tau * loss.roundest * mapped.norm / FARTHEST

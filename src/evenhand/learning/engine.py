@@ -17,14 +17,16 @@ import numpy as np
 
 from evenhand.guarantee import Relation
 from evenhand.learning.features import STEPS, FeatureMap
-from evenhand.learning.inputs import Floats
 from evenhand.learning.losses import EXPRESSIONS, Loss
-from evenhand.learning.sources import SLOPE_STEPS, KeptRows, Source, WeightedRows
+from evenhand.learning.minimise import Coefficients
+from evenhand.learning.private_values import Floats
+from evenhand.learning.sources import FINE_BITS, SLOPE_STEPS, KeptRows, Source, WeightedRows
 from evenhand.learning.targets import Classes, Targets
 from evenhand.planning import Buckets, Support, support_of_counts
 from evenhand.release import Measurement
 from evenhand.statistics.totals import bucket_counts
 from evenhand.tables import Table
+from evenhand.tables.engines import one_reading
 from evenhand.tables.numbers import is_number, number
 from evenhand.tables.summaries import exact_sum, known
 
@@ -35,6 +37,15 @@ class EngineRows(Source):
     def __init__(self, table: Table, label: str, names: Sequence[str], targets: Targets) -> None:
         self._table, self._label, self._names, self._targets = table, label, tuple(names), targets
         self.relation, self.unit, self.public = table.relation, table.unit, table.public
+        self._copy: Any = None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        with one_reading(), self._table.engine.kept(self._valid()) as self._copy:
+            try:
+                yield
+            finally:
+                self._copy = None
 
     def histogram(self, buckets: Buckets) -> Measurement:
         users = self._sizes()
@@ -73,7 +84,7 @@ class EngineRows(Source):
         total = h.numerator * SLOPE_STEPS
         parts = counted["size"] * h.denominator
         quotient = (ibis.literal(float(total), "float64") / parts.cast("float64")).floor().cast("int64")
-        cap = quotient - (quotient * parts > total).cast("int64")
+        cap = quotient - (quotient * parts > total).ifelse(1, 0)
         weights = ibis.literal(float(h), "float64") / counted["size"].cast("float64")
         weighted = counted.mutate(cap=few.ifelse(SLOPE_STEPS, cap), weight=few.ifelse(1.0, weights))
         chosen = weighted.select("target", "cap", "weight", *_columns(features))
@@ -93,6 +104,8 @@ class EngineRows(Source):
 
     def _valid(self) -> Any:
         """Users, targets and features of the rows that count, by the null rule of the table's relation."""
+        if self._copy is not None:
+            return self._copy
         table = self._table
         rows = table.expression.select(
             **{f"user_{index}": table.expression[name] for index, name in enumerate(table.user)},
@@ -116,9 +129,18 @@ class EngineRows(Source):
             rows = rows.mutate(
                 **{name: self._is_number(rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
             )
+        off = {
+            f"off_{index}": rows[f"raw_{index}"].clip(float(low), float(high)) - float(centre)
+            for index, (low, high, centre) in enumerate(
+                zip(features.lowest, features.highest, features.centre, strict=True)
+            )
+        }
+        rows = rows.mutate(**off)
         scaled = {
-            f"scaled_{index}": ((rows[f"raw_{index}"] - float(centre)) / float(scale)).clip(-1.0, 1.0)
-            for index, (centre, scale) in enumerate(zip(features.centre, features.scale, strict=True))
+            f"scaled_{index}": (
+                (rows[name].abs() >= float(least)).ifelse(rows[name], 0.0) / ibis.literal(float(scale), "float64")
+            ).clip(-1.0, 1.0)
+            for index, (name, least, scale) in enumerate(zip(off, features.smallest, features.scale, strict=True))
         }
         rows = rows.mutate(**scaled)
         parts = [rows[name] for name in scaled]
@@ -132,29 +154,39 @@ class EngineRows(Source):
         table, targets = self._table, self._targets
         if not isinstance(targets, Classes):
             low, high = targets.bounds
-            return number(table, self._label).clip(low, high) - targets.offset
+            half = targets.width / 2
+            return (number(table, self._label).clip(low, high) - targets.offset).clip(-half, half)
         positive = targets.labels[1]
         if all(isinstance(label, int | float | np.number) for label in targets.labels):
-            value = number(table, self._label)
-            return self._is_number(value).ifelse((value == float(positive)).ifelse(1.0, -1.0), None)
-        return (table.expression[self._label].cast("string") == str(positive)).ifelse(1.0, -1.0)
+            label = number(table, self._label)
+            known, match = self._is_number(label), label == float(positive)
+        else:
+            label = table.expression[self._label].cast("string")
+            known, match = label.notnull(), label == str(positive)
+        # From whole numbers: DuckDB takes 1.0 for a decimal of two digits, and casts what is compared with it to that.
+        return known.ifelse(match.ifelse(1, -1), None).cast("float64")
 
 
 class _KeptTable(KeptRows):
     def __init__(self, table: Table, rows: Any, features: FeatureMap) -> None:
-        self._table, self._rows, self._size = table, rows, features.size
-        self._x = _values(rows, features, 1 / STEPS)
+        self._table, self._rows, self._features, self._size = table, rows, features, features.size
         self.rows = int(_fetch(table, rows, [rows.count()])[0])
 
-    def gradient(self, f: Floats, loss: Loss) -> Floats:
-        slope = loss.slope(_margin(self._x, f), self._rows.target, EXPRESSIONS)
-        return np.array(_fetch(self._table, self._rows, [(slope * x).sum() for x in self._x]))
+    def integer_gradient(self, f: Coefficients, loss: Loss) -> list[int]:
+        columns = _values(self._rows, self._features, 1.0)
+        margin = functools.reduce(operator.add, (_margin(columns, part / STEPS) for part in f.parts()))
+        slope = loss.slope(margin, self._rows.target, EXPRESSIONS) * (2.0**FINE_BITS / loss.steepest)
+        whole_slope = EXPRESSIONS.clip((slope + 0.5).floor().cast("float64"), -(2.0**FINE_BITS), 2.0**FINE_BITS)
+        stepped = self._rows.mutate(steps=whole_slope.cast("int64"))
+        whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
+        return _sums(self._table, stepped, whole, self._features)
 
-    def hessian(self, f: Floats, loss: Loss) -> Floats:
-        curvature = loss.curvature(_margin(self._x, f), self._rows.target, EXPRESSIONS)
+    def hessian(self, f: Coefficients, loss: Loss) -> Floats:
+        values = _values(self._rows, self._features, 1 / STEPS)
+        curvature = loss.curvature(_margin(values, f.floats), self._rows.target, EXPRESSIONS)
         weighted = self._rows.mutate(curvature=curvature)
         places = np.triu_indices(self._size)
-        products = [(weighted.curvature * (self._x[j] * self._x[k])).sum() for j, k in zip(*places, strict=True)]
+        products = [(weighted.curvature * (values[j] * values[k])).sum() for j, k in zip(*places, strict=True)]
         upper = np.zeros((self._size, self._size))
         upper[places] = _fetch(self._table, weighted, products)
         return upper + np.triu(upper, 1).T
@@ -172,11 +204,13 @@ class _WeightedTable(WeightedRows):
         clamped = (steps > rows.cap).ifelse(rows.cap, (steps < -rows.cap).ifelse(-rows.cap, steps))
         stepped = rows.mutate(steps=clamped)
         whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
-        if self._features.intercept:
-            whole.append(stepped.steps * STEPS)
-        return [
-            int(value) for value in _fetch(self._table, stepped, [exact_sum(self._table, value) for value in whole])
-        ]
+        return _sums(self._table, stepped, whole, self._features)
+
+
+def _sums(table: Table, rows: Any, whole: Sequence[Any], features: FeatureMap) -> list[int]:
+    """Exact sums of 64-bit integers, and of the constant feature's if there is one."""
+    every = [*whole, rows.steps * STEPS] if features.intercept else whole
+    return [int(value) for value in _fetch(table, rows, [exact_sum(table, value) for value in every])]
 
 
 def _columns(features: FeatureMap) -> list[str]:
@@ -188,7 +222,8 @@ def _values(rows: Any, features: FeatureMap, unit: float) -> list[Any]:
     import ibis
 
     values = [rows[name].cast("float64") * unit for name in _columns(features)]
-    return [*values, ibis.literal(1.0, "float64")] if features.intercept else values
+    # From a whole number: engines take 1.0 for a decimal, and decimals beside each other stay decimals.
+    return [*values, ibis.literal(round(STEPS * unit)).cast("float64")] if features.intercept else values
 
 
 def _margin(values: Sequence[Any], f: Floats) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.base import public_number
-from evenhand.learning.inputs import Floats
+from evenhand.learning.private_values import Floats
 from evenhand.tables import parse_bounds
 
 STEPS = 2**15
@@ -53,9 +53,27 @@ class FeatureMap:
         """The largest squared norm of a row of integers."""
         return STEPS**2 * (2 if self.intercept else 1)
 
+    @property
+    def lowest(self) -> Floats:
+        """Features below count as this: nothing beyond the ball matters, and no arithmetic leaves the doubles."""
+        return self.centre - self.scale
+
+    @property
+    def highest(self) -> Floats:
+        """Features above count as this."""
+        return self.centre + self.scale
+
+    @property
+    def smallest(self) -> Floats:
+        """Distances from the centre below this count as 0: far less than a grid step, and their squares are still numbers
+        (Postgres raises where a product underflows)."""
+        return self.scale * 2.0**-40
+
     def integers(self, X: Floats) -> Floats:
         """Rows of features as integers (held as doubles); NaN becomes 0, infinities the edge of the ball."""
-        Z = np.clip(np.nan_to_num((X - self.centre) / self.scale, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+        off = np.clip(X, self.lowest, self.highest) - self.centre
+        off = np.where(np.abs(off) >= self.smallest, off, 0.0)  # NaN is not at least anything
+        Z = np.clip(off / self.scale, -1.0, 1.0)
         norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
         Z *= (STEPS / np.maximum(norms, 1.0))[:, None]
         np.trunc(Z, out=Z)
@@ -71,7 +89,7 @@ class FeatureMap:
 def feature_map(features: int, norm: Any, bounds: FeatureBounds | None, intercept: bool) -> FeatureMap:
     """Read ``feature_norm`` or ``feature_bounds``; both are public, chosen without looking at the data."""
     if bounds is None:
-        size = public_number("feature_norm", norm)
+        size = public_number("feature_norm", norm, smallest=1e-150, largest=1e150)
         return FeatureMap(np.zeros(features), np.full(features, size), intercept)
     given: Any = bounds
     if len(given) == 2 and all(np.ndim(bound) == 0 for bound in given):

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
-from evenhand.guarantee import DataError, Relation, UsageError, suggest
-from evenhand.tables import Table
+from evenhand.guarantee import DataError, UsageError, suggest
+from evenhand.learning.private_values import Floats, declared, identity, missing, numbers
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
 
 Levels = tuple[tuple[str, tuple[str, ...]], ...]
 """Columns that became 0/1 columns, each with its values; the first value has no column."""
@@ -41,7 +39,7 @@ def take_apart(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> Gi
             "If every row belongs to a different person, say so with users=range(len(X))."
         )
     unit = (users,) if isinstance(users, str) else (str(getattr(users, "name", None) or "users"),)
-    if not hasattr(X, "columns"):
+    if not is_frame(X):
         if isinstance(users, str) or isinstance(y, str) or features is not None:
             raise UsageError(
                 "column names need a data frame or an eh.read table; with arrays, pass y and users as arrays "
@@ -57,11 +55,24 @@ def take_apart(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> Gi
             raise DataError(f"there is no column {name!r}; the frame has {list(columns)}.{suggest(str(name), columns)}")
     return Given(
         X[[columns[name] for name in chosen]],
-        np.asarray(X[columns[label]]) if label else y,
-        np.asarray(X[columns[user]]) if user else users,
+        X[columns[label]] if label else y,
+        X[columns[user]] if user else users,
         tuple(chosen),
         unit,
     )
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas or polars frame; other things with columns are refused by their type alone."""
+    families = {kind.__module__.partition(".")[0] for kind in type(X).__mro__}
+    if families & {"pandas", "polars"} and hasattr(X, "columns"):
+        return True
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        raise UsageError(
+            f"X is a {type(X).__module__}.{type(X).__qualname__}; expected an array, a pandas or polars data frame, or a "
+            "table from eh.read, which takes Arrow, DuckDB, Spark and Ibis tables."
+        )
+    return False
 
 
 def feature_matrix(X: Any) -> Floats:
@@ -72,70 +83,80 @@ def feature_matrix(X: Any) -> Floats:
 def private_feature_matrix(X: Any) -> Floats:
     """Private features as doubles, NaN where there is no number.
 
-    Only types are checked: an error that depends on a value, or quotes it, would reveal it.
+    Only types and shapes that are declared are checked: an error that depends on a value, or quotes it, would reveal
+    it. (scikit-learn's own checks print the array.)
     """
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        kinds = dict(zip(map(str, X.columns), (str(kind) for kind in X.dtypes), strict=True))
-        text = [name for name, kind in kinds.items() if not kind.lower().startswith(("int", "uint", "float", "bool"))]
-        if text:
-            raise DataError(
-                f"the features {text} hold {sorted({kinds[name] for name in text})}, not numbers; expected numeric columns."
-            )
-        X = X.to_numpy()
-    if not hasattr(X, "toarray") and np.asarray(X).dtype.kind == "O" and np.asarray(X).ndim == 2:
-        X = np.column_stack([_numbers(column) for column in np.asarray(X).T])
-    return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite=False, input_name="X"))
+    if is_frame(X):
+        columns = [_number_column(X[name], str(name)) for name in X.columns]
+        return np.column_stack(columns) if columns else _without_features()
+    if isinstance(X, list | tuple):
+        raise UsageError(
+            f"X is a {type(X).__name__}, whose shape and types would have to be read from private rows; expected an array "
+            "(np.array(X, dtype=float)), a data frame, or a table from eh.read."
+        )
+    if hasattr(X, "toarray"):
+        raise TypeError("Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert it.")
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise UsageError(
+            f"X has {array.ndim} dimension(s); expected 2, one row for each label and one column a feature."
+        )
+    return numbers(array, "X") if array.shape[1] else _without_features()
 
 
-def _numbers(column: NDArray[Any]) -> Floats:
-    """Objects as doubles, NaN where an object is no number."""
-
-    def number(value: Any) -> float:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            return np.nan
-
-    return np.array([number(value) for value in column.tolist()], dtype=np.float64)
+def _number_column(column: Any, name: str) -> Floats:
+    """A column of a frame; its type is declared, and one that holds objects is read value by value."""
+    kind = str(column.dtype).lower()
+    if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal", "object", "null")):
+        raise DataError(f"the feature {name!r} holds {column.dtype}, not numbers; expected a numeric column.")
+    return numbers(declared(column), f"the feature {name!r}")
 
 
-def label_vector(y: Any, rows: int) -> Floats:
-    """Labels as doubles, NaN where there is no number.
+def _without_features() -> Floats:
+    raise UsageError("X has 0 feature(s), while a minimum of 1 is required.")
 
-    Labels are private: nothing here depends on their values, only on their type and number.
+
+def label_column(y: Any, rows: int) -> NDArray[Any]:
+    """Labels as a column of their declared type; no label is read.
+
+    Labels are private: what is refused depends on their type and number only.
     """
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None: give one label per row.")
-    column: NDArray[Any] = column_or_1d(y, warn=True)
-    check_consistent_length(np.empty(rows), column)
-    if column.dtype.kind == "O":
-        return _numbers(column)
-    if column.dtype.kind not in "biuf":
-        raise DataError(f"y holds {column.dtype}, not numbers; expected a numeric column of labels.")
-    return column.astype(np.float64)
+    column: NDArray[Any] = column_or_1d(declared(y), warn=True)
+    if len(column) != rows:
+        raise UsageError("inconsistent numbers of samples: X and y differ in their numbers of rows; expected the same.")
+    return column
 
 
 def user_codes(users: Any, rows: int, *, drop_null: bool = False) -> Integers:
     """Users as codes 0 .. m−1, in the order of their first row; −1 for a null user if those are dropped.
 
-    Ids may be numbers, text, or any hashable objects; a 2-D array names a user by several columns.
+    Ids may be numbers, text, or any hashable objects; what can't be told apart from itself (NaN) or looked up is a null. A
+    2-D array names a user by several columns.
     """
-    ids = np.asarray(users)
+    ids = declared(users)
     if ids.ndim == 2 and ids.shape[1] >= 1:
-        parts = [user_codes(column, rows, drop_null=drop_null) for column in ids.T]
-        return _first_seen(np.unique(np.stack(parts, axis=1), axis=0, return_inverse=True)[1].ravel())
+        parts = np.stack([user_codes(column, rows, drop_null=drop_null) for column in ids.T], axis=1)
+        codes = _first_seen(np.unique(parts, axis=0, return_inverse=True)[1].ravel())
+        return _without_nulls(codes, np.asarray((parts < 0).any(axis=1)))
     if ids.ndim != 1 or len(ids) != rows:
-        raise UsageError(f"users has shape {ids.shape}, but X has {rows} rows; expected one user id per row.")
-    null = np.isnan(ids) if ids.dtype.kind == "f" else _null_objects(ids)
+        raise UsageError("users and X have different numbers of rows; expected one user id per row.")
+    if ids.dtype.kind == "O":
+        known: dict[Any, int] = {}
+        keys = [identity(value) for value in ids]
+        null = np.fromiter((key is None for key in keys), bool, rows)
+        codes = np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int64, rows)
+    else:
+        null = missing(ids)
+        codes = _first_seen(np.unique(ids, return_inverse=True)[1])
     if null.any() and not drop_null:
         raise DataError("some rows have no user (null); expected an id for every row. Drop them or give them ids.")
-    if ids.dtype.kind == "O":
-        known = {value: code for code, value in enumerate(dict.fromkeys(ids[~null].tolist()))}
-        codes = np.fromiter((known.get(value, -1) for value in ids.tolist()), np.int64, rows)
-    else:
-        codes = _first_seen(np.unique(ids, return_inverse=True)[1])
-    codes[null] = -1
-    return _first_seen(codes) if null.any() else codes
+    return _without_nulls(codes, null)
+
+
+def _without_nulls(codes: Integers, null: NDArray[np.bool_]) -> Integers:
+    return _first_seen(np.where(null, -1, codes)) if null.any() else codes
 
 
 def _first_seen(codes: Any) -> Integers:
@@ -145,14 +166,6 @@ def _first_seen(codes: Any) -> Integers:
     rank = np.empty(len(values), dtype=np.int64)
     rank[order] = np.arange(len(values)) - int((values < 0).any())
     return rank[inverse]
-
-
-def _null_objects(ids: NDArray[Any]) -> NDArray[np.bool_]:
-    if ids.dtype.kind in "mM":
-        return np.asarray(np.isnat(ids))
-    if ids.dtype.kind != "O":
-        return np.zeros(len(ids), dtype=bool)
-    return np.fromiter((value is None or value != value for value in ids.tolist()), bool, len(ids))
 
 
 def with_dummies(given: Given, categories: Sequence[str]) -> Given:
@@ -192,61 +205,3 @@ def expand(X: Any, levels: Levels) -> Any:
 
 def _texts(column: Any) -> NDArray[np.str_]:
     return np.array([str(value) for value in np.asarray(column).tolist()])
-
-
-def public_feature_rows(
-    table: Table, label: Any, features: Sequence[str] | None, categories: Sequence[str] = ()
-) -> Given:
-    """Bring a table with public features into memory; refuse one whose features are private."""
-    if not isinstance(label, str):
-        raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
-    table.require(label, "label column")
-    names = tuple(features) if features is not None else feature_columns(table, label)
-    for name in names:
-        table.require(name, "feature column")
-    private = [name for name in names if name not in table.public]
-    if table.relation is Relation.PRESENCE or (table.relation is Relation.VALUES and private):
-        raise UsageError(
-            f"the table protects {table.relation.value}, but label-private regression treats the features and "
-            f"the rows per user as public. If that is right, read it with protects='labels' (or "
-            f"protects='values', public={list(names)}); otherwise use BoundedERM or WeightedERM."
-        )
-    table.require_before(names, label)
-    import pandas as pd
-
-    from evenhand.tables.numbers import number
-
-    def column(name: str) -> Any:
-        return table.expression[name].cast("string") if name in categories else number(table, name)
-
-    columns = {f"feature_{index}": column(name) for index, name in enumerate(names)}
-    rows = table.expression.select(*table.user, **columns, label_value=number(table, label))
-    frame = table.engine.fetch(rows).reveal()
-    features_frame = pd.DataFrame({name: frame[key].to_pandas() for name, key in zip(names, columns, strict=True)})
-    gaps = [name for name in names if features_frame[name].isna().any()]
-    if gaps:
-        raise DataError(
-            f"the features {gaps} hold missing values or text in some rows; expected numbers everywhere. Fill the "
-            f"gaps, leave the features out, or declare text as categories."
-        )
-    users = np.column_stack([user_codes(frame[name].to_numpy(), frame.num_rows) for name in table.user])
-    given = Given(features_frame, frame["label_value"].to_numpy(), users, names, table.unit)
-    return with_dummies(given, categories)
-
-
-def public_columns(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of the columns that label-private regression treats as public; arrays have none.
-
-    All columns but label and user; of a table that was read with ``public=``, those and the features.
-    """
-    named = {name for name in (y, users) if isinstance(name, str)} | set(X.user if isinstance(X, Table) else ())
-    others = tuple(name for name in map(str, getattr(X, "columns", ())) if name not in named)
-    if not isinstance(X, Table) or (X.relation is Relation.LABELS and not X.public):
-        return others
-    used = () if X.relation is Relation.VALUES else others if features is None else tuple(features)
-    return tuple(dict.fromkeys((*X.public, *used)))
-
-
-def feature_columns(table: Table, label: str) -> tuple[str, ...]:
-    """All columns that are neither user nor label."""
-    return tuple(name for name in table.columns if name != label and name not in table.user)

@@ -13,13 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from evenhand.guarantee import Relation, UsageError, split
 from evenhand.learning.base import choice
 from evenhand.learning.features import FeatureMap
-from evenhand.learning.inputs import Floats
 from evenhand.learning.losses import LOSSES, Loss, loss_named
+from evenhand.learning.private_values import Floats
 from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Classes, Targets
 from evenhand.planning import Profile, Support, row_buckets, support_of_histogram
 from evenhand.release import Receipt
-from evenhand.tables import parse_bounds
 
 PROFILE_SHARE = Decimal("0.1")
 """The part of ε that a profile of rows per user takes when their number is secret."""
@@ -79,8 +78,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         """The loss, and how labels become targets."""
         choice("loss", self.loss, LOSSES)
         if self.loss == "squared":
-            bounds = parse_bounds(self.label_bounds, "label_bounds")
-            return loss_named(self.loss, bounds), Bounded(bounds)
+            targets = Bounded.parse(self.label_bounds)
+            return loss_named(self.loss, targets.bounds), targets
         return loss_named(self.loss, None), Classes.parse(self.classes)
 
     def _remember(self, matrix: Any, names: Sequence[str]) -> None:
@@ -111,16 +110,20 @@ def is_bought(source: Source, profile: Profile | None) -> bool:
     return profile is None and not source.relation.counts_are_public
 
 
+def require_public(profile: Profile | None) -> None:
+    """Refuse the exact profile of a table."""
+    if profile is not None and profile.mark:
+        raise UsageError(
+            "profile= is the exact profile of a table, which is not private; expected a public prior or a bought one."
+        )
+
+
 def rows_support(
     source: Source, profile: Profile | None, epsilon: Decimal, receipt: Receipt
 ) -> tuple[Support, Decimal]:
     """Users by number of rows: given, public, or bought with a share of ε; and what is left of ε."""
     if profile is not None:
-        if profile.mark:
-            raise UsageError(
-                "profile= is the exact profile of a table, which is not private; expected a public prior or a "
-                "bought one."
-            )
+        require_public(profile)
         return profile.support, epsilon
     if source.relation.counts_are_public:
         return source.public_support(), epsilon

@@ -26,9 +26,16 @@ class Operations:
 ARRAYS = Operations(np.exp, np.clip, np.where)
 EXPRESSIONS = Operations(
     lambda x: x.exp(),
-    lambda x, low, high: x.clip(low, high),
+    lambda x, low, high: _between(x, low, high),
     lambda test, yes, no: test.ifelse(yes, no),
 )
+
+
+def _between(value: Any, low: float, high: float) -> Any:
+    """``clip`` without repeating the expression, as Ibis' own does: nested, it would be evaluated many times over."""
+    import ibis
+
+    return ibis.greatest(ibis.least(value, ibis.literal(high, "float64")), ibis.literal(low, "float64"))
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,11 @@ class Loss(ABC):
     @abstractmethod
     def roundest(self) -> float:
         """The largest ℓ''."""
+
+    @property
+    @abstractmethod
+    def at_zero(self) -> float:
+        """The largest ℓ(0, t): how much there is to gain at all, as no loss is negative."""
 
     @abstractmethod
     def value(self, margin: Any, target: Any) -> Any:
@@ -69,6 +81,7 @@ class Logistic(Loss):
     classifies = True
     steepest = 1.0
     roundest = 0.25
+    at_zero = 0.7  # ln 2
 
     def value(self, margin: Any, target: Any) -> Any:
         return np.logaddexp(0.0, -target * margin)
@@ -90,6 +103,7 @@ class HuberHinge(Loss):
     name = "huber-svm"
     classifies = True
     steepest = 1.0
+    at_zero = 1.0
 
     @property
     def roundest(self) -> float:
@@ -124,6 +138,10 @@ class Squared(Loss):
     @property
     def steepest(self) -> float:
         return self.width
+
+    @property
+    def at_zero(self) -> float:
+        return self.width**2 / 8  # targets are centred
 
     def value(self, margin: Any, target: Any) -> Any:
         inside = np.minimum(np.abs(margin - target), self.width)

@@ -8,13 +8,20 @@ is chosen by the exponential mechanism over a public grid of standard deviations
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 
-from evenhand.learning.inputs import Floats, Integers
+from evenhand.guarantee import DataError
+from evenhand.learning.inputs import Integers
+from evenhand.learning.private_values import Floats
+from evenhand.noise import NoisyMax
+from evenhand.release import Receipt
 
 Block = tuple[Integers, Floats]
 """The rows of a block and its unit vector."""
 
+FEWEST_BLOCKS = 5
 GRID_PER_OCTAVE = 4
 OCTAVES = 20
 _MOST_ROWS = 20  # times d: rows of one block that are looked at
@@ -52,3 +59,29 @@ def scores(blocks: list[Block], y: Floats, grid: Floats) -> list[int]:
     z = np.sort([abs(float(w @ y[rows])) for rows, w in blocks])
     below = np.searchsorted(z, grid * _NORMAL_MEDIAN, side="right")
     return [-abs(2 * int(count) - len(z)) for count in below]
+
+
+def enough_blocks(design: Floats, codes: Integers) -> list[Block]:
+    """The blocks, or an error that only features and users decide."""
+    blocks = contrasts(design, codes)
+    if len(blocks) < FEWEST_BLOCKS:
+        raise DataError(
+            f"noise_sd='private' needs at least {FEWEST_BLOCKS} groups of users with more rows than "
+            f"coefficients, but there are {len(blocks)}; give noise_sd a public guess instead."
+        )
+    return blocks
+
+
+def buy(
+    blocks: list[Block],
+    labels: Floats,
+    bounds: tuple[float, float],
+    epsilon: Decimal,
+    receipt: Receipt,
+) -> float:
+    """The estimate, for ε of a receipt."""
+    grid = candidates(bounds[1] - bounds[0])
+    clean = np.where(np.isnan(labels), sum(bounds) / 2, np.clip(labels, *bounds))
+    receipt.use(epsilon)
+    chooser = NoisyMax.calibrated(SENSITIVITY, epsilon)
+    return float(grid[chooser.choose(scores(blocks, clean, grid))])

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import Relation, UsageError
-from evenhand.learning.inputs import feature_columns, private_feature_matrix, take_apart, user_codes
+from evenhand.learning.inputs import label_column, private_feature_matrix, take_apart, user_codes
+from evenhand.learning.public_rows import feature_columns
 from evenhand.learning.sources import MemoryRows, Source
 from evenhand.learning.targets import Targets
 from evenhand.tables import Table
@@ -29,13 +30,9 @@ def open_rows(
         raise UsageError(
             "protects='labels' treats features as public: use LabelPrivateRegression, or protects='values'."
         )
-    if y is None:
-        raise UsageError("requires y to be passed, but the target y is None: give one label per row.")
     given = take_apart(X, y, users, features)
     matrix = private_feature_matrix(given.X)
-    labels = targets.targets(given.y)
-    if len(labels) != len(matrix):
-        raise UsageError(f"inconsistent numbers of samples: X has {len(matrix)} rows, y has {len(labels)}.")
+    labels = targets.targets(label_column(given.y, len(matrix)))
     codes = user_codes(given.users, len(matrix), drop_null=relation is Relation.PRESENCE)
     names = given.names or tuple(f"x{index}" for index in range(matrix.shape[1]))
     if relation is Relation.PRESENCE:
@@ -44,7 +41,7 @@ def open_rows(
         codes = user_codes(codes[kept], len(labels))
     else:
         rows, labels = matrix, np.where(np.isnan(labels), targets.middle, labels)
-    return MemoryRows(rows, labels, codes, relation, given.unit), names, given.X
+    return MemoryRows(rows, labels, codes, relation, given.unit), names, given.X if given.names else matrix
 
 
 def _open_table(

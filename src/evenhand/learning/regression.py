@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evenhand.guarantee import Amount, DataError, Guarantee, Relation, UsageError, parse_epsilon, split
+from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_epsilon, split
 from evenhand.learning import noise_level
 from evenhand.learning.base import admit, choice, pay, public_number
 from evenhand.learning.inputs import (
-    Floats,
     Given,
     Integers,
     expand,
     feature_matrix,
-    label_vector,
-    public_columns,
-    public_feature_rows,
+    label_column,
     take_apart,
     user_codes,
     with_dummies,
 )
 from evenhand.learning.intervals import ErrorLaw, combine
+from evenhand.learning.label_grid import label_grid, label_steps
+from evenhand.learning.private_values import Floats, numbers, require_numbers, unwarned
 from evenhand.learning.progress import shown
+from evenhand.learning.public_rows import PublicRows, public_columns
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise.selection import NoisyMax
+from evenhand.noise import Laplace
 from evenhand.release.door import Measurement, Receipt
-from evenhand.tables import Grid, Secret, Table, parse_bounds
+from evenhand.tables import Secret, Table, parse_bounds
 
 NOISE_SHARE = Decimal("0.1")
 """The part of ε that ``noise_sd="private"`` takes: a wrong σ costs accuracy only."""
-
-FEWEST_BLOCKS = 5
 
 
 class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -120,8 +119,9 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.tol = tol
         self.ledger = ledger
 
+    @unwarned
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
-        """Choose weights, debit ε, and release the coefficients.
+        """Choose weights from what is public, debit ε, read the labels, and release the coefficients.
 
         Args:
             X: n × d features; a data frame; or an `eh.read` table with public features.
@@ -131,16 +131,18 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         epsilon = parse_epsilon(self.epsilon)
         bounds = parse_bounds(self.label_bounds, "label_bounds")
         self._check_parameters()
-        design, labels, codes, guarantee = self._read(X, y, users, epsilon)
+        design, codes, guarantee, read_labels = self._read_public(X, y, users, epsilon)
         if not isinstance(self.noise_sd, str):
             noise_sd = self._public_noise(bounds)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
             receipt = self._pay(guarantee)
+            labels = read_labels()
         else:  # σ is bought first: the weights depend on it
-            blocks = _blocks(design, codes)
+            blocks = noise_level.enough_blocks(design, codes)
             receipt = self._pay(guarantee)
+            labels = read_labels()
             part, epsilon = split(epsilon, NOISE_SHARE)
-            noise_sd = _buy_noise_sd(blocks, labels, bounds, part, receipt)
+            noise_sd = noise_level.buy(blocks, labels, bounds, part, receipt)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
         self._release(weights, labels, codes, bounds, epsilon, noise_sd, receipt)
         self.guarantee_ = guarantee
@@ -187,12 +189,16 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def _public_noise(self, bounds: tuple[float, float]) -> float:
         return (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
 
-    def _read(self, X: Any, y: Any, users: Any, epsilon: Decimal) -> tuple[Floats, Floats, Integers, Guarantee]:
+    def _read_public(
+        self, X: Any, y: Any, users: Any, epsilon: Decimal
+    ) -> tuple[Floats, Integers, Guarantee, Callable[[], Floats]]:
+        """Features, users and the guarantee; and how to read the labels, which waits for the debit."""
         public = public_columns(X, y, users, self.features)
         if isinstance(X, Table):
             guarantee = Guarantee(epsilon, Decimal(0), X.relation, X.unit, public)
             admit(self.ledger, guarantee)
-            given = public_feature_rows(X, y, self.features, self.categories)
+            rows = PublicRows(X, y, self.features, self.categories)
+            given = rows.given
         else:
             given = take_apart(X, y, users, self.features)
             guarantee = Guarantee(epsilon, Decimal(0), Relation.LABELS, given.unit, public)
@@ -200,10 +206,13 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             given = with_dummies(given, self.categories)
         self.levels_ = given.levels
         features = self._validated(given)
-        labels = label_vector(given.y, len(features))
         codes = user_codes(given.users, len(features))
         design = np.column_stack([np.ones(len(features)), features]) if self.fit_intercept else features
-        return design, labels, codes, guarantee
+        if isinstance(X, Table):
+            return design, codes, guarantee, rows.labels
+        column = label_column(given.y, len(features))
+        require_numbers(column, "y")
+        return design, codes, guarantee, partial(numbers, column, "y")
 
     def _validated(self, given: Given) -> Floats:
         """Check the features and remember their number and names, as scikit-learn does."""
@@ -221,23 +230,26 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def _weights(
         self, design: Floats, codes: Integers, epsilon: Decimal, bounds: tuple[float, float], noise_sd: float
     ) -> RegressionWeights:
-        if self.weights is not None:
-            self.weights.check(design, codes)
-            return self.weights
-        with shown("Weights", design.size) as progress:
-            return compute(
-                design,
-                codes,
-                names=self.coefficient_names_,
-                epsilon=epsilon,
-                width=bounds[1] - bounds[0],
-                noise_sd=noise_sd,
-                weighting=self.weighting,
-                target=self.target,
-                row_limit=self.row_limit,
-                tolerance=self.tol,
-                progress=progress,
-            )
+        weights = self.weights
+        if weights is None:
+            with shown("Weights", design.size) as progress:
+                weights = compute(
+                    design,
+                    codes,
+                    names=self.coefficient_names_,
+                    epsilon=epsilon,
+                    width=bounds[1] - bounds[0],
+                    noise_sd=noise_sd,
+                    weighting=self.weighting,
+                    target=self.target,
+                    row_limit=self.row_limit,
+                    tolerance=self.tol,
+                    progress=progress,
+                )
+        weights.check(design, codes)
+        # Noise that does not fit 64-bit integers is refused here, before the debit where the weights are known by then.
+        Laplace.calibrated(weights.heaviest_user(codes) * label_grid(bounds, weights.label_bits).width, epsilon)
+        return weights
 
     def _pay(self, guarantee: Guarantee) -> Receipt:
         query = {
@@ -259,16 +271,14 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         noise_sd: float,
         receipt: Receipt,
     ) -> None:
-        low, high = bounds
-        middle = low + (high - low) / 2
-        grid = Grid.about(bounds, middle, weights.label_bits - 1)
+        grid = label_grid(bounds, weights.label_bits)
         heaviest = weights.heaviest_user(codes) * grid.width
         measurement = Measurement(
             lambda: Secret(weights.apply(label_steps(labels, grid))), l1=heaviest, l2_squared=heaviest**2
         )
         noisy = receipt.release(measurement, epsilon)
         step = float(weights.unit / grid.steps_per_unit)
-        shift = middle * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
+        shift = grid.origin * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
         released = np.array(noisy.values, dtype=np.float64) * step + shift
         coefficients = weights.decode @ released
         self.intercept_ = float(coefficients[0]) if self.fit_intercept else 0.0
@@ -286,37 +296,3 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             combine(row, self.noise_scale_, noise_sd * norm)
             for row, norm in zip(weights.decode, weights.row_norms(), strict=True)
         )
-
-
-def label_steps(labels: Floats, grid: Grid) -> Integers:
-    """Labels as integers of a grid about the middle: clamped, NaN in the middle.
-
-    The last clamp carries the guarantee: whatever the doubles did, a label is one of ``bottom .. top``.
-    """
-    filled = np.where(np.isnan(labels), grid.origin, np.clip(labels, grid.low, grid.high))
-    steps = np.floor(filled * grid.factor + grid.offset).astype(np.int64)
-    return np.clip(steps, 0, grid.width) + grid.bottom
-
-
-def _blocks(design: Floats, codes: Integers) -> list[noise_level.Block]:
-    blocks = noise_level.contrasts(design, codes)
-    if len(blocks) < FEWEST_BLOCKS:
-        raise DataError(
-            f"noise_sd='private' needs at least {FEWEST_BLOCKS} groups of users with more rows than "
-            f"coefficients, but there are {len(blocks)}; give noise_sd a public guess instead."
-        )
-    return blocks
-
-
-def _buy_noise_sd(
-    blocks: list[noise_level.Block],
-    labels: Floats,
-    bounds: tuple[float, float],
-    epsilon: Decimal,
-    receipt: Receipt,
-) -> float:
-    grid = noise_level.candidates(bounds[1] - bounds[0])
-    clean = np.where(np.isnan(labels), sum(bounds) / 2, np.clip(labels, *bounds))
-    receipt.use(epsilon)
-    chooser = NoisyMax.calibrated(noise_level.SENSITIVITY, epsilon)
-    return float(grid[chooser.choose(noise_level.scores(blocks, clean, grid))])

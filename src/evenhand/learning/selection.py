@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -13,10 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
-from evenhand.learning.base import choice, pay
-from evenhand.learning.inputs import Floats
-from evenhand.learning.linear_model import rows_support
+from evenhand.learning.base import choice, pay, whole_number
+from evenhand.learning.linear_model import require_public, rows_support
 from evenhand.learning.private_rows import open_rows
+from evenhand.learning.private_values import Floats, identity, number, same, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU
 from evenhand.learning.sources import MemoryRows, random_ranks
 from evenhand.learning.targets import Bounded, Classes
@@ -25,9 +26,12 @@ from evenhand.noise import NoisyMax
 from evenhand.noise.integers import round_up
 from evenhand.planning import Profile, Support
 from evenhand.planning.weights import HETEROGENEITY, Sums
-from evenhand.tables import Table, parse_bounds
+from evenhand.tables import Table
 
 LOSSES = ("zero-one", "absolute", "squared")
+
+LARGEST_FEATURE = 1e30
+"""Features are clamped to this: squares and single-precision numbers still hold it."""
 
 _UNIT = 2**20  # steps of a row's loss from 0 to 1
 
@@ -40,10 +44,14 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
     totals move in the same direction, so ``exp(−ε·loss/τ)`` needs no factor 2. Sampling is exact; permute-and-flip
     is never worse than the exponential mechanism.
 
-    Edge cases: as in `BoundedERM`. A prediction that is NaN has loss 1.
+    Edge cases: rows and labels as in `BoundedERM`; features are clamped to ±10³⁰, and under values a missing one counts as
+    0. A hypothesis is shown one row at a time, as an array of shape (1, d), so that no row changes what it says about
+    another; where it raises, or returns anything but one prediction, the loss is 1. It must be a function: one that
+    remembers rows, or writes them somewhere, is outside of any guarantee.
 
     Args:
-        hypotheses: fitted models (with ``predict``) or functions of X, chosen without looking at these rows.
+        hypotheses: fitted models (with ``predict``) or functions of X, chosen without looking at these rows. Each is
+            tried on a row of zeros first, before the debit; what it raises there is an error.
         epsilon: the privacy-loss bound ε of one fit.
         loss: ``"zero-one"``, or ``"absolute"`` or ``"squared"`` as a part of the width of ``label_bounds``.
         classes: for the zero-one loss, the two labels (negative, positive).
@@ -86,6 +94,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         self.protects = protects
         self.ledger = ledger
 
+    @unwarned
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
         """Bound, debit ε, and choose."""
         epsilon = parse_epsilon(self.epsilon)
@@ -97,10 +106,13 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         targets = (
             Classes.parse(self.classes)
             if choice("loss", self.loss, LOSSES) == "zero-one"
-            else Bounded(parse_bounds(self.label_bounds, "label_bounds"))
+            else Bounded.parse(self.label_bounds)
         )
+        require_public(self.profile)
         source, names, _ = open_rows(X, y, users, features=None, targets=targets, protects=self.protects)
         assert isinstance(source, MemoryRows)
+        for index, model in enumerate(self.hypotheses):
+            _try_on_zeros(index, model, source.X.shape[1])
         guarantee = source.guarantee(epsilon, profile=self.profile)
         query = {
             "statistic": "selection among hypotheses",
@@ -115,7 +127,10 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
             tau = best_limit(support, len(self.hypotheses), left)
         receipt.use(left)
         kept = random_ranks(source.users, source.counts) < tau
-        scores = [-_total(self._losses(model, source, kept, targets)) for model in self.hypotheses]
+        rows, truth = _clean(source.X[kept]), source.targets[kept]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning about a row would tell about it
+            scores = [-self._total_loss(model, rows, truth, targets) for model in self.hypotheses]
         self.best_index_ = noisy_max(tau, left, source.relation).choose(scores)
         self.best_hypothesis_ = self.hypotheses[self.best_index_]
         self.guarantee_, self.rows_per_user_ = guarantee, tau
@@ -131,21 +146,25 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         if isinstance(given, str):
             choice("rows_per_user", given, ("auto",))
             return None
-        if int(given) != given or not 1 <= given <= LARGEST_TAU:
-            raise UsageError(f"rows_per_user={given}; expected a whole number from 1 to {LARGEST_TAU}, or 'auto'.")
-        return int(given)
+        return whole_number("rows_per_user", given, LARGEST_TAU)
 
-    def _losses(
-        self, model: Any, source: MemoryRows, kept: np.ndarray[Any, np.dtype[np.bool_]], targets: Classes | Bounded
-    ) -> Floats:
-        predicted = np.asarray(_predict(model, source.X[kept]))
-        truth = source.targets[kept]
+    def _total_loss(self, model: Any, rows: Floats, truth: Floats, targets: Classes | Bounded) -> int:
+        """The sum of the losses of a hypothesis, in integer steps."""
+        return sum(
+            self._steps(_prediction(model, row), target, targets)
+            for row, target in zip(rows, truth.tolist(), strict=True)
+        )
+
+    def _steps(self, predicted: Any, target: float, targets: Classes | Bounded) -> int:
+        """The loss of one prediction, from 0 to _UNIT; what is no prediction has the largest."""
         if isinstance(targets, Classes):
-            wrong = np.where(predicted == targets.labels[1], 1.0, -1.0) != truth
-            return np.asarray(wrong, dtype=np.float64)
-        width = targets.bounds[1] - targets.bounds[0]
-        off = np.abs(predicted.astype(np.float64) - targets.offset - truth) / width
-        return np.asarray(off if self.loss == "absolute" else off**2)
+            if identity(predicted) is None:
+                return _UNIT
+            return 0 if (1.0 if same(predicted, targets.labels[1]) else -1.0) == target else _UNIT
+        off = abs(number(predicted) - targets.offset - target) / targets.width
+        if not off < 1:  # NaN too
+            return _UNIT
+        return math.floor((off if self.loss == "absolute" else off * off) * _UNIT + 0.5)
 
 
 def noisy_max(tau: int, epsilon: Decimal, relation: Relation) -> NoisyMax:
@@ -166,10 +185,29 @@ def best_limit(support: Support, hypotheses: int, epsilon: Decimal) -> int:
     return int(taus[np.argmin(spread + noise)])
 
 
-def _total(losses: Any) -> int:
-    """A sum of losses in integer steps; NaN counts as 1."""
-    clipped = np.clip(np.nan_to_num(np.asarray(losses, dtype=np.float64), nan=1.0), 0.0, 1.0)
-    return int(np.floor(clipped * _UNIT + 0.5).astype(np.int64).sum())
+def _clean(X: Floats) -> Floats:
+    """Features by the stated rule: clamped, and 0 where one is missing (under presence such rows are gone already)."""
+    return np.clip(np.where(np.isnan(X), 0.0, X), -LARGEST_FEATURE, LARGEST_FEATURE)
+
+
+def _prediction(model: Any, row: Floats) -> Any:
+    """What a hypothesis says about one row; None if it raises or does not say one thing."""
+    try:
+        said = np.asarray(_predict(model, row.reshape(1, -1).copy()))
+    except Exception:  # the caller's code: whatever it raises on a private row must not be told
+        return None
+    return said.ravel().tolist()[0] if said.size == 1 else None
+
+
+def _try_on_zeros(index: int, model: Any, features: int) -> None:
+    """Find hypotheses that can't take these features at all, from public facts, before the debit."""
+    try:
+        _predict(model, np.zeros((1, features)))
+    except Exception as error:
+        raise UsageError(
+            f"hypotheses[{index}] raises {type(error).__name__} on a row of {features} zeros ({error}); expected a fitted model "
+            f"or a function of arrays with {features} column(s)."
+        ) from error
 
 
 def _predict(model: Any, X: Any) -> Any:

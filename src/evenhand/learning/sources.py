@@ -17,8 +17,10 @@ import numpy as np
 
 from evenhand.guarantee import Guarantee, Relation
 from evenhand.learning.features import STEPS, FeatureMap
-from evenhand.learning.inputs import Floats, Integers
+from evenhand.learning.inputs import Integers
 from evenhand.learning.losses import Loss
+from evenhand.learning.minimise import Coefficients
+from evenhand.learning.private_values import Floats
 from evenhand.planning import Buckets, Profile, Support, support_of_counts
 from evenhand.release import Measurement
 from evenhand.tables import Secret
@@ -26,21 +28,34 @@ from evenhand.tables import Secret
 SLOPE_STEPS = 2**22
 """Grid steps of a row's weighted slope, from 0 to the steepest slope of a row with weight 1."""
 
+FINE_BITS = 46
+"""A row's slope, in units of the steepest, is rounded to 46 bits before it is summed; times features of 15 bits and a
+sign it fits 64-bit integers."""
+
 _CHUNK = 4096  # rows that fit a processor's cache; partial sums of their integers stay far below 2^53
 
 
 class KeptRows(ABC):
-    """At most τ rows of each user: the sums that full-batch minimisation needs, in doubles."""
+    """At most τ rows of each user: the sums that full-batch minimisation needs."""
 
     rows: int
 
-    @abstractmethod
-    def gradient(self, f: Floats, loss: Loss) -> Floats:
-        """``Σ ℓ'(⟨f, x⟩, t)·x``."""
+    def gradient(self, f: Coefficients, loss: Loss) -> Floats:
+        """``Σ ℓ'(⟨f, x⟩, t)·x``, to within 2^−46 of its largest possible value.
+
+        Margins are exact up to one rounding, slopes are rounded to integers, and integers are summed: the error grows with
+        the rows, not with their square, and does not depend on their order.
+        """
+        unit = loss.steepest / STEPS / 2.0**FINE_BITS
+        return np.array([float(total) * unit for total in self.integer_gradient(f, loss)])
 
     @abstractmethod
-    def hessian(self, f: Floats, loss: Loss) -> Floats:
-        """``Σ ℓ''(⟨f, x⟩, t)·x xᵀ``."""
+    def integer_gradient(self, f: Coefficients, loss: Loss) -> list[int]:
+        """The same in units of 2^−46 of the steepest slope and of steps of the features, exactly."""
+
+    @abstractmethod
+    def hessian(self, f: Coefficients, loss: Loss) -> Floats:
+        """``Σ ℓ''(⟨f, x⟩, t)·x xᵀ``, roughly: it only leads the way."""
 
 
 class WeightedRows(ABC):
@@ -65,6 +80,11 @@ class Source(ABC):
         """The guarantee of a model learned from these rows, with bounds chosen from ``profile`` if one was given."""
         promise = Guarantee(epsilon, delta, self.relation, self.unit, self.public)
         return promise if profile is None else promise.resting_on(*profile.purchases(self.relation))
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One reading of the rows, for everything that a fit does with them after the debit."""
+        yield
 
     @abstractmethod
     def histogram(self, buckets: Buckets) -> Measurement:
@@ -107,12 +127,12 @@ class MemoryRows(Source):
 
     def public_support(self) -> Support:
         assert self.relation.counts_are_public
-        return support_of_counts(self.counts)
+        return support_of_counts(self.counts if len(self.counts) else [1])  # an empty table: any bound will do
 
     @contextmanager
     def limited(self, features: FeatureMap, tau: int) -> Iterator[KeptRows]:
         kept = random_ranks(self.users, self.counts) < tau
-        yield _KeptArrays(features.integers(self.X[kept]) / STEPS, self.targets[kept])
+        yield _KeptArrays(features.integers(self.X[kept]), self.targets[kept])
 
     @contextmanager
     def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[WeightedRows]:
@@ -133,12 +153,24 @@ class _KeptArrays(KeptRows):
     def __init__(self, X: Floats, targets: Floats) -> None:
         self._X, self._targets, self.rows = X, targets, len(targets)
 
-    def gradient(self, f: Floats, loss: Loss) -> Floats:
-        return np.asarray(loss.slope(self._X @ f, self._targets) @ self._X)
+    def integer_gradient(self, f: Coefficients, loss: Loss) -> list[int]:
+        total = np.zeros(self._X.shape[1], dtype=object)
+        parts = np.stack(f.parts(), axis=1) / STEPS
+        scale, half = 2.0**FINE_BITS / loss.steepest, 2 ** (FINE_BITS // 2)
+        for start in range(0, len(self._X), _CHUNK):
+            X, targets = (values[start : start + _CHUNK] for values in (self._X, self._targets))
+            first, second, third = (X @ parts).T
+            slopes = np.floor(loss.slope(first + second + third, targets) * scale + 0.5)
+            slopes = np.clip(slopes, -(2.0**FINE_BITS), 2.0**FINE_BITS)
+            # In two halves: 4096 · 2^23 · 2^15 = 2^50, so integers held as doubles are summed exactly in any order.
+            upper = np.floor(slopes / half)
+            sums = np.stack([upper, slopes - upper * half]) @ X
+            total += sums[0].astype(np.int64).astype(object) * half + sums[1].astype(np.int64)
+        return [int(value) for value in total]
 
-    def hessian(self, f: Floats, loss: Loss) -> Floats:
-        weights = loss.curvature(self._X @ f, self._targets)
-        return np.asarray(self._X.T @ (self._X * weights[:, None]))
+    def hessian(self, f: Coefficients, loss: Loss) -> Floats:
+        weights = loss.curvature(self._X @ (f.floats / STEPS), self._targets)
+        return np.asarray(self._X.T @ (self._X * weights[:, None])) / STEPS**2
 
 
 class _WeightedArrays(WeightedRows):

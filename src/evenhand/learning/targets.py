@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
+from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
-from evenhand.learning.inputs import Floats, label_vector
+from evenhand.learning.base import public_number
+from evenhand.learning.private_values import Floats, equal, missing, numbers
+from evenhand.tables import parse_bounds
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,9 @@ class Classes:
             )
         return cls(labels)
 
-    def targets(self, y: Any) -> Floats:
+    def targets(self, column: NDArray[Any]) -> Floats:
         """±1, and NaN where the label is missing."""
-        column = column_or_1d(y, warn=True)
-        missing = np.array([value is None or value != value for value in column.tolist()])
-        signs = np.where(column == self.labels[1], 1.0, -1.0)
-        return np.where(missing, np.nan, signs)
+        return np.where(missing(column), np.nan, np.where(equal(column, self.labels[1]), 1.0, -1.0))
 
     @property
     def middle(self) -> float:
@@ -47,10 +46,22 @@ class Bounded:
 
     bounds: tuple[float, float]
 
-    def targets(self, y: Any) -> Floats:
+    @classmethod
+    def parse(cls, given: Any) -> Bounded:
+        """Read ``label_bounds=(low, high)``; squares of labels times numbers of rows must be doubles."""
+        bounds = parse_bounds(given, "label_bounds")
+        public_number("the width of label_bounds", bounds[1] - bounds[0], smallest=1e-50, largest=1e50)
+        return cls(bounds)
+
+    def targets(self, column: NDArray[Any]) -> Floats:
         """Clamped labels about the middle, NaN where the label is missing."""
-        column = column_or_1d(y, warn=True)
-        return np.clip(label_vector(column, len(column)), *self.bounds) - self.offset
+        half = self.width / 2
+        return np.clip(np.clip(numbers(column, "y"), *self.bounds) - self.offset, -half, half)
+
+    @property
+    def width(self) -> float:
+        """``high − low``."""
+        return self.bounds[1] - self.bounds[0]
 
     @property
     def offset(self) -> float:

@@ -12,12 +12,12 @@ import numpy as np
 
 from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, split
 from evenhand.learning.accounting import noise_multiplier, zcdp
-from evenhand.learning.base import choice, pay, public_number
+from evenhand.learning.base import choice, pay, public_number, whole_number
 from evenhand.learning.features import STEPS, FeatureBounds, FeatureMap, feature_map
-from evenhand.learning.inputs import Floats
-from evenhand.learning.linear_model import PROFILE_SHARE, LinearModel, is_bought, rows_support
+from evenhand.learning.linear_model import PROFILE_SHARE, LinearModel, is_bought, require_public, rows_support
 from evenhand.learning.losses import Loss
 from evenhand.learning.private_rows import open_rows
+from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.sources import SLOPE_STEPS, MemoryRows, WeightedRows
 from evenhand.learning.threads import single_threaded
 from evenhand.learning.vector_noise import add_normal
@@ -106,6 +106,7 @@ class WeightedERM(LinearModel):
         self.features = features
         self.ledger = ledger
 
+    @unwarned
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
         """Choose weights, debit (ε, δ), descend, and release the averaged iterate.
 
@@ -122,17 +123,20 @@ class WeightedERM(LinearModel):
             raise UsageError("sample < 1 needs the rows in memory; in an engine each step looks at all users.")
         self._remember(matrix, names)
         mapped = feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
+        require_public(self.profile)
         usable = mechanism_delta(delta)
-        left = split(epsilon, PROFILE_SHARE)[1] if is_bought(source, self.profile) else epsilon
+        bought = is_bought(source, self.profile)
+        spent, left = split(epsilon, PROFILE_SHARE) if bought else (Decimal(0), epsilon)
         multiplier = noise_multiplier(left, usable, self.steps, float(self.sample), source.relation)
         guarantee = source.guarantee(epsilon, delta, self.profile)
-        cost = self._cost(epsilon, usable, epsilon - left, multiplier, source.relation)
+        cost = self._cost(epsilon, usable, spent, multiplier, source.relation)
         receipt = pay(self.ledger, guarantee, cost, self._query(names))
-        support, left = rows_support(source, self.profile, epsilon, receipt)
-        receipt.use(left, usable)
-        h = self._weight_bound(support, mapped.size, multiplier, source.relation)
-        with single_threaded(), source.weighted(mapped, h) as rows:
-            coefficients = self._descend(rows, loss, mapped, h, support, multiplier)
+        with source.reading():
+            support, left = rows_support(source, self.profile, epsilon, receipt)
+            receipt.use(left, usable)
+            h = self._weight_bound(support, mapped.size, multiplier, source.relation)
+            with single_threaded(), source.weighted(mapped, h) as rows:
+                coefficients = self._descend(rows, loss, mapped, h, support, multiplier)
         self._adopt(coefficients, mapped, targets)
         self.guarantee_, self.weight_bound_, self.noise_multiplier_ = guarantee, float(h), float(multiplier)
         return self
@@ -140,15 +144,14 @@ class WeightedERM(LinearModel):
     def _check(self, delta: Decimal) -> None:
         if not delta:
             raise UsageError("delta=0: Gaussian noise needs delta > 0, such as 1e-6; BoundedERM is purely private.")
-        if int(self.steps) != self.steps or not 1 <= self.steps <= 10_000:
-            raise UsageError(f"steps={self.steps}; expected a whole number from 1 to 10000.")
+        whole_number("steps", self.steps, 10_000)
         if not 0 < float(self.sample) <= 1:
             raise UsageError(f"sample={self.sample}; expected a part of the users in (0, 1].")
-        public_number("regularisation", self.regularisation, zero=True)
+        public_number("regularisation", self.regularisation, zero=True, largest=1e15)
         if isinstance(self.weight_bound, str):
             choice("weight_bound", self.weight_bound, ("auto",))
-        elif not 0 < float(self.weight_bound) <= LARGEST_WEIGHT:
-            raise UsageError(f"weight_bound={self.weight_bound}; expected a number in (0, {LARGEST_WEIGHT}] or 'auto'.")
+        else:
+            public_number("weight_bound", self.weight_bound, smallest=1e-3, largest=LARGEST_WEIGHT)
 
     def _query(self, names: Sequence[str]) -> dict[str, Any]:
         return {
@@ -165,8 +168,7 @@ class WeightedERM(LinearModel):
     ) -> Cost:
         if self.sample < 1:
             return Cost.approximate(epsilon, delta)
-        # The profile's pure ε costs half its square as zCDP (Bun and Steinke 2016, Proposition 1.4).
-        return Cost.zcdp(zcdp(multiplier, self.steps, relation) + profile * profile / 2, epsilon=epsilon, delta=delta)
+        return Cost.zcdp(zcdp(multiplier, self.steps, relation, profile), epsilon=epsilon, delta=delta)
 
     def _weight_bound(self, support: Support, size: int, multiplier: Fraction, relation: Relation) -> Fraction:
         """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import EvenhandError, Guarantee, divide
+from evenhand.guarantee import EvenhandError, Guarantee, divide, exact_difference
 from evenhand.ledger import Cost, Ledger
 from evenhand.noise import Gaussian, IntegerNoise, Laplace, opendp, rho_for
 from evenhand.tables import Secret
@@ -84,8 +84,8 @@ class Receipt:
             raise EvenhandError(
                 "a release tried to use more privacy budget than it was debited; this is a defect in Evenhand, please report it."
             )
-        self._epsilon -= epsilon
-        self._delta -= delta
+        self._epsilon = exact_difference(self._epsilon, epsilon)
+        self._delta = exact_difference(self._delta, delta)
 
 
 def _exact(measurement: Measurement) -> list[int]:

@@ -20,7 +20,7 @@ from evenhand.bounding import (
     TotalCap,
 )
 from evenhand.bounding.strategy import LARGEST_BOUND, LARGEST_LIMIT, clamp
-from evenhand.guarantee import Relation
+from evenhand.guarantee import Relation, exact_difference, exact_sum
 from evenhand.planning import (
     MEAN_SHARE,
     PROFILE_SHARE,
@@ -195,7 +195,7 @@ def mean_from_profile(
     wanted = location_request(support, left, relation)
     if wanted is not None:
         noisy = receipt.release(user_means(request, users, summary, wanted), wanted.epsilon)
-        left, paid = left - wanted.epsilon, paid + wanted.epsilon
+        left, paid = exact_difference(left, wanted.epsilon), exact_sum([paid, wanted.epsilon])
         location = locate(wanted, noisy.values, relation)
     choice = choose_mean(support, (0, grid.width), left, relation, location)
     if choice.centre is None:

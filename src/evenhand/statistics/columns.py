@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import UsageError, divide
+from evenhand.guarantee import UsageError, divide, exact_sum
 from evenhand.release import Bounding, Error, Interval, Receipt
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.request import Request
@@ -52,7 +52,7 @@ def draft_columns(
             None,
             "; ".join(f"{name}: {one.bounding.words}" for name, one in zip(columns, outcomes, strict=True)),
             outcomes[0].bounding.chosen,
-            sum((outcome.bounding.epsilon or Decimal(0) for outcome in outcomes), start=Decimal(0)) or None,
+            exact_sum(outcome.bounding.epsilon or Decimal(0) for outcome in outcomes) or None,
         )
         return Outcome(
             [outcome.value for outcome in outcomes],

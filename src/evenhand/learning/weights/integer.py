@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import hashlib
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
 
 from evenhand.guarantee import DataError, UsageError
+from evenhand.learning.base import choice
 from evenhand.learning.weights import baselines
+from evenhand.learning.weights.exact import LABEL_BITS, check_integers, heaviest
 from evenhand.learning.weights.problem import Floats, Integers, build
 from evenhand.learning.weights.solve import Progress, optimise
 
@@ -31,7 +35,6 @@ TARGETS = ("auto", "coefficients", "predictions")
 COMPARABLE = 10.0
 """With ``target="auto"``, columns whose root mean squares differ by more than this count as differently scaled."""
 
-_LABEL_BITS = 20
 _SUM_BITS = 61  # Σ|c|·|y| stays below, for every possible label
 _NOISE_BITS = 55  # the noise scale stays below, in grid units
 
@@ -101,7 +104,15 @@ class RegressionWeights:
         return np.asarray((floats.T @ floats).toarray() * float(self.unit) ** 2)
 
     def check(self, X: Floats, users: Integers) -> None:
-        """Refuse features or users other than those the weights were made for."""
+        """Refuse weights that can't be used safely, wherever they come from, or that were made for other rows."""
+        check_integers(self.matrix, self.exponent, self.label_bits, X.shape)
+        for name, matrix in (("decode", self.decode), ("target", self.target)):
+            if np.shape(matrix) != (X.shape[1],) * 2 or not np.isfinite(np.asarray(matrix, dtype=np.float64)).all():
+                raise UsageError(
+                    f"weights=: {name} has the shape {np.shape(matrix)} or holds numbers that are not finite; expected "
+                    f"{X.shape[1]} × {X.shape[1]} finite numbers. Compute the weights anew."
+                )
+        choice("the weighting of weights=", self.weighting, WEIGHTINGS)
         if fingerprint(X, users) != self.fingerprint:
             raise UsageError(
                 "weights= were made for other features or users (or another row order); expected the same X and "
@@ -122,14 +133,15 @@ class RegressionWeights:
 
     @classmethod
     def load(cls, path: str | Path) -> RegressionWeights:
-        """Read weights that `save` wrote; the sensitivity is not trusted but needs the users: see `check`."""
+        """Read weights that `save` wrote. Nothing in the file is trusted: integers and ranges are checked here, the rest and
+        the sensitivity when the weights are used (`check`, `heaviest_user`)."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 stored = dict(file)
             shape = (len(stored["indptr"]) - 1, len(stored["decode"]))
             matrix = sparse.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=shape)
             limit = int(stored["row_limit"])
-            return cls(
+            loaded = cls(
                 matrix,
                 int(stored["exponent"]),
                 int(stored["label_bits"]),
@@ -143,20 +155,23 @@ class RegressionWeights:
                 float(stored["bound"]),
                 str(stored["fingerprint"]),
             )
-        except (OSError, KeyError, ValueError) as error:
+        except (
+            OSError,
+            EOFError,
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            BadZipFile,
+            zlib.error,
+        ) as error:
             raise DataError(f"{path} can't be read as saved weights ({type(error).__name__}).") from None
+        check_integers(loaded.matrix, loaded.exponent, loaded.label_bits, shape)
+        return loaded
 
     def heaviest_user(self, users: Integers) -> int:
         """The largest Σ|matrix| over the users, recomputed: a release never relies on a stored number."""
         return heaviest(self.matrix, users)
-
-
-def heaviest(matrix: Any, users: Integers) -> int:
-    """The largest Σ|entry| over the rows of any one user, in exact integers."""
-    per_row = np.asarray(abs(matrix).sum(axis=1)).ravel().astype(np.int64)
-    totals = np.zeros(int(users.max()) + 1, dtype=np.int64)
-    np.add.at(totals, users, per_row)
-    return int(totals.max())
 
 
 def fingerprint(X: Floats, users: Integers) -> str:
@@ -259,5 +274,5 @@ def _grids(C: Floats, offsets: Integers, epsilon: float) -> tuple[int, int]:
     column = math.log2(size.sum(axis=0).max())
     user = math.log2(np.add.reduceat(size.sum(axis=1), offsets).max())
     room = _NOISE_BITS + math.log2(epsilon)  # for log2(heaviest Σ|c|) + label bits
-    label_bits = int(min(_LABEL_BITS, room // 2))
+    label_bits = int(min(LABEL_BITS, room // 2))
     return label_bits, math.floor(min(_SUM_BITS - label_bits - column, room - label_bits - user - 1))

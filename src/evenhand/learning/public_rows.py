@@ -1,0 +1,101 @@
+"""A table with public features and private labels, in memory: features before the debit, labels after it.
+
+The weights are made for rows in an order, so labels must come back for the same rows. The second reading brings users
+and features along: it must equal the first in all that is public. Rows with the same user and the same features may
+trade labels: the labels stay with their user, so what one user can do is unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evenhand.guarantee import DataError, Relation, UsageError
+from evenhand.learning.inputs import Given, user_codes, with_dummies
+from evenhand.learning.private_values import Floats
+from evenhand.tables import Table
+from evenhand.tables.numbers import number
+
+_LABEL = "label_value"
+
+
+class PublicRows:
+    """The public part of a table, and a way to its labels."""
+
+    def __init__(self, table: Table, label: Any, features: Sequence[str] | None, categories: Sequence[str]) -> None:
+        """Read users and features; refuse a table whose features are private."""
+        if not isinstance(label, str):
+            raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
+        table.require(label, "label column")
+        names = tuple(features) if features is not None else feature_columns(table, label)
+        for name in names:
+            table.require(name, "feature column")
+        _require_public(table, names)
+        table.require_before(names, label)
+
+        def column(name: str) -> Any:
+            return table.expression[name].cast("string") if name in categories else number(table, name)
+
+        users = {f"user_{index}": table.expression[name] for index, name in enumerate(table.user)}
+        columns = {f"feature_{index}": column(name) for index, name in enumerate(names)}
+        self._table, self._public = table, (*users, *columns)
+        rows = table.expression.select(**users, **columns, **{_LABEL: number(table, label)})
+        self._rows = rows.order_by(list(self._public))
+        self._first = table.engine.fetch(self._rows.select(*self._public)).reveal()
+        self.given = with_dummies(self._given(names), categories)
+
+    def labels(self) -> Floats:
+        """The labels of the rows, as doubles, NaN where there is none; for after the debit."""
+        again = self._table.engine.fetch(self._rows).reveal()
+        if not again.select(list(self._public)).equals(self._first):
+            raise DataError(
+                "users or features of the table changed while the weights were being computed. The debit stands; fit again "
+                "on a table that does not change."
+            )
+        return np.asarray(again[_LABEL].to_numpy(), dtype=np.float64)
+
+    def _given(self, names: Sequence[str]) -> Given:
+        import pandas as pd
+
+        frame = self._first
+        keys = [name for name in self._public if name.startswith("feature_")]
+        features = pd.DataFrame({name: frame[key].to_pandas() for name, key in zip(names, keys, strict=True)})
+        gaps = [name for name in names if features[name].isna().any()]
+        if gaps:
+            raise DataError(
+                f"the features {gaps} hold missing values or text in some rows; expected numbers everywhere. Fill the "
+                f"gaps, leave the features out, or declare text as categories."
+            )
+        ids = [frame[name].to_numpy() for name in self._public if name.startswith("user_")]
+        users = np.column_stack([user_codes(column, frame.num_rows) for column in ids])
+        return Given(features, None, users, tuple(names), self._table.unit)
+
+
+def _require_public(table: Table, names: Sequence[str]) -> None:
+    private = [name for name in names if name not in table.public]
+    if table.relation is Relation.PRESENCE or (table.relation is Relation.VALUES and private):
+        raise UsageError(
+            f"the table protects {table.relation.value}, but label-private regression treats the features and "
+            f"the rows per user as public. If that is right, read it with protects='labels' (or "
+            f"protects='values', public={list(names)}); otherwise use BoundedERM or WeightedERM."
+        )
+
+
+def feature_columns(table: Table, label: str) -> tuple[str, ...]:
+    """All columns that are neither user nor label."""
+    return tuple(name for name in table.columns if name != label and name not in table.user)
+
+
+def public_columns(X: Any, y: Any, users: Any, features: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the columns that label-private regression treats as public; arrays have none.
+
+    All columns but label and user; of a table that was read with ``public=``, those and the features.
+    """
+    named = {name for name in (y, users) if isinstance(name, str)} | set(X.user if isinstance(X, Table) else ())
+    others = tuple(name for name in map(str, getattr(X, "columns", ())) if name not in named)
+    if not isinstance(X, Table) or (X.relation is Relation.LABELS and not X.public):
+        return others
+    used = () if X.relation is Relation.VALUES else others if features is None else tuple(features)
+    return tuple(dict.fromkeys((*X.public, *used)))
