@@ -20,7 +20,7 @@ from test_neighbours import compare as compare_integers
 import evenhand as eh
 from evenhand.session import Drafts
 from kinds import DUCKDB, SOURCES, SPELLINGS, Line, as_table
-from outcomes import Questions, Seen, Tape, compare, look
+from visible import Questions, Seen, Tape, compare, look
 from watch import Ask, watch
 
 SECRET: dict[str, Any] = {"by": "k", "epsilon": 60, "delta": "0.01", "groups_per_user": 10}

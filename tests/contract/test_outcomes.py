@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from nasty import HIGH, KEYS, LOW, Pair, Row, Rows, pairs
-from outcomes import NOISE, Questions, Tape, compare, look
+from visible import NOISE, Questions, Tape, compare, look
 
 BOUNDS = (LOW, HIGH)
 BY: dict[str, Any] = {"by": "g", "keys": list(KEYS)}

@@ -16,7 +16,7 @@ import pytest
 from test_outcomes import QUESTIONS
 
 import evenhand as eh
-from outcomes import Questions, Tape, assert_alike, compare, look
+from visible import Questions, Tape, assert_alike, compare, look
 from watch import Ask, watch
 
 
