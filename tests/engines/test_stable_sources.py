@@ -26,6 +26,16 @@ UNSTABLE = {
     "the current date, as a name": "SELECT *, current_date AS w FROM t",
     "row numbers": "SELECT *, row_number() OVER () AS w FROM t",
     "the row before": "SELECT *, lag(v) OVER (PARTITION BY u) AS w FROM t",
+    "row ids": "SELECT *, rowid AS w FROM t",
+    "rows side by side": "SELECT t.* FROM t POSITIONAL JOIN (SELECT v AS w FROM t)",
+    "a running sum": "SELECT u, sum(v) OVER (ROWS UNBOUNDED PRECEDING) AS v FROM t",
+    "the first of a group": "SELECT u, first(v) AS v FROM t GROUP BY u",
+    "a list": "SELECT u, list(v)[1] AS v FROM t GROUP BY u",
+    "one row of each": "SELECT DISTINCT ON (u) * FROM t",
+    "an age": "SELECT u, age(TIMESTAMP '2020-01-01') AS v FROM t",
+    "a view, its name in other letters": "SELECT * FROM CHANCE",
+    "one overload of a macro": "SELECT u, twofold(v) AS v FROM t",
+    "a view of a schema": "SELECT * FROM other.twin",
     "a limit": "SELECT * FROM t LIMIT 3",
     "a limit in a view": "SELECT * FROM few",
     "a file twice": "SELECT a.* FROM '{file}' a JOIN '{file}' b USING (u)",
@@ -39,6 +49,7 @@ STABLE = {
     "a table twice": "SELECT a.* FROM t a JOIN (SELECT u, count(*) FROM t GROUP BY u) b USING (u)",
     "a view": "SELECT * FROM plain",
     "a macro": "SELECT u, doubled(v) AS v FROM t",
+    "a sum of a user": "SELECT *, sum(v) OVER (PARTITION BY u) AS w FROM t",
     "a file": "SELECT * FROM '{file}'",
     "two files": "SELECT a.* FROM '{file}' a JOIN '{other}' b USING (u)",
     "a name in quotes": "SELECT *, 'random() LIMIT 5 now()' AS note FROM t",
@@ -55,6 +66,9 @@ def connection(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             "CREATE TABLE t AS SELECT 'a' AS u, 1.0::DOUBLE AS v",
             "CREATE MACRO shaken(x) AS x + random()",
             "CREATE MACRO doubled(x) AS x * 2",
+            "CREATE MACRO twofold(x) AS x + random(), (x, y) AS x + y",
+            "CREATE SCHEMA other",
+            "CREATE VIEW other.twin AS SELECT * FROM t WHERE random() < 0.5",
             "CREATE VIEW chance AS SELECT * FROM t WHERE random() < 0.5",
             "CREATE VIEW over_chance AS SELECT * FROM chance",
             "CREATE VIEW few AS SELECT * FROM t LIMIT 3",
@@ -128,7 +142,8 @@ def test_postgres(postgres_url: str) -> None:
             "CREATE VIEW numbered AS SELECT *, row_number() OVER () AS w FROM t",
             "CREATE FUNCTION shaken(x float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN x; END'",
             "CREATE VIEW shaken AS SELECT u, shaken(v) AS v FROM t",
-            "CREATE VIEW plain AS SELECT a.u, upper(a.u) AS w, 'random() LIMIT' AS note FROM t a JOIN t b USING (u)",
+            "CREATE VIEW listed AS SELECT u, (array_agg(v))[1] AS v FROM t GROUP BY u",
+            "CREATE VIEW plain AS SELECT a.u, a.v AS \"limit\", upper(a.u) AS w, 'random() LIMIT' AS note FROM t a JOIN t b USING (u)",
             "CREATE FOREIGN DATA WRAPPER nowhere",
             "CREATE SERVER elsewhere FOREIGN DATA WRAPPER nowhere",
             "CREATE FOREIGN TABLE far (u text, v float8) SERVER elsewhere",
@@ -170,6 +185,8 @@ def test_spark(spark: None) -> None:
     for unstable in (
         frame.sample(0.5),
         frame.limit(1),
+        frame.dropDuplicates(["u"]),
+        frame.groupBy("u").agg(functions.collect_list("v")[0].alias("v")),
         frame.withColumn("w", functions.rand()),
         frame.withColumn("w", functions.current_timestamp()),
         frame.withColumn("w", functions.monotonically_increasing_id()),
@@ -178,3 +195,24 @@ def test_spark(spark: None) -> None:
     ):
         with pytest.raises(eh.UsageError, match="depends on"):
             eh.read(unstable, user="u")
+
+
+def test_a_frame_that_a_connection_knows_is_read() -> None:
+    import pandas as pd
+
+    with duckdb.connect() as connection:
+        connection.register("frame", pd.DataFrame({"u": ["a", "b"]}))
+        for source in (connection.sql("SELECT * FROM frame"), ibis.duckdb.from_connection(connection).table("frame")):
+            eh.read(source, user="u")
+
+
+def test_a_postgres_connection_that_may_only_read_is_refused(postgres_url: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (u text)")
+    backend = ibis.connect(postgres_url)
+    backend.raw_sql("SET default_transaction_read_only = on").close()
+    backend.con.commit()
+    with pytest.raises(eh.UsageError, match="temporary tables"):
+        eh.read(backend.table("t"), user="u")

@@ -65,9 +65,9 @@ class Remembering:
         """As the engine spells it."""
         return self._engine.spelled(value)
 
-    def identity(self) -> str | None:
-        """The engine's."""
-        return self._engine.identity()
+    def require_unchanged(self) -> None:
+        """As the engine."""
+        self._engine.require_unchanged()
 
     def close(self) -> None:
         """Let go of what was kept."""

@@ -52,6 +52,7 @@ def _open_table(
     if not isinstance(label, str):
         raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
     table.require(label, "label column")
+    table.engine.require_unchanged()
     names = tuple(features) if features is not None else feature_columns(table, label)
     for name in names:
         table.require(name, "feature column")

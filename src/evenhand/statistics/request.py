@@ -52,6 +52,7 @@ class Request:
                 "protects='labels' is for learning (evenhand.learning.LabelPrivateRegression); "
                 "statistics need protects='presence' or 'values'."
             )
+        table.engine.require_unchanged()
         request = cls(
             table,
             parse_epsilon(epsilon),

@@ -50,23 +50,23 @@ class Shelf:
 
     def put(self, table: Table, about: About, profile: Profile) -> None:
         """Keep a profile, unless nobody can know whether the table will still be the same."""
-        state = table.state
-        if state is not None:
-            self._profiles[about, state] = profile, {about.question}
+        if table.snapshot is not None:
+            self._profiles[about, table.snapshot] = profile, {about.question}
 
     def find(self, table: Table, about: About) -> Profile | None:
         """A profile of just this that the question has not used yet, or one of every row where rows are wanted."""
-        state = table.state or ""
-        on_purpose = self._profiles.get((EVERY_ROW, state)) if about.quantity == "rows" else None
+        if table.snapshot is None:
+            return None
+        on_purpose = self._profiles.get((EVERY_ROW, table.snapshot)) if about.quantity == "rows" else None
         if on_purpose is not None:
             return on_purpose[0]
-        profile, used = self._profiles.get((about, state), (None, set()))
+        profile, used = self._profiles.get((about, table.snapshot), (None, set()))
         return None if about.question in used else profile
 
     def take(self, table: Table, about: About) -> Profile | None:
         """Find a profile and remember that the question has used it."""
         found = self.find(table, about)
-        if found is not None and (kept := self._profiles.get((about, table.state or ""))):
+        if found is not None and (kept := self._profiles.get((about, table.snapshot or ""))):
             kept[1].add(about.question)
         return found
 

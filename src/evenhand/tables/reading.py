@@ -82,6 +82,11 @@ def read(
         )
     for column in users:
         table.require(column, "user column")
+        if opened.expression.schema()[column].is_json():
+            raise DataError(
+                f"the user column {column!r} holds JSON, whose equal values may be spelled differently; expected ids of a plain "
+                "type. Cast it to text first."
+            )
     for column in table.public:
         table.require(column, "public column")
     return table

@@ -29,7 +29,7 @@ class Table:
         population: a name for the people in the table, when several tables are about the same people.
         text: columns that were read as text because their source carries no types (CSV, JSON, Python objects).
         positional: whether a column's place in a line tells it apart from others (CSV).
-        snapshot: names a source that is no file; None if it can't be known whether it stays the same.
+        snapshot: changes when the underlying file changes; None if that can't be known.
     """
 
     expression: Any = field(repr=False)
@@ -46,11 +46,6 @@ class Table:
     def columns(self) -> tuple[str, ...]:
         """The names of all columns."""
         return tuple(self.expression.columns)
-
-    @property
-    def state(self) -> str | None:
-        """Changes when the rows may have changed: with the files if there are any; None if that can't be known."""
-        return self.engine.identity() or self.snapshot
 
     @property
     def unit(self) -> tuple[str, ...]:

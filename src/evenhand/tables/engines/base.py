@@ -42,8 +42,8 @@ class Engine(Protocol):
     def spelled(self, value: Any) -> Any:
         """The bytes that spell a value as text, as an expression that is defined for every value."""
 
-    def identity(self) -> str | None:
-        """A public mark that changes when the source is replaced or written; None if that can't be known."""
+    def require_unchanged(self) -> None:
+        """Raise if the source was replaced or written since it was opened, as far as that can be known."""
 
 
 @contextmanager
@@ -74,6 +74,7 @@ class IbisEngine:
         self._source = source.op()
         self._identity = identity
         self._held: dict[int, Any] = {}
+        self._opened = self.identity()
         self._turn = turns(backend)
 
     def check_source(self) -> None:
@@ -82,6 +83,14 @@ class IbisEngine:
 
     def identity(self) -> str | None:
         return None if self._identity is None else self._identity()
+
+    def require_unchanged(self) -> None:
+        """Refuse a source whose files are not those that were opened: names and places of columns come from them."""
+        if self.identity() != self._opened:
+            raise DataError(
+                "a file of the table was written or replaced since it was opened. Open it again with eh.read; if that "
+                "happens while a release reads it, read from a copy that nobody writes to (what was debited stays spent)."
+            )
 
     def fetch(self, expression: Any) -> Secret[Any]:
         with self._statement(expression):
@@ -147,17 +156,21 @@ class IbisEngine:
         with self._turn:
             if nodes.find(ops.RandomScalar):
                 self._reseed()
-            before = self.identity() if reads else None
+            if reads:
+                self.require_unchanged()
             yield
-            if reads and self.identity() != before:
-                raise DataError(
-                    "a file of the table was written or replaced while it was read, so what was read is no one table. "
-                    "Nothing is released, and what was debited stays spent. Read from a copy that nobody writes to."
-                )
+            if reads:
+                self.require_unchanged()
+
+
+DUCKDB_TURNS = threading.RLock()
+"""For all of DuckDB: whether a relation and a backend share a connection can't be told."""
 
 
 def turns(backend: Any) -> threading.RLock:
-    """A connection runs one statement at a time: threads that share a backend take turns."""
+    """A connection runs one statement at a time: threads that share one take turns."""
+    if backend.name == "duckdb":
+        return DUCKDB_TURNS
     lock: threading.RLock = backend.__dict__.setdefault("evenhand_turn", threading.RLock())
     return lock
 
@@ -177,7 +190,10 @@ def refuse_unstable(source: Any) -> None:
     """Refuse an Ibis expression that gives other rows each time it is evaluated."""
     import ibis.expr.operations as ops
 
-    order = (ops.RowNumber, ops.NTile, ops.Lag, ops.Lead, ops.First, ops.Last, ops.NthValue, ops.Arbitrary, ops.RowID)
+    order = (
+        *(ops.RowNumber, ops.NTile, ops.Lag, ops.Lead, ops.First, ops.Last, ops.NthValue, ops.Arbitrary, ops.RowID),
+        *(ops.ArrayCollect, ops.GroupConcat, ops.Mode, ops.ArgMin, ops.ArgMax, ops.ApproxQuantile, ops.ApproxMedian),
+    )
     reasons: dict[tuple[type, ...], str] = {
         (ops.Sample,): "a random sample",
         (ops.RandomScalar, ops.RandomUUID): "random numbers",

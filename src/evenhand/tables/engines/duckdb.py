@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-import threading
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from evenhand.tables.engines.base import IbisEngine, fresh_name
+from evenhand.tables.engines.base import DUCKDB_TURNS, IbisEngine, fresh_name
 from evenhand.tables.engines.duckdb_sources import refuse_unstable_sql
 
 
@@ -45,7 +44,6 @@ class RelationEngine(IbisEngine):
     """A DuckDB relation: it belongs to a connection that it doesn't hand out, so every statement goes through it."""
 
     name = "duckdb"
-    _all_turns = threading.RLock()  # which relations share a connection can't be told
 
     def __init__(self, relation: Any) -> None:
         import ibis
@@ -60,7 +58,8 @@ class RelationEngine(IbisEngine):
         self._source = self.rows.op()
         self._identity = None
         self._held = {}
-        self._turn = self._all_turns
+        self._opened = None
+        self._turn = DUCKDB_TURNS
 
     def check_source(self) -> None:
         with self._turn:
@@ -77,6 +76,7 @@ class RelationEngine(IbisEngine):
         return partial(self._run, f"DROP TABLE {name}")
 
     def _publish(self, name: str, public: Any) -> Callable[[], Any]:
+        import duckdb
         import pyarrow.parquet as pq
 
         # Through a file: the connection is out of reach, and it may not see Python's variables (Ibis switches that off).
@@ -84,7 +84,14 @@ class RelationEngine(IbisEngine):
             path = Path(folder) / "public.parquet"
             pq.write_table(public, path)
             quoted = str(path).replace("'", "''")
-            self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
+            try:
+                self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
+            except duckdb.PermissionException:  # no files either: then through a variable of this module
+                globals()[name] = public
+                try:
+                    self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {name}")
+                finally:
+                    del globals()[name]
         return partial(self._run, f"DROP TABLE {name}")
 
     def _table(self, name: str, like: Any) -> Any:

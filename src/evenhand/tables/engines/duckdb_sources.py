@@ -17,8 +17,36 @@ from evenhand.tables.engines.base import unstable
 Query = Callable[[str], list[tuple[Any, ...]]]
 
 _TIMES = {"current_timestamp", "current_date", "current_time", "localtime", "localtimestamp"}
-_ORDERS = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value", "first", "last", "any_value"}
+_ORDERS = {
+    *(
+        "row_number",
+        "ntile",
+        "lag",
+        "lead",
+        "first_value",
+        "last_value",
+        "nth_value",
+        "first",
+        "last",
+        "any_value",
+        "arbitrary",
+    ),
+    *("arg_max", "arg_min", "argmax", "argmin", "max_by", "min_by", "arg_max_null", "arg_min_null", "mode"),
+    *(
+        "list",
+        "array_agg",
+        "string_agg",
+        "group_concat",
+        "listagg",
+        "reservoir_quantile",
+        "approx_quantile",
+        "approx_top_k",
+    ),
+}
+"""Functions whose value depends on the order in which rows happen to be read, where there are ties or no order."""
 _LIMITS = {"LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER"}
+_OBJECTS = ("python_", "pandas_", "arrow_", "polars_", "parquet_")
+_ORDER = "the order in which rows happen to be read"
 
 
 def refuse_unstable_sql(sql: str, query: Query) -> None:
@@ -31,23 +59,26 @@ def refuse_unstable_sql(sql: str, query: Query) -> None:
     tree = _parse(sql, query)
     if tree is None:
         raise unstable("a statement that can't be checked")
-    names = [name for (name,) in query("SELECT function_name FROM duckdb_functions() WHERE stability != 'CONSISTENT'")]
+    changing = query("SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability != 'CONSISTENT'")
     macros = query(
-        "SELECT function_name, macro_definition FROM duckdb_functions() WHERE function_type LIKE '%macro' AND NOT internal"
+        "SELECT lower(function_name), macro_definition FROM duckdb_functions() "
+        "WHERE function_type LIKE '%macro' AND NOT internal"
     )
-    views = query("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal")
-    tables = query("SELECT table_name, d.type FROM duckdb_tables() JOIN duckdb_databases() d USING (database_name) ")
-    _Reader(query, set(names), dict(macros), dict(views), dict(tables)).read(tree, {})
+    views = query("SELECT lower(view_name), lower(schema_name), sql FROM duckdb_views() WHERE NOT internal")
+    tables = query(
+        "SELECT lower(table_name), d.type FROM duckdb_tables() JOIN duckdb_databases() d USING (database_name)"
+    )
+    _Reader(query, {name for (name,) in changing}, macros, views, dict(tables)).read(tree, {})
 
 
 @dataclass
 class _Reader:
-    """Walks a syntax tree and everything that it names."""
+    """Walks a syntax tree and everything that it names. Names are DuckDB's: letter case does not count."""
 
     query: Query
     changing: set[str]
-    macros: Mapping[str, str]
-    views: Mapping[str, str]
+    macros: list[tuple[Any, ...]]
+    views: list[tuple[Any, ...]]
     tables: Mapping[str, str]
     files: Counter[str] = field(default_factory=Counter)
     inside: set[str] = field(default_factory=set)
@@ -61,11 +92,13 @@ class _Reader:
         if not isinstance(node, dict):
             return
         for entry in (node.get("cte_map") or {}).get("map", ()):
-            named = {**named, entry["key"]: entry["value"]["query_node"]}
+            named = {**named, entry["key"].lower(): entry["value"]["query_node"]}
         if node.get("sample"):
             raise unstable("a random sample")
         if node.get("type") in _LIMITS:
             raise unstable("a limited number of rows")
+        if node.get("ref_type") == "POSITIONAL" or node.get("distinct_on_targets"):
+            raise unstable(_ORDER)
         self._functions(node)
         if node.get("type") == "BASE_TABLE":
             self._table(node, named)
@@ -77,22 +110,31 @@ class _Reader:
 
     def _functions(self, node: dict[str, Any]) -> None:
         kind, name = node.get("class"), str(node.get("function_name", "")).lower()
-        if kind == "COLUMN_REF" and [str(part).lower() for part in node["column_names"]][-1] in _TIMES:
-            raise unstable("the current time")
-        if kind == "WINDOW" and name in _ORDERS:
-            raise unstable("the order in which rows happen to be read")
+        if kind == "COLUMN_REF":
+            column = str(node["column_names"][-1]).lower()
+            if column in _TIMES:
+                raise unstable("the current time")
+            if column == "rowid":
+                raise unstable(_ORDER)
+        frame = f"{node.get('start')} {node.get('end')}" if kind == "WINDOW" else ""
+        if kind in ("FUNCTION", "WINDOW") and (name in _ORDERS or "_ROWS" in frame):
+            raise unstable(_ORDER)
         if kind in ("FUNCTION", "WINDOW") and name in self.changing:
             raise unstable(f"{name}(), which gives another value each time")
-        if kind == "FUNCTION" and name in self.macros:
-            self._named(f"SELECT {self.macros[name]}", f"macro {name}")
+        if kind == "FUNCTION" and name == "age" and len(node["arguments"]) == 1:
+            raise unstable("the current time")
+        if kind == "FUNCTION":
+            for number, definition in enumerate(text for macro, text in self.macros if macro == name):
+                self._named(f"SELECT {definition}", f"macro {name} {number}")
 
     def _table(self, node: dict[str, Any], named: Mapping[str, Any]) -> None:
-        name = node["table_name"]
-        plain = not node.get("schema_name") and not node.get("catalog_name")
-        if plain and name in named:
+        name, schema = node["table_name"].lower(), (node.get("schema_name") or "").lower()
+        views = [sql for view, home, sql in self.views if view == name and schema in ("", home)]
+        if not schema and not node.get("catalog_name") and name in named:
             self.read(named[name], {key: value for key, value in named.items() if key != name})
-        elif name in self.views:
-            self._named(self.views[name].partition(" AS ")[2].rstrip("; \n"), f"view {name}")
+        elif views:
+            for number, sql in enumerate(views):  # which of them is meant depends on the search path: each must do
+                self._named(sql.partition(" AS ")[2].rstrip("; \n"), f"view {name} {number}")
         elif name in self.tables:
             if self.tables[name] != "duckdb":
                 raise unstable(f"the table {name!r} of another database, which is not read in one snapshot")
@@ -101,7 +143,7 @@ class _Reader:
 
     def _table_function(self, function: dict[str, Any]) -> None:
         name = function["function_name"].lower()
-        if name.endswith(("_scan", "_query")) and not name.startswith(("python_", "parquet_")):
+        if name.endswith(("_scan", "_query")) and not name.startswith(_OBJECTS):
             raise unstable(f"{name}(), another database that is not read in one snapshot")
         if name.startswith(("read_", "parquet_", "glob")):
             self._file(json.dumps(_without_places(function["arguments"]), sort_keys=True))
@@ -116,7 +158,7 @@ class _Reader:
             return
         tree = _parse(sql, self.query)
         if tree is None:
-            raise unstable(f"the {what}, which can't be checked")
+            raise unstable(f"the {what.rpartition(' ')[0]}, which can't be checked")
         self.inside.add(what)
         self.read(tree, {})
         self.inside.discard(what)

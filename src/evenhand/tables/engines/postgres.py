@@ -6,6 +6,7 @@ import secrets
 from functools import lru_cache
 from typing import Any
 
+from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import IbisEngine, quietly
 from evenhand.tables.engines.postgres_sources import refuse_unstable_sql
 
@@ -18,6 +19,12 @@ class PostgresEngine(IbisEngine):
         sql = str(self.backend.compile(self._source.to_expr()))
         with self._turn:
             quietly(self.name, lambda: refuse_unstable_sql(sql, self._rows))
+            allowed = "current_setting('transaction_read_only') = 'off' AND has_database_privilege(current_database(), 'TEMP')"
+            if not quietly(self.name, lambda: self._rows(f"SELECT {allowed}"))[0][0]:
+                raise UsageError(
+                    "this Postgres connection may not create temporary tables (it is read-only, or lacks the TEMP privilege), and "
+                    "releases keep per-user sums in them. Connect as a role that may, or read from a copy."
+                )
 
     def spelled(self, value: Any) -> Any:
         import ibis.expr.datatypes as dt

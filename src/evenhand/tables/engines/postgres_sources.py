@@ -13,7 +13,8 @@ from evenhand.tables.engines.base import unstable
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
-_QUOTED = re.compile(r"'(?:[^']|'')*'")
+_TEXT = re.compile(r"'(?:[^']|'')*'")
+_NAME = re.compile(r'"(?:[^"]|"")*"')
 _SIGNS = {
     "a random sample": re.compile(r"\bTABLESAMPLE\b", re.IGNORECASE),
     "a limited number of rows": re.compile(r"\b(LIMIT|OFFSET|FETCH\s+(FIRST|NEXT))\b", re.IGNORECASE),
@@ -22,7 +23,9 @@ _SIGNS = {
         re.IGNORECASE,
     ),
     "the order in which rows happen to be read": re.compile(
-        r"\b(row_number|ntile|lag|lead|first_value|last_value|nth_value)\s*\(|\bctid\b|\bDISTINCT\s+ON\b", re.IGNORECASE
+        r"\b(row_number|ntile|lag|lead|first_value|last_value|nth_value|array_agg|string_agg|(json|jsonb|xml)_?agg|mode)\s*\("
+        r"|\bctid\b|\bDISTINCT\s+ON\b|\bROWS\s+BETWEEN\b",
+        re.IGNORECASE,
     ),
 }
 _CALLED = re.compile(r"([A-Za-z_]\w*)\"?\s*\(")
@@ -31,9 +34,9 @@ _CALLED = re.compile(r"([A-Za-z_]\w*)\"?\s*\(")
 def refuse_unstable_sql(sql: str, query: Query) -> None:
     """Refuse a query that is not about one snapshot of ordinary tables, or whose rows are not determined by it."""
     for text in _texts(sql, query, set()):
-        bare = _QUOTED.sub("''", text)
+        bare = _TEXT.sub("''", text)
         for reason, sign in _SIGNS.items():
-            if sign.search(bare):
+            if sign.search(_NAME.sub("name", bare)):
                 raise unstable(reason)
         names = ", ".join(f"'{name.lower()}'" for name in {*_CALLED.findall(bare)}) or "''"
         volatile = query(f"SELECT proname FROM pg_proc WHERE provolatile = 'v' AND lower(proname) IN ({names})")
