@@ -216,3 +216,9 @@ def test_a_postgres_connection_that_may_only_read_is_refused(postgres_url: str) 
     backend.con.commit()
     with pytest.raises(eh.UsageError, match="temporary tables"):
         eh.read(backend.table("t"), user="u")
+
+
+def test_a_relation_that_public_keys_cannot_reach_is_refused() -> None:
+    connection = duckdb.connect(config={"enable_external_access": "false"})
+    with pytest.raises(eh.UsageError, match="external access"):
+        eh.read(connection.sql("SELECT 'a' AS u"), user="u")

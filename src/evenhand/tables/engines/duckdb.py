@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import DUCKDB_TURNS, IbisEngine, fresh_name
 from evenhand.tables.engines.duckdb_sources import refuse_unstable_sql
 
@@ -64,6 +65,11 @@ class RelationEngine(IbisEngine):
     def check_source(self) -> None:
         with self._turn:
             refuse_unstable_sql(self._relation.sql_query(), lambda query: self._query(query).fetchall())
+            if not self._query("SELECT current_setting('enable_external_access')").fetchall()[0][0]:
+                raise UsageError(
+                    "the relation's connection has no external access, so public keys can't be handed to it. Give an Ibis table of "
+                    "that connection instead: ibis.duckdb.from_connection(connection).table(...)."
+                )
 
     def spelled(self, value: Any) -> Any:
         return _encode()(value.cast("string"))
@@ -76,7 +82,6 @@ class RelationEngine(IbisEngine):
         return partial(self._run, f"DROP TABLE {name}")
 
     def _publish(self, name: str, public: Any) -> Callable[[], Any]:
-        import duckdb
         import pyarrow.parquet as pq
 
         # Through a file: the connection is out of reach, and it may not see Python's variables (Ibis switches that off).
@@ -84,14 +89,7 @@ class RelationEngine(IbisEngine):
             path = Path(folder) / "public.parquet"
             pq.write_table(public, path)
             quoted = str(path).replace("'", "''")
-            try:
-                self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
-            except duckdb.PermissionException:  # no files either: then through a variable of this module
-                globals()[name] = public
-                try:
-                    self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {name}")
-                finally:
-                    del globals()[name]
+            self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
         return partial(self._run, f"DROP TABLE {name}")
 
     def _table(self, name: str, like: Any) -> Any:
