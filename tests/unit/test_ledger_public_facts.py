@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.guarantee import LedgerError, Relation, UsageError
+from evenhand.guarantee import Guarantee, LedgerError, Relation, UsageError
 from evenhand.learning import BoundedERM, LabelPrivateRegression
+from evenhand.ledger.composition import Cost
 from evenhand.tables.engines import IbisEngine
 
 ROWS = pd.DataFrame(
@@ -74,6 +76,7 @@ LESS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "other public columns": ({"public": ("w",)}, {"public": ("g",)}),
     "other people": ({"population": "patients"}, {}),
     "another user column": ({}, {"user": "w"}),
+    "a column with the name of the population": ({"public": (), "population": "g"}, {"population": "g"}),
 }
 
 
@@ -117,7 +120,26 @@ def test_a_public_fact_fixes_a_fresh_ledger_as_a_debit_does(location: str) -> No
     with pytest.raises(UsageError, match="protects u"):
         eh.Session(table(user="v"), ledger).users(epsilon=1)
     eh.Session(table(public=()), ledger).users(epsilon=1)  # promises more
-    eh.Session(table(public=("u", "g")), ledger).users(epsilon=1)  # who is there is public under values anyway
+    ledger.verify()
+
+
+@pytest.mark.parametrize("relation", [Relation.VALUES, Relation.LABELS])
+@pytest.mark.parametrize("unit", [("u",), ("people",)])
+def test_of_columns_that_became_public_only_user_columns_of_the_release_are_let_in(
+    ledger: eh.Ledger, relation: Relation, unit: tuple[str, ...]
+) -> None:
+    """Who is there is public anyway. The unit may be the name of a population, and another table's user column is no excuse."""
+
+    def ask(*public: str, user: tuple[str, ...] = ("u",)) -> None:
+        ledger.debit(Cost.pure(Decimal(0)), {}, Guarantee(Decimal(0), Decimal(0), relation, unit, public, user=user))
+
+    ask("g")
+    assert ledger.events[0].guarantee.user == ("u",)
+    ask("g", "u")
+    ask("x", user=("x",))
+    for refused in (lambda: ask("people"), lambda: ask("u", user=("x",)), lambda: ask("u", user=())):
+        with pytest.raises(UsageError, match="as public"):
+            refused()
     ledger.verify()
 
 

@@ -58,9 +58,10 @@ class Guarantee:
         epsilon: the privacy-loss bound ε, an exact decimal.
         delta: the probability δ with which the bound may fail; 0 is pure differential privacy.
         relation: which tables are neighbours.
-        unit: the user columns that name a person.
+        unit: whose privacy it is: the name of the population if there is one, else the user columns.
         public: columns treated as public under ``Relation.VALUES`` and ``Relation.LABELS``.
         earlier: what was bought before and chose the bound, centre or strategy of this release.
+        user: the user columns of the table; empty where they are not known.
     """
 
     epsilon: Decimal
@@ -69,6 +70,7 @@ class Guarantee:
     unit: tuple[str, ...]
     public: tuple[str, ...] = ()
     earlier: tuple[Purchase, ...] = ()
+    user: tuple[str, ...] = ()
 
     @property
     def odds(self) -> float:

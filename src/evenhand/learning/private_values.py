@@ -4,10 +4,17 @@ A conversion that raises, warns or picks a type because of one value tells about
 paid for. So types come from what is declared (the dtype of an array or column), and where nothing is declared (lists,
 object arrays) each value is read by itself: nothing here raises, and no value changes what another counts as. Estimators
 run with NumPy's own floating-point warnings and errors switched off (`unwarned`): the rules cover what they are about.
+
+Objects bring their own methods, which may raise. So each is first turned into a value of a plain type, by methods of that
+type and not of the object (`_plain`); only plain values are compared, looked up and computed with.
 """
 
 from __future__ import annotations
 
+import datetime
+import uuid
+import zoneinfo
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,7 +30,8 @@ Bools = NDArray[np.bool_]
 unwarned = np.errstate(all="ignore")
 """Decorates what computes with private numbers; a program may have asked NumPy to warn, or to raise."""
 
-_NUMBERS = (int, float, np.number, np.bool_, Decimal, Fraction)
+_DEEPEST = 4  # lists within lists that are looked into
+_ALONE = object()
 
 
 def declared(values: Any) -> NDArray[Any]:
@@ -75,27 +83,115 @@ def require_numbers(column: NDArray[Any], what: str) -> None:
 
 def number(value: Any) -> float:
     """One object as a double: numbers and text that spells one; anything else is NaN."""
-    if not isinstance(value, (*_NUMBERS, str)) or isinstance(value, np.complexfloating):
+    known = _plain(value)
+    if _is(known, np.number, np.bool_) and not _is(known, np.complexfloating, np.timedelta64):
+        known = float(known)
+    if not _is(known, int, float, Decimal, Fraction, str):
         return np.nan
     try:
-        return float(value)
+        return float(known)
     except (
         OverflowError
     ):  # whole numbers and fractions beyond the doubles; text and Decimal give infinity by themselves
-        return np.inf if not isinstance(value, str) and value > 0 else -np.inf
+        return np.inf if known > 0 else -np.inf
     except ValueError:  # text, or a signalling NaN
         return np.nan
 
 
 def identity(value: Any) -> Any:
-    """One object as something that can be looked up and compared, or None if it is missing or can't be."""
+    """One object as a plain value that can be looked up and compared, or None if it is missing or can't be.
+
+    Numbers, text, bytes, dates, datetimes, UUIDs, and lists, tuples and arrays of these. Other objects are told apart by
+    being the same object if their type defines no equality (members of an Enum), and are None if it does.
+    """
+    known = _plain(value)
     try:
-        if isinstance(value, list | np.ndarray):
-            value = tuple(value)
-        hash(value)
-        return value if bool(value == value) else None
-    except (TypeError, ValueError, ArithmeticError):  # pandas' NA, containers, signalling NaN
+        hash(known)
+        return known if bool(known == known) else None
+    except (TypeError, ValueError, ArithmeticError):  # signalling NaN
         return None
+
+
+def _plain(value: Any, depth: int = _DEEPEST) -> Any:
+    """A value of a plain type, or None. Runs no method that the object or its type could have brought along."""
+    kind = type(value)
+    if kind is str or kind is int or kind is float:
+        return value
+    if _is(value, np.generic):
+        if kind is not np.void and any(kind is known for known in _NUMPY):
+            return value
+        value = np.generic.item(value)
+    for known, read in _READERS:
+        if _is(value, known):
+            return read(value)
+    if _is(value, list, tuple, np.ndarray):
+        return _parts(value, depth)
+    return None if value is None or _defines_equality(type(value)) else (_ALONE, id(value))
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """`isinstance`, which would ask the object for its class."""
+    return any(type.__subclasscheck__(kind, type(value)) for kind in kinds)
+
+
+def _defines_equality(kind: type) -> bool:
+    bases = type.__dict__["__mro__"].__get__(kind)
+    return any("__eq__" in type.__dict__["__dict__"].__get__(base) for base in bases if base is not object)
+
+
+def _parts(value: Any, depth: int) -> tuple[Any, ...] | None:
+    """The parts of a list, tuple or array; those that are missing are None."""
+    parts = np.ndarray.tolist(value) if _is(value, np.ndarray) else value
+    if not depth or not _is(parts, list, tuple):  # an array without dimensions is no list
+        return None
+    each = list.__iter__(parts) if _is(parts, list) else tuple.__iter__(parts)
+    plain = (_plain(part, depth - 1) for part in each)
+    return tuple(None if _is(part, float, complex) and part != part else part for part in plain)
+
+
+def _whole(owner: type, name: str, value: Any) -> int:
+    """A whole number from a slot of a plain type; −1 if it was left empty or holds something else."""
+    try:
+        found = owner.__dict__[name].__get__(value)
+    except AttributeError:
+        return -1
+    return int.__int__(found) if _is(found, int) else -1
+
+
+def _fraction(value: Any) -> Fraction | None:
+    below = _whole(Fraction, "_denominator", value)
+    return Fraction(_whole(Fraction, "_numerator", value), below) if below > 0 else None
+
+
+def _moment(value: Any) -> datetime.datetime | None:
+    """A date with a time. Zones are code too: of those that are not Python's own, nothing is read."""
+    if type.__dict__["__name__"].__get__(type(value)) == "NaTType":  # pandas' missing time is a datetime
+        return None
+    zone = datetime.datetime.tzinfo.__get__(value)
+    if not (zone is None or type(zone) is datetime.timezone or type(zone) is zoneinfo.ZoneInfo):
+        return None
+    return datetime.datetime.combine(datetime.datetime.date(value), datetime.datetime.time(value), zone)
+
+
+def _uuid(value: Any) -> uuid.UUID | None:
+    whole = _whole(uuid.UUID, "int", value)
+    return uuid.UUID(int=whole) if 0 <= whole < 2**128 else None
+
+
+_NUMPY = frozenset(np.sctypeDict.values())
+_READERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (bytes, lambda value: bytes.__getitem__(value, slice(None))),
+    (int, int.__int__),
+    (float, float.__float__),
+    (complex, complex.__pos__),
+    (Decimal, Decimal),
+    (Fraction, _fraction),
+    (datetime.datetime, _moment),
+    (datetime.date, lambda value: datetime.date.fromordinal(datetime.date.toordinal(value))),
+    (datetime.timedelta, datetime.timedelta.__pos__),
+    (uuid.UUID, _uuid),
+)
 
 
 def missing(column: NDArray[Any]) -> Bools:
@@ -121,7 +217,7 @@ def same(value: Any, label: Any) -> bool:
     """Whether one object is this public label."""
     known = identity(value)
     try:
-        return known is not None and bool(known == label)
+        return known is not None and bool(known == identity(label))
     except (TypeError, ValueError, ArithmeticError):
         return False
 

@@ -79,6 +79,8 @@ class Record:
         }
         if guarantee.earlier:
             promise["earlier"] = [[each.event, str(each.epsilon), str(each.delta)] for each in guarantee.earlier]
+        if guarantee.user:
+            promise["columns"] = guarantee.user
         return cls(number, id, time, _json(promise), _json(_cost_data(cost)), text)
 
     def read(self) -> Event:
@@ -108,6 +110,7 @@ def read_guarantee(text: str) -> Guarantee:
         tuple(promise["user"]),
         tuple(promise["public"]),
         tuple(earlier),
+        tuple(promise.get("columns", ())),
     )
 
 
