@@ -120,6 +120,7 @@ def test_a_public_fact_fixes_a_fresh_ledger_as_a_debit_does(location: str) -> No
     with pytest.raises(UsageError, match="protects u"):
         eh.Session(table(user="v"), ledger).users(epsilon=1)
     eh.Session(table(public=()), ledger).users(epsilon=1)  # promises more
+    eh.Session(table(public=("u", "g")), ledger).users(epsilon=1)  # who is there is public under values anyway
     ledger.verify()
 
 
@@ -141,6 +142,13 @@ def test_of_columns_that_became_public_only_user_columns_of_the_release_are_let_
         with pytest.raises(UsageError, match="as public"):
             refused()
     ledger.verify()
+
+
+def test_a_user_column_may_be_called_public_where_the_people_have_a_name(ledger: eh.Ledger) -> None:
+    for public in ((), ("u",)):
+        eh.Session(table(public=public, population="people"), ledger).users(epsilon=1)
+    model = BoundedERM(epsilon=1, loss="squared", label_bounds=(0, 1), features=["v"], ledger=ledger)
+    model.fit(table(public=("u",), population="people"), "y")
 
 
 def test_what_a_presence_table_calls_public_counts_for_nothing(ledger: eh.Ledger) -> None:

@@ -36,7 +36,7 @@ class EngineRows(Source):
 
     def __init__(self, table: Table, label: str, names: Sequence[str], targets: Targets) -> None:
         self._table, self._label, self._names, self._targets = table, label, tuple(names), targets
-        self.relation, self.unit, self.public = table.relation, table.unit, table.public
+        self.relation, self.unit, self.public, self.user = table.relation, table.unit, table.public, table.user
         self._copy: Any = None
 
     @contextmanager

@@ -195,7 +195,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         """Features, users and the guarantee; and how to read the labels, which waits for the debit."""
         public = public_columns(X, y, users, self.features)
         if isinstance(X, Table):
-            guarantee = Guarantee(epsilon, Decimal(0), X.relation, X.unit, public)
+            guarantee = Guarantee(epsilon, Decimal(0), X.relation, X.unit, public, user=X.user)
             admit(self.ledger, guarantee)
             rows = PublicRows(X, y, self.features, self.categories)
             given = rows.given

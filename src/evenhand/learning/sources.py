@@ -75,10 +75,11 @@ class Source(ABC):
     relation: Relation
     unit: tuple[str, ...]
     public: tuple[str, ...]
+    user: tuple[str, ...] = ()
 
     def guarantee(self, epsilon: Decimal, delta: Decimal = Decimal(0), profile: Profile | None = None) -> Guarantee:
         """The guarantee of a model learned from these rows, with bounds chosen from ``profile`` if one was given."""
-        promise = Guarantee(epsilon, delta, self.relation, self.unit, self.public)
+        promise = Guarantee(epsilon, delta, self.relation, self.unit, self.public, user=self.user)
         return promise if profile is None else promise.resting_on(*profile.purchases(self.relation))
 
     @contextmanager

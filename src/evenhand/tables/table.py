@@ -78,7 +78,7 @@ class Table:
 
     def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
         """The guarantee of a release from this table."""
-        return Guarantee(epsilon, delta, self.relation, self.unit, self.public)
+        return Guarantee(epsilon, delta, self.relation, self.unit, self.public, user=self.user)
 
     def require(self, column: str, role: str = "column") -> str:
         """Check that a column exists; else say which ones do."""
