@@ -34,18 +34,15 @@ def arrow(values: list[Any], kind: Any) -> Any:
     return pa.table({"u": range(USERS + 1), "k": keys.take(places)})
 
 
-def counted(table: Any, keys: list[Any], **options: Any) -> list[int]:
-    """How many users each key finds, in the grid of the count."""
-    weights = eh.SmoothWeights(1)
-    found = integers(
-        eh.read(table, user="u"), lambda ask: ask.count(by="k", keys=keys, epsilon=1, bounding=weights, **options)
-    )
-    return [int(number) for number in found[0]]
+def counted(source: Any, keys: list[Any], engine: str | None = None, **options: Any) -> list[int]:
+    """How many users each key finds, in steps of the count's grid."""
+    asked = {"by": "k", "keys": keys, "epsilon": 1, "bounding": eh.SmoothWeights(1), **options}
+    return integers(eh.read(source, user="u", engine=engine), lambda ask: ask.count(**asked))[0]
 
 
-def found_first(table: Any, keys: list[Any]) -> bool:
+def found_first(source: Any, keys: list[Any], engine: str | None = None) -> bool:
     """Whether of two keys the first finds everyone and the second one user."""
-    first, second = counted(table, keys)
+    first, second = counted(source, keys, engine)
     return second > 0 and first == USERS * second
 
 
@@ -59,7 +56,7 @@ FOUND: dict[str, tuple[Any, list[Any], list[Any]]] = {
     "timestamp": (pa.timestamp("ms"), [MOMENT, datetime.datetime(1970, 1, 1)], [np.datetime64(MOMENT, "ns"), "1970-01-01"]),
     "text": (pa.string(), ["7", "2024-01-31"], [7, DAY]),
     "binary": (pa.binary(), [b"ab", b"\xff"], ["ab", b"\xff"]),
-    "interval": (pa.duration("us"), [datetime.timedelta(1), datetime.timedelta(2)], ["1 day", "2 days"]),
+    "interval": (pa.duration("us"), [datetime.timedelta(1), datetime.timedelta(2)], ["24:00:00", "48:00:00"]),
 }  # fmt: skip
 
 
@@ -132,37 +129,27 @@ def test_the_label_of_the_rest_is_no_key() -> None:
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("kind", ["float32", "int8", "decimal"])
+@pytest.mark.parametrize("kind", ["float32", "decimal"])
 def test_a_key_finds_its_rows_on_spark(kind: str, spark: None, tmp_path: Path) -> None:
     dtype, values, keys = FOUND[kind]
     pq.write_table(arrow(values, dtype), tmp_path / "t.parquet")
-    first, second = counted_on_spark(tmp_path / "t.parquet", keys)
-    assert second > 0 and first == USERS * second
-
-
-def counted_on_spark(path: Path, keys: list[Any]) -> list[int]:
-    table = eh.read(path, user="u", engine="spark")
-    found = integers(table, lambda ask: ask.count(by="k", keys=keys, epsilon=1, bounding=eh.SmoothWeights(1)))
-    return [int(number) for number in found[0]]
+    assert found_first(tmp_path / "t.parquet", keys, engine="spark")
 
 
 POSTGRES: dict[str, tuple[list[str], list[Any]]] = {
     "uuid": ([str(UUID), str(uuid.UUID(int=6))], [UUID, str(uuid.UUID(int=6))]),
-    "numeric": (
-        ["1.50", "12345678901234567890123456789.012345"],
-        [1.5, Decimal("12345678901234567890123456789.0123450")],
-    ),
-    "numeric(10, 2)": (["1.5", "NaN"], ["1.50", 0]),
+    "numeric": (["1.50", "12345678901234567890123456789.012345"], [1.5, "12345678901234567890123456789.0123450"]),
     "real": (["0.1", "-0"], [0.1, 0.0]),
     "timetz": (["01:02:03+02:00", "01:02:03.4-05:30"], ["01:02:03+02:00", "01:02:03.4-05:30"]),
     "inet": (["10.0.0.1", "10.0.0.1/8"], ["10.0.0.1", "10.0.0.1/8"]),
 }
 
 
-def postgres_table(url: str, kind: str, values: list[str], copies: int = USERS) -> Any:
-    connection = ibis.postgres.connect(url)
-    rows = ", ".join(f"({user}, '{values[0]}'::{kind})" for user in range(copies))
-    with connection._safe_raw_sql(f"CREATE TABLE t AS SELECT * FROM (VALUES {rows}, (100, '{values[1]}')) AS v (u, k)"):
+def in_postgres(url: str, kind: str, values: list[str], counts: tuple[int, int] = (USERS, 1)) -> Any:
+    connection = ibis.connect(url.replace("postgresql://", "postgres://"))
+    keys = [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
+    rows = ", ".join(f"({user}, '{key}'::{kind})" for user, key in enumerate(keys))
+    with connection._safe_raw_sql(f"CREATE TABLE t (u bigint, k {kind}); INSERT INTO t VALUES {rows}"):
         pass
     return connection.table("t")
 
@@ -170,26 +157,16 @@ def postgres_table(url: str, kind: str, values: list[str], copies: int = USERS) 
 @pytest.mark.parametrize("kind", POSTGRES)
 def test_a_key_finds_its_rows_on_postgres(kind: str, postgres_url: str) -> None:
     values, keys = POSTGRES[kind]
-    first, second = counted(postgres_table(postgres_url, kind, values), keys)
-    assert first > 0 and second == (0 if "NaN" in values else first / USERS)
+    assert found_first(in_postgres(postgres_url, kind, values), keys)
 
 
 @pytest.mark.parametrize("kind", ["numeric", "numeric(10, 2)"])
-def test_not_a_number_is_no_key_on_postgres(kind: str, postgres_url: str, tmp_path: Path) -> None:
-    """Neither for groups that are selected, nor for public ones; nor is it a user."""
-    source = postgres_table(postgres_url, kind, ["1.5", "NaN"]).mutate(number=ibis._.k)
-    both = source.union(source.mutate(u=ibis._.u + 1000, k=ibis._.k.nullif(1.5).fill_null(2.5)))
-    public = eh.read(both, user="u", protects="values", public=["k"])
-    session = eh.Session(public, eh.Ledger(tmp_path / "l.db", epsilon=100, delta=0.1))
-    assert session.count(by="k", epsilon=1).value["k"].tolist() == [Decimal("1.5"), Decimal("2.5")]
-    table = eh.read(both, user="u")
-    session = eh.Session(table, eh.Ledger(tmp_path / "m.db", epsilon=100, delta=0.1))
-    assert session.count(by="k", epsilon=90, delta=0.01, groups_per_user=1).value["k"].tolist()[0] == Decimal("1.5")
-    assert (
-        counted(postgres_table_users(source), [1.5])[0] == counted(arrow([1.5, 2.5], pa.float64()), [1.5])[0] // USERS
-    )
-
-
-def postgres_table_users(source: Any) -> Any:
-    """The column of numbers as users: all but NaN are one."""
-    return source.drop("u").rename(u="number")
+def test_not_a_number_is_no_key_and_no_user_on_postgres(kind: str, postgres_url: str, tmp_path: Path) -> None:
+    source = in_postgres(postgres_url, kind, ["1.5", "NaN"], counts=(50, 50))
+    ledgers = [eh.Ledger(tmp_path / f"{name}.db", epsilon=100, delta=0.1) for name in ("selected", "public")]
+    secret = eh.Session(eh.read(source, user="u"), ledgers[0])
+    selected = secret.count(by="k", epsilon=50, delta="0.01", groups_per_user=1)
+    known = eh.Session(eh.read(source, user="u", protects="values", public=["k"]), ledgers[1])
+    public = known.count(by="k", epsilon=1)
+    assert selected.value["k"].tolist() == public.value["k"].tolist() == [Decimal("1.5")]
+    assert integers(eh.read(source, user="k"), lambda ask: ask.users(epsilon=1)) == [[1]]
