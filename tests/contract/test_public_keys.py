@@ -129,7 +129,7 @@ def test_the_label_of_the_rest_is_no_key() -> None:
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("kind", ["float32", "decimal"])
+@pytest.mark.parametrize("kind", ["float32"])
 def test_a_key_finds_its_rows_on_spark(kind: str, spark: None, tmp_path: Path) -> None:
     dtype, values, keys = FOUND[kind]
     pq.write_table(arrow(values, dtype), tmp_path / "t.parquet")
