@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from evenhand.guarantee import UsageError
+from evenhand.statistics.key_values import key_column, key_value
 from evenhand.tables import Table
-from evenhand.tables.spelling import label, leaving, order, stored
+from evenhand.tables.spelling import label, leaving, order
 from evenhand.tables.summaries import known
 from evenhand.tables.table import key_names
 
@@ -32,11 +31,13 @@ class Keys:
         columns: the group columns; none for an ungrouped release, which is one group.
         rows: one tuple of key values a group.
         other: the label of the group for rows with any other key; None if those rows are dropped.
+        arrays: the key values of each column as Arrow arrays, in the form in which the column's group keys are compared.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     other: str | None = None
+    arrays: tuple[Any, ...] = field(default=(), repr=False, compare=False, kw_only=True)
 
     @property
     def groups(self) -> int:
@@ -66,12 +67,11 @@ class Keys:
         """The keys and their numbers in the engine, one row a group; ``table`` is the copy that they are joined to."""
         import pyarrow as pa
 
-        schema = table.expression.schema()
-        arrays = {}
-        for index, name in enumerate(key_names(len(self.columns))):
-            values = [stored(schema[name], row[index]) for row in self.rows]
-            arrays[_of_group(name)] = pa.array(values, type=schema[name].to_pyarrow())
-        return table.engine.hold(self, pa.table({**arrays, ID: pa.array(range(len(self.rows)), type=pa.int64())}))
+        schema, names = table.expression.schema(), key_names(len(self.columns))
+        columns = dict(zip(map(_of_group, names), self.arrays, strict=True))
+        held = table.engine.hold(self, pa.table({**columns, ID: pa.array(range(len(self.rows)), type=pa.int64())}))
+        # Arrow has no type for some columns (uuid), and Postgres compares none of them with text.
+        return held.select(ID, **{_of_group(name): held[_of_group(name)].cast(schema[name]) for name in names})
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def parse_by(table: Table, by: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def parse_keys(table: Table, columns: tuple[str, ...], keys: Any, other: str | None = None) -> Keys:
     """Read ``keys=``: a list for one column, a list of tuples, a frame, or a mapping of column to list (their product)."""
-    rows = [tuple(_convert(table, column, value) for column, value in zip(columns, row, strict=True))
+    rows = [tuple(key_value(table, column, value) for column, value in zip(columns, row, strict=True))
             for row in _rows(columns, keys)]  # fmt: skip
     if not rows:
         raise UsageError(
@@ -122,9 +122,24 @@ def parse_keys(table: Table, columns: tuple[str, ...], keys: Any, other: str | N
         raise UsageError(
             f"keys= holds {len(rows):,} keys; at most {MOST_KEYS:,} fit one release. Split them, or group more coarsely."
         )
-    if len(set(rows)) < len(rows):
+    arrays = tuple(
+        key_column(table, column, values) for column, values in zip(columns, zip(*rows, strict=True), strict=True)
+    )
+    if _different(arrays) < len(rows):
         raise UsageError("keys= holds a key more than once; each group is released once.")
-    return Keys(columns, tuple(rows), other)
+    if other is not None and any(all(str(value) == other for value in row) for row in rows):
+        raise UsageError(
+            f"other={other!r} is also one of the keys, so two groups would have the same label; give other= a label of its own."
+        )
+    return Keys(columns, tuple(rows), other, arrays=arrays)
+
+
+def _different(arrays: Sequence[Any]) -> int:
+    """How many different keys there are as stored: 0.1 and its neighbour may be one and the same key of a column."""
+    import pyarrow as pa
+
+    names = [str(index) for index, _ in enumerate(arrays)]
+    return int(pa.table(dict(zip(names, arrays, strict=True))).group_by(names).aggregate([]).num_rows)
 
 
 def distinct_keys(table: Table, columns: Sequence[str]) -> Any:
@@ -158,7 +173,8 @@ def found_keys(original: Table, columns: tuple[str, ...], found: Any, places: Se
     ordered = sorted(
         zip(zip(*labels, strict=True), left[PLACE].to_pylist(), strict=True), key=lambda pair: order(pair[0])
     )
-    return FoundKeys(columns, tuple(row for row, _ in ordered), None, found, tuple(place for _, place in ordered))
+    rows, shown = tuple(row for row, _ in ordered), tuple(place for _, place in ordered)
+    return FoundKeys(columns, rows, found=found, places=shown)
 
 
 class _Owner:
@@ -197,37 +213,3 @@ def _rows(columns: tuple[str, ...], keys: Any) -> Iterable[tuple[Any, ...]]:
     if any(len(row) != len(columns) for row in rows):
         raise UsageError(f"keys= does not hold one value for each of {list(columns)}; {expected}.")
     return [tuple(row) for row in rows]
-
-
-def _convert(table: Table, column: str, value: Any) -> Any:
-    """A key in the type of its column, so that '7' from a command line finds 7."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if value is None or value != value:
-        raise UsageError(
-            f"keys= holds a missing value for {column!r}; rows without a key are dropped and can't be a group."
-        )
-    dtype = table.expression.schema()[column]
-    readers: list[tuple[bool, Callable[[Any], Any]]] = [
-        (column in table.text or dtype.is_string(), str),
-        (dtype.is_boolean(), _boolean),
-        (dtype.is_integer(), int),
-        (dtype.is_floating(), float),
-        (dtype.is_decimal(), lambda given: Decimal(str(given))),
-        (dtype.is_timestamp(), lambda given: datetime.datetime.fromisoformat(str(given))),
-        (dtype.is_date(), lambda given: datetime.date.fromisoformat(str(given)[:10])),
-    ]
-    reader = next((read for applies, read in readers if applies), lambda given: given)
-    try:
-        return reader(value)
-    except (TypeError, ValueError, ArithmeticError):
-        raise UsageError(f"keys= holds {value!r}, which is no {dtype} like the column {column!r}.") from None
-
-
-def _boolean(given: Any) -> bool:
-    names = {"true": True, "false": False, "1": True, "0": False}
-    return names[str(given).lower()] if str(given).lower() in names else _raise()
-
-
-def _raise() -> bool:
-    raise ValueError

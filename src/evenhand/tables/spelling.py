@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 
 def group_key(engine: Engine, value: Any) -> Any:
     """A column as a group key, as an expression: equal only where it is spelled alike."""
+    import ibis
+
     dtype = value.type()
     if dtype.is_floating():
-        return (value == 0).ifelse(0.0, value)
+        return (value == 0).ifelse(
+            ibis.literal(0.0, dtype), value
+        )  # of the same type: 0.1 as a wider float is another number
+    if dtype.is_decimal() and engine.name == "postgres":
+        value = (value.cast("string") == "NaN").ifelse(ibis.null(dtype), value)  # no key, like the NaN of floats
     return value if _one_spelling(dtype) else engine.spelled(value)
 
 
@@ -58,19 +64,35 @@ def stored(dtype: Any, given: Any) -> Any:
     """A public key, given as a Python value, as `group_key` has it in a column of type ``dtype``."""
     if dtype.is_floating():
         return given + 0.0
+    if dtype.is_uuid():
+        return str(given)
     if not dtype.is_binary() or isinstance(given, bytes):
         return given
     if isinstance(given, Decimal):
-        return format(given.normalize(), "f").encode()
+        return _decimal(given).encode()
     if isinstance(given, datetime.time):
-        text = given.isoformat()
-        return (text.rstrip("0") if "." in text else text).encode()
-    return str(given).encode("utf-8", errors="replace")
+        return _time(given).encode()
+    return str(given).encode()
 
 
 def order(labels: tuple[Any, ...]) -> tuple[Any, ...]:
     """What to sort labels by: a column may hold values and the text of values that Python does not have."""
     return tuple((isinstance(value, str), value) for value in labels)
+
+
+def _decimal(given: Decimal) -> str:
+    """All digits, without zeros at the end of a fraction. (Not by `normalize`, which rounds to 28 digits.)"""
+    if not given.is_finite():
+        return str(given)
+    text = format(given, "f") if given else "0"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _time(given: datetime.time) -> str:
+    """As engines write it: no zeros at the end of a fraction, and minutes of an offset only where there are any."""
+    clock = given.replace(tzinfo=None).isoformat()
+    offset = given.isoformat()[len(clock) :]
+    return (clock.rstrip("0") if "." in clock else clock) + offset.removesuffix(":00")
 
 
 def _one_spelling(dtype: Any) -> bool:

@@ -50,4 +50,8 @@ def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, 
 
 def known(table: Table, key: Any) -> Any:
     """Whether a user id or group key is neither null nor NaN."""
-    return is_number(table, key.cast("float64")) if key.type().is_floating() else key.notnull()
+    if key.type().is_floating():
+        return is_number(table, key.cast("float64"))
+    if table.engine.name == "postgres" and key.type().is_decimal():
+        return key.notnull() & (key.cast("string") != "NaN")  # as text: a cast to doubles raises beyond their range
+    return key.notnull()
