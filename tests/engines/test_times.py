@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from reference import expected, found
 
@@ -63,3 +64,21 @@ def test_times_within_range_are_themselves(ask: Any) -> None:
     assert abs(answer["count"][0] - 100) < 5
     table = eh.read(pa.table({"u": pa.array([1, 2, None, 1, 10**9], pa.duration("ms")), "v": [1.0] * 5}), user="u")
     assert found(table) == expected([(1, 1), (2, 1), (1, 1), (3, 1)], "presence")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_any_stored_millisecond_of_a_parquet_file_on_spark(
+    zone: str | None, spark: None, ask: Any, tmp_path: Path
+) -> None:
+    times = _stored(pa.timestamp("ms", zone))
+    pq.write_table(pa.table({"t": times, "u": range(len(times))}), tmp_path / "t.parquet")
+    _assert_answers(ask, tmp_path / "t.parquet", "spark")
+    moment = datetime.datetime(2020, 2, 29, 12, 0, 0, 1000)
+    some = pa.array([moment, None, datetime.datetime(1, 1, 1)], pa.timestamp("ms", zone))
+    pq.write_table(pa.table({"t": some, "u": range(3)}), tmp_path / "s.parquet")
+    rows = eh.read(tmp_path / "s.parquet", user="u", engine="spark").expression
+    shown = rows.t.cast("string").execute()
+    assert sorted(shown.dropna()) == ["0001-01-01 00:00:00", "2020-02-29 12:00:00.001"]
+    assert shown.isna().sum() == 1
