@@ -48,6 +48,8 @@ def from_text(text: str | None) -> float | None:
     plain = (text or "").strip(" \t\n\r\v\f").lower()
     if re.fullmatch(r"[+-]?(inf|infinity)", plain):
         return -math.inf if plain.startswith("-") else math.inf
+    if len(plain) > 2000:
+        return None
     if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", plain):
         return float(plain)
     return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ import pytest
 from reference import BOUNDS, expected, found, from_text
 
 import evenhand as eh
+from evenhand.tables.convert import as_number
+from evenhand.tables.numbers import NUMBER
 
 ROWS: list[tuple[str | None, float | None]] = [
     ("a", 1.0), ("a", math.nan), ("a", None), ("a", math.inf), ("b", -math.inf), ("b", 1e308), ("b", -0.0),
@@ -87,6 +91,7 @@ def test_a_glob_reads_all_files_and_nothing_else(engine: str, tmp_path: Path) ->
 TEXTS = [
     "5", " 5 ", "\t5", "5\r", "+5", "-.5", "5.", "5.e0", "1e3", "1E-3", "1e999", "-1e999", "1e-999", "9" * 400, "0." + "3" * 400,
     "inf", "-Infinity", "+INF", "nan", "", "null", "true", "0x10", "1_000", "1,000", "1d", "5f", "--5", "5 5", "١", "½",
+    "0" * 1999 + "5", "0" * 2000 + "5", " " * 2000 + "5", "inf" + "x" * 2000,
     "5\u2028", "5\u0085", "5\u00a0", "5\u3000", "\u00005", "5\u0000", "inf\u2028", "1e", "1e1234", ".", "e5", "$5",
 ]  # fmt: skip
 
@@ -98,6 +103,17 @@ def test_text_is_a_number_by_one_rule(engine: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", newline="")
     table = eh.read(tmp_path / "t.csv", user="u", protects="values", engine=engine)
     assert found(table) == expected([(user, from_text(text)) for user, text in rows], "values")
+
+
+def test_the_pattern_of_numbers_looks_at_each_digit_once() -> None:
+    """Engines that try all ways to match took minutes for one field: the square of its digits."""
+    started = time.monotonic()
+    assert not re.search(NUMBER.replace(r"\z", r"\Z"), "1" * 40_000 + "x")
+    assert time.monotonic() - started < 1
+
+
+def test_the_keeper_of_a_file_reads_numbers_by_the_same_rule() -> None:
+    assert [as_number(text) for text in TEXTS] == [from_text(text) for text in TEXTS]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import datetime
 import math
 import subprocess
 import sys
+import traceback
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,35 @@ def test_a_postgres_table_runs_where_it_lives(relation: str, postgres_rows: Any)
     table = eh.read(postgres_rows, user="u", protects=relation)
     assert table.engine.name == "postgres"
     assert found(table) == expected(ROWS, relation)
+
+
+DECIMALS = [
+    "1.5", "0.1", "1e400", "-1e400", "1e16000", "1e-400", "-1e-400", "1e-16000", "1e307", "NaN", "Infinity", "-Infinity", None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("relation", ["presence", "values"])
+def test_decimals_beyond_doubles_on_postgres(relation: str, postgres_url: str) -> None:
+    """Postgres raises at their cast to doubles; they are clamped, or zero, as text is, and NaN is null."""
+    backend = ibis.connect(postgres_url)
+    backend.raw_sql("CREATE TABLE wide (u int, v numeric)").close()
+    values = ", ".join(f"({user}, {'NULL' if text is None else repr(text)})" for user, text in enumerate(DECIMALS))
+    backend.raw_sql(f"INSERT INTO wide VALUES {values}").close()
+    rows = [(user, None if text is None else float(text)) for user, text in enumerate(DECIMALS)]
+    assert found(eh.read(backend.table("wide"), user="u", protects=relation)) == expected(rows, relation)
+
+
+def test_an_error_inside_a_source_is_not_shown() -> None:
+    """It may quote rows."""
+    schema = pa.schema([("u", pa.int64())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([1])], schema=schema)
+        raise ValueError("row of Ann: 17")
+
+    with pytest.raises(eh.DataError, match="can't be converted") as caught:
+        eh.read(pa.RecordBatchReader.from_batches(schema, batches()), user="u")
+    assert "Ann" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import Any
 
 from evenhand.guarantee import DataError, UsageError, suggest
 from evenhand.tables import delimited, files, json_lines, lines
-from evenhand.tables.numbers import INFINITE, NUMBER, SPACE
+from evenhand.tables.numbers import INFINITE, LONGEST, NUMBER, SPACE
 
 _ROW_GROUP = 250_000
 _SHOWN = 5
@@ -146,7 +146,10 @@ def _numbers(name: str, texts: Iterable[str | None], done: Conversion) -> list[f
 
 def as_number(text: str | None) -> float | None:
     """Text as a number, by the rule of ``numbers.py``."""
-    plain = (text or "").strip(SPACE).lower()
+    plain = (text or "").strip(SPACE)
+    if len(plain) > LONGEST:
+        return None
+    plain = plain.lower()
     if _INFINITE.search(plain):
         return -math.inf if plain.startswith("-") else math.inf
     return float(plain) if _NUMBER.search(plain) else None

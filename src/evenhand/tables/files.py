@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.guarantee import DataError, Relation, UsageError
-from evenhand.tables import delimited, json_lines, lines
+from evenhand.tables import delimited, json_lines, lines, times
 from evenhand.tables.delimited import Layout
 from evenhand.tables.engines import duckdb_backend, fresh_name
 from evenhand.tables.spark import parquet_rows
@@ -142,7 +142,8 @@ def on_spark(source: FileSource, declared: Declared, backend: Any) -> Any:
     _check(source, declared, "spark")
     session, paths = backend._session, list(source.paths)
     if source.format == "parquet":
-        rows = _readable(source, lambda: spark_text.readable_frame(parquet_rows(session, paths)))
+        typed = _readable(source, lambda: times.spark_rows(session, parquet_rows(session, paths), paths))
+        rows = spark_text.readable_frame(typed)
     elif source.format == "json":
         rows = spark_text.json_rows(_readable(source, lambda: spark_text.lines(session, paths)), declared.columns or ())
     else:

@@ -7,12 +7,18 @@ from typing import Any, TypeVar
 
 from evenhand.guarantee import DataError
 from evenhand.tables.objects import texts
+from evenhand.tables.times import in_range
 
 T = TypeVar("T")
 
 
 def to_arrow(source: Any) -> tuple[Any, frozenset[str]] | None:
-    """A frame as an Arrow table, without copying where the layout allows, and the columns that carry no type: they are text."""
+    """A frame as an Arrow table, without copying where layout and types allow, and the columns that carry no type: they are text."""
+    found = _converted(lambda: _typed(source))
+    return None if found is None else (_converted(lambda: in_range(found[0])), found[1])
+
+
+def _typed(source: Any) -> tuple[Any, frozenset[str]] | None:
     import pyarrow as pa
 
     root = type(source).__module__.partition(".")[0]
@@ -23,9 +29,9 @@ def to_arrow(source: Any) -> tuple[Any, frozenset[str]] | None:
     if isinstance(source, pa.RecordBatchReader):
         return source.read_all(), frozenset()
     if root == "pandas" and hasattr(source, "columns"):
-        return _converted(lambda: _pandas(source))
+        return _pandas(source)
     if root == "polars" and hasattr(source, "with_columns"):
-        return _converted(lambda: _polars(source.collect() if hasattr(source, "collect") else source))
+        return _polars(source.collect() if hasattr(source, "collect") else source)
     return None
 
 

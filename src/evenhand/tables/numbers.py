@@ -3,12 +3,14 @@
 - ±inf and values outside the bounds are clamped; NaN counts as null.
 - Under presence a null is dropped. Under values and labels nothing may depend on which values are null, so a null
   becomes the public middle of the bounds and still counts.
-- Text (from CSV and JSON) is a number if it matches one plain pattern, else null: the engines' own casts differ.
+- Text (from CSV and JSON) is a number if it is not too long and matches one plain pattern, else null: the engines' own casts
+  differ.
 """
 
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -17,10 +19,13 @@ from evenhand.tables.grid import Grid
 from evenhand.tables.table import Table
 
 # \z and not $: Java's $ also matches before a final line separator, and Spark then refuses the cast.
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?\z"
+# Only one way to match each digit: Java tries all ways before it gives up.
+NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,3})?\z"
 INFINITE = r"^[+-]?(inf|infinity)\z"
 SPACE = " \t\n\r\v\f"
 """What is stripped before that, on every engine."""
+LONGEST = 2000
+"""Characters of a number, stripped: text that is longer is none, so that no engine works on one value for long."""
 
 
 def number(table: Table, column: str, rows: Any = None) -> Any:
@@ -31,14 +36,15 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
     value = (table.expression if rows is None else rows)[column]
     dtype = value.type()
     if column in table.text:
-        text = value.cast("string").strip().lower()
+        whole = value.cast("string").strip()
+        text = (whole.length() <= LONGEST).ifelse(whole, ibis.null("string")).lower()
         # The pattern is tested before the cast runs, so no engine sees text it might refuse or read its own way.
         plain = text.re_search(NUMBER).ifelse(text, ibis.null("string")).cast("float64")
         infinite = text.startswith("-").ifelse(-math.inf, math.inf)
         return ibis.coalesce(plain, text.re_search(INFINITE).ifelse(infinite, ibis.null("float64")))
     if dtype.is_decimal() and (dtype.precision is None or dtype.precision > 15):
         # Wide decimals: through text, which every engine rounds correctly; a direct cast may differ in the last bit.
-        return value.cast("string").cast("float64")
+        return _postgres_decimal(value) if table.engine.name == "postgres" else value.cast("string").cast("float64")
     if dtype.is_null() or (dtype.is_unknown() and "NULL" in str(dtype)):  # a column that holds nothing but nulls
         return value.cast("float64")
     if dtype.is_numeric() or dtype.is_boolean():
@@ -46,6 +52,24 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
     raise DataError(
         f"the column {column!r} holds {dtype}, not numbers; expected a numeric column. Numeric columns are "
         f"{[name for name, kind in table.expression.schema().items() if kind.is_numeric()]}."
+    )
+
+
+def _postgres_decimal(value: Any) -> Any:
+    """A decimal as a double on Postgres, which holds more than doubles do, and raises at the cast of the rest."""
+    import ibis
+    import ibis.expr.datatypes as dt
+
+    def decimal(text: str) -> Any:
+        return ibis.literal(Decimal(text), dt.Decimal())
+
+    wide = value.cast(dt.Decimal())
+    return ibis.cases(
+        (wide == decimal("NaN"), ibis.null("float64")),  # equal to itself and greater than infinity there
+        (wide >= decimal("1e308"), ibis.literal(math.inf)),
+        (wide <= decimal("-1e308"), ibis.literal(-math.inf)),
+        (wide.abs() < decimal("1e-300"), ibis.literal(0.0)),
+        else_=wide.cast("string").cast("float64"),
     )
 
 
