@@ -74,6 +74,7 @@ class IbisEngine:
         self._source = source.op()
         self._identity = identity
         self._held: dict[int, Any] = {}
+        self._unowned: list[Callable[[], Any]] = []
         self._opened = self.identity()
         self._turn = turns(backend)
 
@@ -110,11 +111,14 @@ class IbisEngine:
 
     def hold(self, owner: object, public: Any) -> Any:
         with self._turn:
+            while self._unowned:
+                with suppress(Exception):  # the connection may be gone
+                    self._unowned.pop()()
             if id(owner) not in self._held:
                 name = fresh_name()
                 drop = quietly(self.name, lambda: self._publish(name, public))
                 self._held[id(owner)] = self._table(name, public)
-                weakref.finalize(owner, _forget, self._held, id(owner), self._turn, drop)
+                weakref.finalize(owner, _forget, self._held, id(owner), self._unowned, drop)
             return self._held[id(owner)]
 
     def spelled(self, value: Any) -> Any:
@@ -214,11 +218,10 @@ def unstable(reason: str) -> UsageError:
     )
 
 
-def _forget(held: dict[int, Any], key: int, turn: threading.RLock, drop: Callable[[], Any]) -> None:
-    """Let go of a public table whose owner is gone."""
+def _forget(held: dict[int, Any], key: int, unowned: list[Callable[[], Any]], drop: Callable[[], Any]) -> None:
+    """Note that a public table's owner is gone. It is dropped later: this may run in any thread, amid another statement."""
     held.pop(key, None)
-    with suppress(Exception), turn:  # the engine may be gone too
-        drop()
+    unowned.append(drop)
 
 
 def quietly(engine: str, work: Callable[[], T]) -> T:

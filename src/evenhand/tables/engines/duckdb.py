@@ -59,6 +59,7 @@ class RelationEngine(IbisEngine):
         self._source = self.rows.op()
         self._identity = None
         self._held = {}
+        self._unowned = []
         self._opened = None
         self._turn = DUCKDB_TURNS
 
