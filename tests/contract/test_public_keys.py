@@ -93,7 +93,6 @@ REFUSED: dict[str, tuple[Any, list[Any], str]] = {
     "surrogate": (pa.string(), ["a\ud800"], "text that stands there"),
     "truth as text": (pa.string(), [True], "text that stands there"),
     "decimal as text": (pa.string(), [Decimal("1.5")], "text that stands there"),
-    "finer than seconds": (pa.timestamp("s"), [MOMENT], "can't hold"),
     "nanoseconds": (pa.timestamp("ns"), ["2024-01-31 00:00:00.000000001"], "no timestamp"),
     "beyond nanoseconds": (pa.timestamp("ns"), ["0001-01-01"], "can't hold"),
     "time of a day": (pa.date32(), [MOMENT], "no date"),

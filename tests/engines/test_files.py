@@ -172,5 +172,5 @@ def test_nothing_but_the_schema_is_read_before_a_release(tmp_path: Path) -> None
     draft = eh.session.Drafts(table).mean("v", bounds=BOUNDS, epsilon=1)
     (tmp_path / "t.parquet").unlink()
     assert draft.statistic == "mean of v"
-    with pytest.raises(eh.EngineError, match="withheld"):
+    with pytest.raises(eh.DataError, match="since it was opened"):
         found(table)
