@@ -329,3 +329,14 @@ def test_a_lost_connection_is_replaced(postgres_url: str) -> None:
         )
     debit(ledger)
     assert len(ledger.events) == 2
+
+
+def test_a_ledger_without_its_format_is_damaged(tmp_path: Path) -> None:
+    Ledger(tmp_path / "b.db", epsilon=1)
+    with sqlite3.connect(tmp_path / "b.db") as database:
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("UPDATE sqlite_master SET sql = replace(sql, 'format INTEGER NOT NULL', 'format INTEGER')")
+    with sqlite3.connect(tmp_path / "b.db") as database:
+        database.execute("UPDATE evenhand_ledger SET format = NULL")
+    with pytest.raises(EvenhandError, match="damaged"):
+        Ledger(tmp_path / "b.db", epsilon=1)

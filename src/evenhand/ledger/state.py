@@ -89,7 +89,9 @@ def read(connection: Connection, name: str, *, lock: bool = False) -> State:
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         raise LedgerError(f"ledger {name} has lost its totals: it is damaged; restore it from a backup.")
-    if row.format > schema.FORMAT:
+    with failures.damaged(name):
+        newer = int(row.format) > schema.FORMAT
+    if newer:
         raise LedgerError(
             f"ledger {name} has format {row.format}, this version of Evenhand knows {schema.FORMAT}: upgrade "
             "Evenhand where it is used."
