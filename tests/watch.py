@@ -111,11 +111,11 @@ class _Watching(Receipt):
         super().use(epsilon, delta)
         self._payments += 1
 
-    def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         self.use(epsilon, delta)
         return self._measure(measurement, epsilon, delta)
 
-    def release_all(
+    def numbers_of_all(
         self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
     ) -> list[Noisy]:
         self.use(epsilon, delta)

@@ -121,8 +121,8 @@ def _measurement(values: list[int], l1: int = 1) -> Measurement:
 
 def test_a_receipt_draws_no_more_than_was_paid() -> None:
     receipt = Receipt(Decimal(1), Decimal("1e-6"), "event")
-    receipt.release(_measurement([1]), Decimal("0.5"))
-    receipt.release(_measurement([1]), Decimal("0.5"), Decimal("1e-6"))
+    receipt.numbers(_measurement([1]), Decimal("0.5"))
+    receipt.numbers(_measurement([1]), Decimal("0.5"), Decimal("1e-6"))
     for epsilon, delta in (("1e-9", "0"), ("0", "1e-9")):
         with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
             receipt.use(Decimal(epsilon), Decimal(delta))
@@ -137,9 +137,9 @@ def test_noise_is_scaled_to_the_declared_bound() -> None:
 
     receipt = Receipt(Decimal(100), Decimal("0.5"), "event")
     with seam.replaced(note):
-        receipt.release(_measurement([1], l1=30), Decimal("0.5"))
-        receipt.release(_measurement([1], l1=30), Decimal("0.5"), Decimal("1e-6"))
-        receipt.release_all([_measurement([1], l1=30), _measurement([1], l1=6)], Decimal("0.5"))
+        receipt.numbers(_measurement([1], l1=30), Decimal("0.5"))
+        receipt.numbers(_measurement([1], l1=30), Decimal("0.5"), Decimal("1e-6"))
+        receipt.numbers_of_all([_measurement([1], l1=30), _measurement([1], l1=6)], Decimal("0.5"))
     rho = rho_for(Decimal("0.5"), Decimal("1e-6"))
     assert drawn == [
         ("laplace", 60.0),
@@ -152,7 +152,7 @@ def test_noise_is_scaled_to_the_declared_bound() -> None:
 def test_totals_saturate_before_noise() -> None:
     receipt = Receipt(Decimal(1), Decimal(0), "event")
     with seam.replaced(seam.silent):
-        noisy = receipt.release(_measurement([10**30, -(10**30), 5]), Decimal(1))
+        noisy = receipt.numbers(_measurement([10**30, -(10**30), 5]), Decimal(1))
     assert noisy.values == [SATURATION, -SATURATION, 5]
 
 

@@ -44,7 +44,7 @@ def located_mean(
     def choose(request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, about: About) -> Chosen:
         paid, left = split(request.epsilon, Decimal("0.25"))
         wanted = LocationRequest(paid, rows=1, bins=_BINS, expected=10.0)
-        counts = receipt.release(user_means(request, users, summary, wanted), paid).values
+        counts = receipt.numbers(user_means(request, users, summary, wanted), paid).values
         assert summary.grid is not None
         centre = summary.grid.width * (2 * counts.index(max(counts)) + 1) // (2 * _BINS)
         public = request.relation.counts_are_public

@@ -132,9 +132,9 @@ class Transcript(Receipt):
         super().__init__(epsilon, delta, event)
         self.seen: list[float] = []
 
-    def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
-        """As `Receipt.release`."""
-        noisy = super().release(measurement, epsilon, delta)
+    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        """As `Receipt.numbers`."""
+        noisy = super().numbers(measurement, epsilon, delta)
         self.seen += [value / float(noisy.noise.scale) for value in noisy.values]
         return noisy
 

@@ -96,8 +96,8 @@ class Unsplit(Transcript):
         super().__init__(epsilon, delta, event)
         self._whole = epsilon
 
-    def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
-        return super().release(measurement, self._whole)
+    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        return super().numbers(measurement, self._whole)
 
     def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
         pass

@@ -129,5 +129,5 @@ def rows_support(
         return source.public_support(), epsilon
     buckets = row_buckets()
     part, left = split(epsilon, PROFILE_SHARE)
-    noisy = receipt.release(source.histogram(buckets), part)
+    noisy = receipt.numbers(source.histogram(buckets), part)
     return support_of_histogram(buckets, noisy.values, 1 / float(part)), left

@@ -276,7 +276,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         measurement = Measurement(
             lambda: Secret(weights.apply(label_steps(labels, grid))), l1=heaviest, l2_squared=heaviest**2
         )
-        noisy = receipt.release(measurement, epsilon)
+        noisy = receipt.numbers(measurement, epsilon)
         step = float(weights.unit / grid.steps_per_unit)
         shift = grid.origin * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
         released = np.array(noisy.values, dtype=np.float64) * step + shift

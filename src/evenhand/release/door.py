@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
-from evenhand.guarantee import EvenhandError, Guarantee, divide, exact_difference
+from evenhand.guarantee import EvenhandError, Guarantee, Relation, divide, exact_difference
 from evenhand.ledger import Cost, Ledger
 from evenhand.noise import Gaussian, IntegerNoise, Laplace, opendp, rho_for
 from evenhand.tables import Secret
+
+T = TypeVar("T")
 
 SATURATION = 2**62
 """Totals are clamped here before noise; a clamp is 1-Lipschitz, so the declared sensitivity still holds."""
@@ -51,19 +53,19 @@ class Receipt:
         self._epsilon = epsilon
         self._delta = delta
 
-    def release(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
         self.use(epsilon, delta)
         return Noisy(noise.add(_exact(measurement)), noise)
 
-    def release_all(
+    def numbers_of_all(
         self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
     ) -> list[Noisy]:
         """Release several measurements with equal shares: of ε for Laplace, of ρ for Gaussian noise, which is better."""
         if not delta:
             share = divide(epsilon, max(len(measurements), 1))
-            return [self.release(measurement, share) for measurement in measurements]
+            return [self.numbers(measurement, share) for measurement in measurements]
         self.use(epsilon, delta)
         rho = rho_for(epsilon, delta) / max(len(measurements), 1)
         noises = [Gaussian.calibrated(measurement.l2_squared, rho) for measurement in measurements]
@@ -77,6 +79,14 @@ class Receipt:
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon)
         self.use(epsilon, delta)
         return [place for place, value in enumerate(noise.add(_exact(measurement))) if value >= threshold]
+
+    def public(self, fact: Secret[T], relation: Relation) -> T:
+        """A function of public columns and row counts, as it is: nothing is hidden where the relation leaves them public."""
+        if not relation.counts_are_public:
+            raise EvenhandError(
+                f"a release tried to show exact counts under protects={relation.value!r}; this is a defect in Evenhand, please report it."
+            )
+        return fact.reveal()
 
     def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
         """Take a part of what was paid for; a selection mechanism calls this before it draws."""

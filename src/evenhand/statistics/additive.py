@@ -78,7 +78,7 @@ def _draft(request: Request, total: Total, bounding: Any, error: Error, run: Cal
 
 def _finish(request: Request, total: Total, users: Any, chosen: Chosen, receipt: Receipt) -> Outcome:
     contribution = total.contribute(chosen.strategy, total.summary(users))
-    noisy = receipt.release(measure(request.table, users, contribution), chosen.epsilon)
+    noisy = receipt.numbers(measure(request.table, users, contribution), chosen.epsilon)
     value = noisy.values[0] * total.unit
     error = chosen.error(noisy.noise.variance**0.5 * total.unit)
     return Outcome(value, Additive(value, noisy.noise, total.unit), chosen.bounding, error)

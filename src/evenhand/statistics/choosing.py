@@ -194,7 +194,7 @@ def mean_from_profile(
     location = None
     wanted = location_request(support, left, relation)
     if wanted is not None:
-        noisy = receipt.release(user_means(request, users, summary, wanted), wanted.epsilon)
+        noisy = receipt.numbers(user_means(request, users, summary, wanted), wanted.epsilon)
         left, paid = exact_difference(left, wanted.epsilon), exact_sum([paid, wanted.epsilon])
         location = locate(wanted, noisy.values, relation)
     choice = choose_mean(support, (0, grid.width), left, relation, location)

@@ -153,7 +153,7 @@ def _run(grouped: Grouped, allocation: Allocation, norm: Norm, receipt: Receipt)
         with bounded_sums(grouped, copy, keys, allocation, norm, receipt, keys.groups) as (limit, capacity, sums):
             request = grouped.request
             measured = [_measure(request, part, sums, keys.groups, norm, capacity) for part in grouped.hidden]
-            noisy = receipt.release_all(measured, allocation.epsilon, allocation.delta)
+            noisy = receipt.numbers_of_all(measured, allocation.epsilon, allocation.delta)
             exact = sums().reveal()
     by_part = dict(zip([part.name for part in grouped.hidden], noisy, strict=True))
     estimates = {part.name: _read(request, part, exact, by_part.get(part.name), keys.groups) for part in grouped.parts}

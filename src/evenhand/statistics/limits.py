@@ -157,7 +157,7 @@ def _histogram(
         return buckets, *histogram_of(allocation.known, buckets), allocation.known.words, None
     whole = users.norm.ceil().cast("int64") if norm is Norm.SQUARED_ROWS else users.norm
     epsilon = allocation.profile
-    noisy = receipt.release(bucket_counts(request.table, users, whole, buckets), epsilon).values
+    noisy = receipt.numbers(bucket_counts(request.table, users, whole, buckets), epsilon).values
     shelve(request, about, buckets, noisy, epsilon, receipt.event)
     return buckets, noisy, float(epsilon), "a noisy histogram of users by contribution, bought with part of ε", epsilon
 

@@ -80,7 +80,7 @@ def _release(request: Request, users: Any, grid: Grid, chosen: Chosen, receipt: 
         value, weight = fetch().reveal()
         return Secret([value, weight - value])
 
-    noisy = receipt.release(Measurement(pair, mean.bound, mean.bound**2), chosen.epsilon)
+    noisy = receipt.numbers(Measurement(pair, mean.bound, mean.bound**2), chosen.epsilon)
     above, below = noisy.values
     width = grid.high - grid.low
     ratio = Ratio(above, above + below, (noisy.noise, noisy.noise), (0.0, 1.0), grid.low, width, paired=True)
@@ -97,8 +97,8 @@ def _located(
     if request.relation.counts_are_public:
         weight = summary.rows * grid.width
         return _over_public(request, users, grid, chosen, residual, weight, strategy.centre, receipt)
-    above = receipt.release(measure(request.table, users, residual), chosen.epsilon)
-    rows = receipt.release(measure(request.table, users, strategy.of_denominator(summary)), chosen.epsilon_rows)
+    above = receipt.numbers(measure(request.table, users, residual), chosen.epsilon)
+    rows = receipt.numbers(measure(request.table, users, strategy.of_denominator(summary)), chosen.epsilon_rows)
     step = grid.units(1)
     ratio = Ratio(
         above.values[0],
@@ -132,7 +132,7 @@ def _over_public(
         value, total_weight, rows = fetch().reveal()  # the weight is a function of public counts
         return Secret([value])
 
-    noisy = receipt.release(Measurement(private_part, contribution.l1, contribution.l2_squared), chosen.epsilon)
+    noisy = receipt.numbers(Measurement(private_part, contribution.l1, contribution.l2_squared), chosen.epsilon)
     width = grid.high - grid.low
     unit = width / total_weight if total_weight else width  # an empty table: noise over the whole range
     base = grid.low + grid.units(centre) if total_weight else grid.low + width / 2

@@ -58,7 +58,7 @@ def known_histogram(
         counts, epsilon = histogram_of(profile, buckets)
         return Known(counts, epsilon, request.epsilon, Decimal(0), profile.words)
     paid, left = split(request.epsilon, share)
-    noisy = receipt.release(measurement, paid).values
+    noisy = receipt.numbers(measurement, paid).values
     shelve(request, about, buckets, noisy, paid, receipt.event)
     return Known(noisy, float(paid), left, paid)
 
@@ -74,7 +74,7 @@ def buy_profile(request: Request, ledger: Ledger) -> Profile:
     buckets, users = row_buckets(), per_user(request.table)
     guarantee = request.guarantee()
     receipt = debit(ledger, guarantee, request.pure(), {"statistic": "profile", "buckets": buckets.size})
-    noisy = receipt.release(bucket_counts(request.table, users, users.rows, buckets), request.epsilon)
+    noisy = receipt.numbers(bucket_counts(request.table, users, users.rows, buckets), request.epsilon)
     return Profile.bought(buckets, noisy.values, guarantee, receipt.event)
 
 

@@ -96,7 +96,7 @@ def _choose_limit(table: Table, pairs: Any, epsilon: Decimal, left: Decimal, rec
     """How many groups a user may support: balances the noise on every group against the support that is lost."""
     users = pairs.group_by(list(table.user_names)).aggregate(groups=pairs.count())
     buckets = row_buckets()
-    noisy = receipt.release(bucket_counts(table, users, users.groups, buckets), epsilon)
+    noisy = receipt.numbers(bucket_counts(table, users, users.groups, buckets), epsilon)
     choice = choose_total_cap(buckets, noisy.values, epsilon, float(left) / 10)
     return max(1, min(int(choice.parameter), MOST_GROUPS))
 

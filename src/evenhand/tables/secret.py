@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Secret(Generic[T]):
@@ -15,8 +17,12 @@ class Secret(Generic[T]):
     def __init__(self, value: T) -> None:
         self._value = value
 
+    def map(self, change: Callable[[T], U]) -> Secret[U]:
+        """What ``change`` makes of the value, still closed."""
+        return Secret(change(self._value))
+
     def reveal(self) -> T:
-        """The exact value. Whoever calls this must add noise before anything leaves."""
+        """The exact value; for the release room alone, which adds noise or knows that it is public."""
         return self._value
 
     def __repr__(self) -> str:
