@@ -20,11 +20,15 @@ from evenhand.guarantee import (
     UsageError,
 )
 from evenhand.ledger import Ledger
-from evenhand.planning import Plan, Profile, plan
+from evenhand.planning import Plan, plan
+from evenhand.profiles import Profile
 from evenhand.release import Release
 from evenhand.session import Session
-from evenhand.statistics.specs import count, mean, sum, variance
+from evenhand.statistics import Count, Mean, Sum, Variance
 from evenhand.tables import Table, read
+
+# What `session.aggregate` is given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
+count, sum, mean, variance = Count, Sum, Mean, Variance
 
 __version__ = "0.1.0"
 

@@ -1,47 +1,44 @@
-"""The front door: a table and a ledger, one method a statistic."""
+"""The front door: a table and a ledger, one method per statistic."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
 
-from evenhand.guarantee import Amount, UsageError
+from evenhand.bounding import Auto, Strategy
+from evenhand.guarantee import Amount, UsageError, suggest
 from evenhand.ledger import Ledger
-from evenhand.planning import Profile
+from evenhand.profiles import EVERY_ROW, Profile, Shelf, buy
 from evenhand.release import Release
 from evenhand.statistics import (
-    UNGROUPED,
-    CellCount,
-    CountPart,
+    STATISTICS,
+    By,
+    Count,
     Draft,
-    Grouped,
-    Keys,
+    Histogram,
+    Mean,
+    OfColumn,
     Preview,
+    Quantiles,
     Request,
-    UsersPart,
-    column_parts,
+    Statistic,
+    Sum,
+    Users,
+    Variance,
     draft_columns,
-    draft_count,
-    draft_grouped,
-    draft_mean,
-    draft_quantiles,
-    draft_sum,
-    draft_users,
-    edge_cells,
-    parse_by,
-    parse_groups_per_user,
-    parse_keys,
-    parse_specs,
+    draft_one,
+    draft_together,
+    of_columns,
 )
-from evenhand.statistics.parts import Part
-from evenhand.statistics.profiles import buy_profile
-from evenhand.statistics.shelf import EVERY_ROW, Shelf
-from evenhand.tables import Table
+from evenhand.tables import Bounds, Table
 
-By = str | Sequence[str] | None
+A = TypeVar("A")
+Bounding: TypeAlias = Strategy | Auto | type[Strategy] | type[Auto] | Literal["auto"] | None
 
 
-class _Questions:
+class Questions(Generic[A]):
     """The questions that a session and its preview both answer; ``_answer`` says how.
 
     Every question takes ``epsilon``, how much of the budget to spend, and ``bounding``, how heavy users are bounded: chosen
@@ -57,19 +54,41 @@ class _Questions:
 
     table: Table
     _shelf: Shelf
-    _answer: Callable[[Draft], Any]
+
+    def _answer(self, draft: Draft) -> A:
+        raise NotImplementedError
+
+    def ask(
+        self,
+        statistic: Statistic,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        bounding: Bounding = "auto",
+        by: By = None,
+        keys: object = None,
+        other: str | None = None,
+        groups_per_user: int | None = None,
+    ) -> A:
+        """Any statistic: one of Evenhand's, or one from outside.
+
+        Example:
+            >>> session.ask(eh.mean("rating", bounds=(0.5, 5)), epsilon=0.2)
+        """
+        request = self._request(epsilon, delta, bounding)
+        return self._answer(draft_one(request, statistic, by, keys, other, groups_per_user))
 
     def count(
         self,
         *,
         epsilon: Amount | None = None,
         delta: Amount = 0,
-        bounding: Any = "auto",
+        bounding: Bounding = "auto",
         by: By = None,
-        keys: Any = None,
+        keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
-    ) -> Any:
+    ) -> A:
         """The number of rows.
 
         Example:
@@ -77,46 +96,40 @@ class _Questions:
             >>> session.count(by="genre", keys=["drama", "comedy"], epsilon=0.1)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None and keys is None:
-            return self._answer(draft_count(request))
-        return self._grouped(request, (CountPart("count"),), by, keys, other, groups_per_user)
+        return self._answer(draft_one(request, Count(), by, keys, other, groups_per_user))
 
     def users(
         self,
         *,
         epsilon: Amount | None = None,
         delta: Amount = 0,
-        bounding: Any = "auto",
+        bounding: Bounding = "auto",
         by: By = None,
-        keys: Any = None,
+        keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
-    ) -> Any:
+    ) -> A:
         """The number of distinct users.
 
         Example:
             >>> session.users(epsilon=0.1)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None and keys is None:
-            if bounding != "auto":
-                raise UsageError("users() counts each user once, so there is nothing to bound; leave bounding out.")
-            return self._answer(draft_users(request))
-        return self._grouped(request, (UsersPart("users"),), by, keys, other, groups_per_user)
+        return self._answer(draft_one(request, Users(), by, keys, other, groups_per_user))
 
     def sum(
         self,
         column: str | Sequence[str],
         *,
-        bounds: Any = None,
+        bounds: Bounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
-        bounding: Any = "auto",
+        bounding: Bounding = "auto",
         by: By = None,
-        keys: Any = None,
+        keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
-    ) -> Any:
+    ) -> A:
         """The sum of a column, or of several.
 
         Args:
@@ -127,23 +140,21 @@ class _Questions:
             >>> session.sum("minutes", bounds=(0, 240), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None and keys is None:
-            return self._answer(draft_columns(request, draft_sum, column, bounds))
-        return self._columns(request, "sum", column, bounds, by, keys, other, groups_per_user)
+        return self._of_column(request, Sum, column, bounds, by, keys, other, groups_per_user)
 
     def mean(
         self,
         column: str | Sequence[str],
         *,
-        bounds: Any = None,
+        bounds: Bounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
-        bounding: Any = "auto",
+        bounding: Bounding = "auto",
         by: By = None,
-        keys: Any = None,
+        keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
-    ) -> Any:
+    ) -> A:
         """The mean of a column over all rows, or of several columns.
 
         Args:
@@ -154,43 +165,41 @@ class _Questions:
             >>> session.mean("rating", bounds=(0.5, 5), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        if by is None and keys is None:
-            return self._answer(draft_columns(request, draft_mean, column, bounds))
-        return self._columns(request, "mean", column, bounds, by, keys, other, groups_per_user)
+        return self._of_column(request, Mean, column, bounds, by, keys, other, groups_per_user)
 
     def variance(
         self,
         column: str | Sequence[str],
         *,
-        bounds: Any = None,
+        bounds: Bounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
-        bounding: Any = "auto",
+        bounding: Bounding = "auto",
         by: By = None,
-        keys: Any = None,
+        keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
-    ) -> Any:
+    ) -> A:
         """The variance of a column over all rows.
 
         Example:
             >>> session.variance("rating", bounds=(0.5, 5), epsilon=0.5)
         """
         request = self._request(epsilon, delta, bounding)
-        return self._columns(request, "variance", column, bounds, by, keys, other, groups_per_user)
+        return self._of_column(request, Variance, column, bounds, by, keys, other, groups_per_user)
 
     def quantiles(
         self,
         column: str,
-        quantiles: Any = (0.5,),
+        quantiles: float | Sequence[float] = (0.5,),
         *,
-        bounds: Any = None,
+        bounds: Bounds | None = None,
         epsilon: Amount | None = None,
-        bounding: Any = "auto",
+        bounding: Bounding = "auto",
         by: By = None,
-        keys: Any = None,
+        keys: object = None,
         other: str | None = None,
-    ) -> Any:
+    ) -> A:
         """Quantiles of a column, ε shared equally among them.
 
         Args:
@@ -202,42 +211,40 @@ class _Questions:
             >>> session.quantiles("rating", [0.5, 0.9], bounds=(0.5, 5), epsilon=0.2)
         """
         request = self._request(epsilon, 0, bounding)
-        return self._answer(draft_quantiles(request, column, quantiles, bounds, self._public_keys(by, keys, other)))
+        return self._answer(draft_one(request, Quantiles(column, quantiles, bounds), by, keys, other, None))
 
     def histogram(
         self,
         column: str,
-        edges: Any,
+        edges: Sequence[float],
         *,
         epsilon: Amount | None = None,
         delta: Amount = 0,
-        bounding: Any = "auto",
+        bounding: Bounding = "auto",
         by: By = None,
-        keys: Any = None,
+        keys: object = None,
         other: str | None = None,
-    ) -> Any:
+    ) -> A:
         """How many rows lie between given edges; values beyond the ends count in the first and last cell.
 
         Example:
             >>> session.histogram("rating", [0.5, 1.5, 2.5, 3.5, 4.5, 5.5], epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        cells = edge_cells(self._public_keys(by, keys, other), self.table, column, edges)
-        grouped = Grouped(request, (CellCount("count", column),), cells.columns[:-2], cells)
-        return self._answer(draft_grouped(grouped))
+        return self._answer(draft_one(request, Histogram(column, edges), by, keys, other, None))
 
     def aggregate(
         self,
         *,
         epsilon: Amount | None = None,
         delta: Amount = 0,
-        bounding: Any = "auto",
+        bounding: Bounding = "auto",
         by: By = None,
-        keys: Any = None,
+        keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
-        **statistics: Any,
-    ) -> Any:
+        **statistics: Statistic,
+    ) -> A:
         """Several statistics in one pass, ε shared equally among them; the value is a frame.
 
         Example:
@@ -245,56 +252,48 @@ class _Questions:
             ...                   n=eh.count(), average=eh.mean("rating", bounds=(0.5, 5)))
         """
         request = self._request(epsilon, delta, bounding)
-        return self._grouped(request, parse_specs(self.table, statistics), by, keys, other, groups_per_user)
+        return self._answer(draft_together(request, statistics, by, keys, other, groups_per_user))
 
-    def _request(self, epsilon: Amount | None, delta: Amount, bounding: Any) -> Request:
+    def _request(self, epsilon: Amount | None, delta: Amount, bounding: Bounding) -> Request:
         return Request.parse(self.table, epsilon, delta, bounding, self._shelf)
 
-    def _public_keys(self, by: By, keys: Any, other: str | None) -> Keys:
-        columns = parse_by(self.table, by)
-        if not columns:
-            if keys is not None:
-                raise UsageError("keys= without by=: which column are these the keys of? For example by='genre'.")
-            return UNGROUPED
-        if keys is None:
-            raise UsageError(
-                f"by={list(columns)} needs public keys here: give keys=[...]. Keys can be selected privately by count, users, "
-                "sum, mean, variance and aggregate; release those keys first, then use them."
-            )
-        return parse_keys(self.table, columns, keys, other)
-
-    def _columns(
+    def _of_column(
         self,
         request: Request,
-        kind: str,
+        kind: type[OfColumn],
         column: str | Sequence[str],
-        bounds: Any,
+        bounds: Bounds | Sequence[object] | None,
         by: By,
-        keys: Any,
+        keys: object,
         other: str | None,
         groups_per_user: int | None,
-    ) -> Any:
-        """One statistic of one or several columns; a plain number or list when there are no groups."""
-        parts = column_parts(self.table, kind, column, bounds)
-        return self._grouped(request, parts, by, keys, other, groups_per_user, listed=by is None)
+    ) -> A:
+        """One statistic of one column, or of several."""
+        if isinstance(column, str) or not isinstance(column, Sequence):  # a wrong type is refused when it is looked up
+            return self._answer(draft_one(request, kind(column, bounds), by, keys, other, groups_per_user))  # type: ignore[arg-type]
+        columns = of_columns(kind, column, bounds)
+        return self._answer(draft_columns(request, columns, by, keys, other, groups_per_user))
 
-    def _grouped(
-        self,
-        request: Request,
-        parts: tuple[Part, ...],
-        by: By,
-        keys: Any,
-        other: str | None,
-        groups_per_user: int | None,
-        listed: bool = False,
-    ) -> Any:
-        columns = parse_by(self.table, by)
-        limit = parse_groups_per_user(groups_per_user)
-        public = None if columns and keys is None else self._public_keys(by, keys, other)
-        return self._answer(draft_grouped(Grouped(request, parts, columns, public, other, limit, listed)))
+    if not TYPE_CHECKING:  # type checkers know the methods above; a statistic from outside is found by its name
+
+        def __getattr__(self, name: str) -> Callable[..., A]:
+            if name not in STATISTICS:
+                raise AttributeError(f"{type(self).__name__!r} has no question {name!r}{suggest(name, STATISTICS)}")
+            return functools.partial(self._named, STATISTICS[name])
+
+    def _named(self, kind: type[Statistic], *arguments: object, **options: object) -> A:
+        """A statistic from the list, with its own parameters and those of every question."""
+        own = {field.name for field in fields(kind) if field.name in options}  # type: ignore[arg-type]
+        parameters = {name: options.pop(name) for name in own}
+        if issubclass(kind, OfColumn) and arguments and not isinstance(arguments[0], str):
+            both = {"delta": 0, "bounding": "auto", "by": None, "keys": None, "other": None, "groups_per_user": None}
+            both |= options
+            request = self._request(both.pop("epsilon", None), both.pop("delta"), both.pop("bounding"))  # type: ignore[arg-type]
+            return self._of_column(request, kind, arguments[0], parameters.get("bounds"), **both)  # type: ignore[arg-type]
+        return self.ask(kind(*arguments, **parameters), **options)  # type: ignore[arg-type]
 
 
-class Session(_Questions):
+class Session(Questions[Release]):
     """A table and the ledger that pays for what is asked about it.
 
     Guarantee: every release, public facts included, is recorded in the ledger before a row is read; all releases together
@@ -337,12 +336,12 @@ class Session(_Questions):
             >>> eh.plan("mean", session.profile(epsilon=0.05), bounds=(0.5, 5), epsilon=0.2).best
         """
         request = self._request(epsilon, 0, "auto")
-        if request.relation.counts_are_public:
+        if self.table.relation.counts_are_public:
             raise UsageError(
                 "with protects='values' the number of rows of each user is public, so there is nothing to buy: "
                 "bounds are chosen from it for free, and eh.Profile.exact(table) shows it."
             )
-        profile = buy_profile(request, self.ledger)
+        profile = buy(self.table, request.epsilon, self.ledger)
         self._shelf.put(self.table, EVERY_ROW, profile)
         return profile
 
@@ -355,7 +354,7 @@ class Session(_Questions):
         return f"Session({self.table!r}, {self.ledger!r})"
 
 
-class Previews(_Questions):
+class Previews(Questions[Preview]):
     """Answers each question with its cost and forecast, from public facts only. Nothing is spent."""
 
     def __init__(self, session: Session) -> None:
@@ -367,7 +366,7 @@ class Previews(_Questions):
         return draft.preview(self._ledger)
 
 
-class Drafts(_Questions):
+class Drafts(Questions[Draft]):
     """Answers each question with a checked draft, for callers that open their ledger afterwards."""
 
     def __init__(self, table: Table) -> None:

@@ -11,7 +11,8 @@ from evenhand.apps.console import parse_pair, show_json
 from evenhand.guarantee import DataError, UsageError
 
 if TYPE_CHECKING:
-    from evenhand.planning import Plan, Profile
+    from evenhand.planning import Plan
+    from evenhand.profiles import Profile
 
 HELP = """See the price of the bound before paying it: noise, bias and the best bound, for every strategy.
 
@@ -99,7 +100,7 @@ def _show(made: Plan) -> None:
 def _profile(
     laws: dict[str, float | None], users: int | None, rows: float | None, counts: Path | None, saved: Path | None
 ) -> Profile:
-    from evenhand.planning import Profile
+    from evenhand.profiles import Profile
 
     given = {name: value for name, value in laws.items() if value is not None}
     if len(given) + (counts is not None) + (saved is not None) != 1:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json, write_page
+from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
-
-STATISTICS = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram")
-_OF_A_COLUMN = ("sum", "mean", "variance", "quantiles", "histogram")
+from evenhand.statistics import STATISTICS, Statistic
+from evenhand.tables import parse_bounds
 
 HELP = """Release one statistic about people.
 
@@ -84,22 +86,17 @@ def release(
             f"{statistic!r} is not a statistic; expected one of {', '.join(STATISTICS)}."
             f"{suggest(statistic, STATISTICS)}"
         )
+    kind = STATISTICS[statistic]
     parse_epsilon(epsilon)
     parse_delta(delta)
-    arguments = _arguments(statistic, value)
     options: dict[str, Any] = {"epsilon": epsilon, "bounding": parse_strategy(bounding)}
-    if statistic in ("sum", "mean", "variance", "quantiles"):
-        options["bounds"] = eh.tables.parse_bounds(parse_pair(bounds, "bounds"))
-    if statistic == "quantiles":
-        arguments.append(parse_list(quantiles))
-    else:
+    options |= _parameters(kind, {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges})
+    if statistic != "quantiles":
         options["delta"] = delta
-    if statistic == "histogram":
-        arguments.append(_numbers(edges, "edges"))
     if by is not None:
         group_columns = parse_list(by)
         options |= {"by": group_columns, "keys": parse_key_option(keys, group_columns), "other": other}
-        if statistic not in ("quantiles", "histogram"):
+        if kind.selects_keys:
             options["groups_per_user"] = groups_per_user
     elif keys is not None:
         raise UsageError("--keys without --by: which column are these the keys of? For example --by genre.")
@@ -111,7 +108,7 @@ def release(
             columns=parse_list(columns) or None,
         )  # fmt: skip
     # Everything that can be wrong is found here, before a ledger file is made.
-    draft = getattr(Drafts(table), statistic)(*arguments, **options)
+    draft = getattr(Drafts(table), statistic)(**options)
     if preview and not _exists(ledger):
         result = draft.preview(None)
         show_json(result.to_dict()) if as_json else print(result)
@@ -151,26 +148,19 @@ def ledger_facts(book: Any) -> dict[str, Any]:
     }
 
 
-def parse_strategy(text: str) -> Any:
+def parse_strategy(text: str) -> Strategy | Auto:
     """Read ``auto``, ``auto:SHARE`` or ``strategy:bound``."""
-    import evenhand as eh
-
-    strategies: dict[str, Any] = {
-        "total-cap": eh.TotalCap,
-        "smooth-weights": eh.SmoothWeights,
-        "row-limit": eh.RowLimit,
-        "centred-interval": eh.CentredInterval,
-        "norm-clip": eh.NormClip,
-    }
     name, _, bound = text.partition(":")
     if name == "auto":
-        return eh.Auto(share=_numbers(bound, "bounding")[0]) if bound else "auto"
-    if name not in strategies:
+        return Auto(share=_numbers(bound, "bounding")[0]) if bound else Auto()
+    offered = offered_names()
+    if not any(same_name(name, known) for known in offered):
         raise UsageError(
-            f"--bounding {text!r} is not known; expected auto, or one of {', '.join(strategies)} with a bound, such as "
-            f"smooth-weights:100.{suggest(name, strategies)}"
+            f"--bounding {text!r} is not known; expected auto, or one of {', '.join(offered)} with a bound, such as "
+            f"smooth-weights:100.{suggest(name, offered)}"
         )
-    return strategies[name](bound or None)
+    strategy: Callable[..., Strategy] = named(name)
+    return strategy(bound) if bound else strategy()
 
 
 def parse_key_option(text: str | None, columns: list[str]) -> Any:
@@ -190,13 +180,22 @@ def parse_key_option(text: str | None, columns: list[str]) -> Any:
     return {name.strip(): parse_list(values) for name, _, values in pairs}
 
 
-def _arguments(statistic: str, value: str | None) -> list[Any]:
-    if statistic not in _OF_A_COLUMN:
-        return []
-    if value is None:
-        raise UsageError(f"--value is missing: which column is the {statistic} of? For example --value rating.")
-    several = parse_list(value)
-    return [several[0] if len(several) == 1 else several]
+def _parameters(kind: type[Statistic], given: dict[str, str | None]) -> dict[str, Any]:
+    """The options that the statistic has parameters for."""
+    own = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    parameters: dict[str, Any] = {}
+    if "column" in own:
+        several = parse_list(given["value"])
+        if not several:
+            raise UsageError(f"--value is missing: which column is the {kind.name} of? For example --value rating.")
+        parameters["column"] = several[0] if len(several) == 1 else several
+    if "bounds" in own:
+        parameters["bounds"] = parse_bounds(parse_pair(given["bounds"], "bounds"))
+    if "quantiles" in own:
+        parameters["quantiles"] = parse_list(given["quantiles"])
+    if "edges" in own:
+        parameters["edges"] = _numbers(given["edges"], "edges")
+    return parameters
 
 
 def _numbers(text: str | None, option: str) -> list[float]:

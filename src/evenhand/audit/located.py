@@ -6,20 +6,20 @@ user means, and the caps are given.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from evenhand.audit.pairs import HIGH, LOW
-from evenhand.bounding import Auto, LocatedMean, Summary
+from evenhand.bounding import Choice, LocatedMean
 from evenhand.guarantee import split
-from evenhand.planning import LocationRequest
-from evenhand.release import Bounding, Receipt
+from evenhand.profiles import LocationRequest, Wanted
+from evenhand.release import Receipt
 from evenhand.session import Drafts
-from evenhand.statistics import Draft
-from evenhand.statistics.choosing import Chosen, user_means
-from evenhand.statistics.mean import draft_mean
-from evenhand.statistics.request import Request
-from evenhand.statistics.shelf import About
+from evenhand.statistics import Draft, Mean, Request
+from evenhand.statistics.mean import UserMeans
+from evenhand.tables import Grid
+from evenhand.tables.expressions import Rows
+from evenhand.tables.grid import bits_for
 
 _BINS = 8
 
@@ -41,15 +41,24 @@ def located_mean(
         bounds: of the values.
     """
 
-    def choose(request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, about: About) -> Chosen:
-        paid, left = split(request.epsilon, Decimal("0.25"))
-        wanted = LocationRequest(paid, rows=1, bins=_BINS, expected=10.0)
-        counts = receipt.numbers(user_means(request, users, summary, wanted), paid).values
-        assert summary.grid is not None
-        centre = summary.grid.width * (2 * counts.index(max(counts)) + 1) // (2 * _BINS)
-        public = request.relation.counts_are_public
-        for_rows, for_sum = (Decimal(0), left) if public else split(left, Decimal("0.2"))
-        made = strategy(centre, below, above, rows_cap=None if public else 3, rows=None if public else 10.0)
-        return Chosen(made, Bounding(made.title, None, made.describe()), for_sum, epsilon_rows=for_rows)
+    request = Request.parse(ask.table, 1)
+    grid = Grid.about(bounds, origin=bounds[0], bits=bits_for(request.epsilon))
+    return _Located(Mean("v", bounds), request, (("v", grid),), below, above, strategy).draft()
 
-    return draft_mean(ask._request(1, 0, "auto"), "v", bounds, choose)
+
+@dataclass(frozen=True)
+class _Located(UserMeans):
+    """A mean whose caps are given."""
+
+    below: int = 1
+    above: int = 1
+    made: type[LocatedMean] = LocatedMean
+
+    def choose(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Choice, Decimal]:
+        paid, left = split(self.request.epsilon, Decimal("0.25"))
+        asked = LocationRequest(paid, rows=1, bins=_BINS, expected=10.0)
+        counts = receipt.numbers(asked.of(self.request.table, users, self.grid.width), paid).values
+        centre = self.grid.width * (2 * counts.index(max(counts)) + 1) // (2 * _BINS)
+        public = self.request.relation.counts_are_public
+        rows_cap, rows = (None, None) if public else (3, 10.0)
+        return Choice(self.made(self.above, self.below, centre, rows_cap, rows)), left

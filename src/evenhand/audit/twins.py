@@ -15,7 +15,7 @@ from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Transcript, shown_keys
-from evenhand.bounding import Contribution, LocatedMean, NormClip, SmoothWeights, Summary, TotalCap
+from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
 from evenhand.release import Measurement, Noisy
@@ -50,9 +50,9 @@ class Twin:
 class OneSide(LocatedMean):
     """Declares the cap above the centre, though users may also lie below it."""
 
-    def of_residual(self, summary: Summary, relation: Relation) -> Contribution:
-        honest = super().of_residual(summary, relation)
-        return Contribution(honest.integers, self.above, self.above**2)
+    def of_mean(self, summary: Summary, relation: Relation) -> MeanContribution:
+        honest = super().of_mean(summary, relation)
+        return replace(honest, sums=replace(honest.sums, l1=self.above, l2_squared=self.above**2))
 
 
 def halved(noise: IntegerNoise) -> IntegerNoise:

@@ -1,25 +1,52 @@
-"""The strategies: how one user's contribution is bounded, and by how much that user can move the result."""
+"""The strategies: how one user's contribution is bounded, by how much that user can move the result, and which bound is best."""
 
-from evenhand.bounding.auto import Auto, parse_bounding
+from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean, pending
 from evenhand.bounding.centred_interval import CentredInterval
-from evenhand.bounding.located_mean import LocatedMean
+from evenhand.bounding.choice import Choice
+from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
+from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curve, Question
+from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
+from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
 from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.row_limit import RowLimit
-from evenhand.bounding.smooth_weights import SmoothWeights
-from evenhand.bounding.strategy import Contribution, Strategy, Summary, WeightedMean
-from evenhand.bounding.total_cap import TotalCap
+from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average, weight_for_quantile
+from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
+from evenhand.bounding.total_cap import TotalCap, best_cap
 
 __all__ = [
+    "HETEROGENEITY",
+    "LARGEST_AMOUNT",
+    "MEAN_SHARE",
+    "PROFILE_SHARE",
+    "ROWS_SHARE",
+    "ROW_SD",
+    "STRATEGIES",
+    "Assumptions",
     "Auto",
+    "Bounded",
     "CentredInterval",
+    "Choice",
     "Contribution",
+    "Curve",
     "LocatedMean",
+    "MeanContribution",
+    "Norm",
     "NormClip",
+    "Question",
     "RowLimit",
     "SmoothWeights",
     "Strategy",
     "Summary",
     "TotalCap",
-    "WeightedMean",
+    "best_cap",
+    "best_mean",
+    "named",
+    "offered_names",
     "parse_bounding",
+    "pending",
+    "register",
+    "same_name",
+    "smooth_bound",
+    "weight_for_average",
+    "weight_for_quantile",
 ]

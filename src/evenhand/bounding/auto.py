@@ -1,12 +1,29 @@
-"""`Auto`: leave strategy and bound to Evenhand."""
+"""`Auto`: leave strategy and bound to Evenhand, which compares forecasts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 
+from evenhand.bounding.choice import Choice
+from evenhand.bounding.located_mean import choose_located
+from evenhand.bounding.smooth_weights import choose_smooth
 from evenhand.bounding.strategy import Strategy
-from evenhand.guarantee import UsageError
+from evenhand.bounding.total_cap import TotalCap
+from evenhand.guarantee import Relation, UsageError
+from evenhand.profiles import Basis, Location, Profile, Support
+from evenhand.profiles.location import LOCATION_SHARES
+from evenhand.release import Bounding
+from evenhand.tables import Grid
+
+PROFILE_SHARE = Decimal("0.35")
+"""Share of ε that buys a profile for a count, a sum or groups. Found by simulation; flat between 0.3 and 0.4."""
+
+MEAN_SHARE = Decimal("0.25")
+"""Share of ε that buys the profile of row counts for a mean; the rest locates and releases it."""
+
+FORECAST = "forecast from the profile; more if heavy users differ much"
 
 
 @dataclass(frozen=True)
@@ -21,25 +38,84 @@ class Auto:
     """
 
     share: float | None = None
-    profile: Any = None
+    profile: Profile | None = None
     strategy: Strategy | None = None
 
     def __post_init__(self) -> None:
         if self.share is not None and not (isinstance(self.share, int | float) and 0 < self.share <= 0.9):
             raise UsageError(f"Auto(share={self.share!r}): expected a part of epsilon between 0 and 0.9, such as 0.3.")
+        if self.profile is not None and not isinstance(self.profile, Profile):
+            raise UsageError(f"Auto(profile={type(self.profile).__name__}): expected an eh.Profile.")
+        if self.profile is not None and self.profile.basis is Basis.EXACT:
+            raise UsageError(
+                "Auto(profile=...) was given an exact profile, which is NOT PRIVATE: a bound chosen from it would leak. "
+                "Buy one with session.profile(epsilon=...), or state a public prior such as eh.Profile.pareto(...)."
+            )
+
+    def require(self, purpose: str, words: str) -> None:
+        """Refuse, before any debit, a named strategy whose bound can't be chosen for this purpose."""
+        if self.strategy is not None and purpose not in self.strategy.chosen_for:
+            raise self.strategy.refuse(words)
+
+    @property
+    def for_total(self) -> Strategy:
+        """The strategy whose bound is chosen for a count or sum."""
+        return TotalCap() if self.strategy is None else self.strategy
+
+    def for_mean(self, support: Support, grid: Grid, epsilon: Decimal, relation: Relation) -> Choice:
+        """The named strategy with its best bound for a mean."""
+        assert self.strategy is not None
+        basis = (
+            "the public number of rows of each user" if relation.counts_are_public else "a noisy profile of row counts"
+        )
+        return Choice(self.strategy.best_for_mean(support, grid, float(epsilon), relation), basis)
 
 
-def parse_bounding(given: Any) -> Strategy | Auto:
-    """Read ``bounding=``: a strategy with its bound, or something that leaves it to be chosen."""
-    if given is None or (isinstance(given, str) and given == "auto"):
-        return Auto()
-    if isinstance(given, Auto):
-        return given
-    if isinstance(given, Strategy):
-        return given if given.parameter is not None else Auto(strategy=given)
-    if isinstance(given, type) and issubclass(given, Strategy | Auto):
-        return parse_bounding(given())
-    raise UsageError(
-        f"bounding={given!r} is not a strategy; expected 'auto' or one of eh.TotalCap(T), eh.SmoothWeights(h), eh.RowLimit(h), "
-        "eh.CentredInterval(T), eh.NormClip(T), eh.Auto(share=...)."
-    )
+def best_mean(
+    support: Support, grid: Grid, epsilon: Decimal, relation: Relation, location: Location | None = None
+) -> Choice:
+    """The strategy and bound with the smallest forecast error of a mean: located where users were found, else smooth weights.
+
+    Guarantee: reads public facts and bought ones only.
+
+    Args:
+        support: users by number of rows: public under values, bought under presence.
+        grid: of the value column.
+        epsilon: what is left for the release.
+        relation: the neighbour relation.
+        location: what `locate` found; None if nothing was bought or found.
+    """
+    basis = "the public number of rows of each user"
+    if relation is Relation.PRESENCE:
+        basis = "a noisy histogram of users by number of rows, bought with part of ε"
+    best = replace(choose_smooth(support, float(grid.width), float(epsilon), relation, location), basis=basis)
+    located = None if location is None else choose_located(support, grid, epsilon, relation, location)
+    if located is not None and located.forecast <= best.forecast:
+        best = replace(located, basis=f"{basis}, and a noisy histogram of user means")
+    return replace(best, bias=grid.units(Fraction(best.bias or 0)), bias_basis=FORECAST)
+
+
+def pending(auto: Auto, public: bool, kept: bool, share: Decimal = PROFILE_SHARE, located: bool = False) -> Bounding:
+    """How a bound that will be chosen appears before anything is spent.
+
+    Args:
+        auto: what the analyst left open.
+        public: whether row counts are public.
+        kept: whether the session has bought a profile that will do.
+        share: the part of ε that buys a profile, unless the analyst says otherwise.
+        located: whether part of the rest may be spent on finding out where users are.
+    """
+    strategy = auto.strategy.title if auto.strategy else "auto"
+    if public:
+        words, part = "the bound will be chosen from the public counts", 0.0
+    elif auto.profile is not None:
+        words, part = "the bound will be chosen from the given profile", 0.0
+    elif kept:
+        words, part = "the bound will be chosen from a profile that this session has bought", 0.0
+    else:
+        words, part = "the bound will be chosen privately", float(auto.share or share)
+    price = f"for about {part:.0%} of ε" if part else "free of charge"
+    if located and auto.strategy is None:
+        most = part + (1 - part) * LOCATION_SHARES[1]
+        price = f"for {f'{part:.0%} to ' if part else 'at most '}{most:.0%} of ε"
+    return Bounding(strategy, None, words, f"auto, {price}")

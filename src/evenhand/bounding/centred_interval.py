@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
-from evenhand.bounding.strategy import Contribution, Strategy, Summary, WeightedMean, clamp, parse_limit
-from evenhand.bounding.total_cap import fitting
-from evenhand.guarantee import Relation
+import numpy as np
+
+from evenhand.bounding.contribution import Bounded, Summary, clamp
+from evenhand.bounding.forecasts import Curve, Evaluate, Question
+from evenhand.bounding.strategy import UNSET, Limit, Norm, Strategy
+from evenhand.guarantee import Relation, UsageError
+from evenhand.profiles import Array, Sums, Support
+from evenhand.tables import Grid
+from evenhand.tables.summaries import MOST_ROWS
 
 
 @dataclass(frozen=True)
@@ -28,35 +35,70 @@ class CentredInterval(Strategy):
     each column is treated by itself with its share of ε instead.
     """
 
-    T: Any = None
-    title = "CentredInterval"
-
-    def __post_init__(self) -> None:
-        parse_limit(self.T, "CentredInterval", "units of a user's sum", largest=2**200)
-
-    @property
-    def parameter(self) -> Fraction | None:
-        return parse_limit(self.T, "CentredInterval", "units of a user's sum", largest=2**200)
+    T: Limit = UNSET
+    unit: ClassVar[str] = "units of a user's sum"
+    counts_rows: ClassVar[bool] = False
+    effect: ClassVar[str] = "each user's total may deviate from the middle of the range by {half} in all"
+    chosen_for: ClassVar[frozenset[str]] = frozenset({"mean"})
 
     def supports(self, relation: Relation) -> bool:
         return relation.counts_are_public
 
     def describe(self) -> str:
-        length = "a chosen length" if self.parameter is None else f"length {float(self.parameter):g}"
+        length = f"length {self.shown('')}" if self.is_set else "a chosen length"
         return f"each user's sum is clipped to an interval of {length} about its middle"
 
-    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
-        mean = self.of_mean(summary, relation)
-        lifted = Summary(summary.rows, mean.value, summary.grid)
-        return Contribution((lifted.total,), l1=mean.bound, l2_squared=mean.bound**2)
+    def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
+        import ibis
 
-    def of_mean(self, summary: Summary, relation: Relation) -> WeightedMean:
-        grid = summary.grid
-        assert grid is not None
-        assert self.parameter is not None
-        length = fitting(self.parameter * grid.steps_per_unit, self.title)
+        mean = self.bound_mean(summary, relation)
+        lowest = ibis.least(summary.rows, MOST_ROWS) * summary.valued.bottom
+        return Bounded(mean.value + lowest, mean.length, mean.low + lowest)
+
+    def bound_mean(self, summary: Summary, relation: Relation) -> Bounded:
+        grid = summary.valued
+        length = self.steps(grid.steps_per_unit)
         full = summary.rows * grid.width
         # Any lower end that depends on the public row count alone keeps the range at `length`; halves round down.
-        low = ((full - length).cast("float64") / 2.0).floor().cast("int64")
-        low = clamp(low, 0, full)
-        return WeightedMean(clamp(summary.above, low, low + length), full, length)
+        low = clamp(((full - length).cast("float64") / 2.0).floor().cast("int64"), 0, full)
+        return Bounded(summary.above, length, low, full)
+
+    def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
+        raise UsageError(
+            "CentredInterval does not bound a user over several groups; use eh.NormClip or leave bounding='auto'."
+        )
+
+    @classmethod
+    def forecast(cls, question: Question, support: Support) -> tuple[Evaluate, Array] | None:
+        if question.kind != "mean" or question.relation is Relation.PRESENCE:
+            return None
+        sums, rows, length = Sums.of(support), support.rows, question.length
+
+        def at(widths: Array) -> Curve:
+            h = widths / length
+            left_out = np.maximum(rows - sums.kept(h), 0.0)
+            bias = length * left_out / (2 * rows)
+            noise = math.sqrt(2) * widths / (float(question.epsilon) * rows)
+            zero = np.zeros_like(widths)
+            return Curve(cls.title, widths, noise, zero, bias, "bound", bias, sums.at(h)[1], left_out)
+
+        return at, support.sizes * length
+
+    def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> CentredInterval:
+        best = Fraction(centred_bound(support, grid.high - grid.low, epsilon))
+        return CentredInterval(max(best, Fraction(grid.units(1))))
+
+
+def centred_bound(support: Support, length: float, epsilon: float) -> float:
+    """The width T of the centred interval: the ⌈2/ε⌉-th largest of {B·s}, 0 if there are fewer users.
+
+    Reference: rameshwar2024 Theorem III.1.
+    """
+    return length * support.largest(math.ceil(2 / epsilon - 1e-12))
+
+
+def centred_worst_case(support: Support, length: float, epsilon: float) -> float:
+    """rameshwar2024's E_OPT = (Σ max((B·s − T)/2, 0) + T/ε)/n: the smallest worst-case error of its class."""
+    T = centred_bound(support, length, epsilon)
+    cut = np.maximum(length * support.sizes - T, 0.0) / 2
+    return float((support.users @ cut + T / epsilon) / support.rows)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
-from evenhand.bounding.strategy import Strategy, parse_limit
+from evenhand.bounding.strategy import UNSET, Limit, Norm, Strategy
+from evenhand.bounding.total_cap import in_norm
 from evenhand.guarantee import UsageError
+from evenhand.tables import Grid
 
 
 @dataclass(frozen=True)
@@ -21,24 +23,32 @@ class NormClip(Strategy):
         T: the largest norm: rows for counts and means, units of the value for sums; chosen if left out.
         norm: 1 (for Laplace noise) or 2 (for Gaussian noise, needs delta).
 
-    Reference: method.md, section 1; the row weights of epasto2020 applied to vectors.
+    Reference: docs/proofs/row-weights.md; the row weights of epasto2020 applied to vectors.
     """
 
-    T: Any = None
+    T: Limit = UNSET
     norm: int = 1
-    title = "NormClip"
+    unit: ClassVar[str] = "rows, or units of the value"
+    counts_rows: ClassVar[bool] = False
+    chosen_for: ClassVar[frozenset[str]] = frozenset({"groups"})
 
     def __post_init__(self) -> None:
-        parse_limit(self.T, "NormClip", "rows, or units of the value", largest=2**200)
+        super().__post_init__()
         if self.norm not in (1, 2):
             raise UsageError(
                 f"NormClip(norm={self.norm!r}): expected 1 (with Laplace noise) or 2 (with Gaussian noise)."
             )
 
     @property
-    def parameter(self) -> Fraction | None:
-        return parse_limit(self.T, "NormClip", "rows, or units of the value", largest=2**200)
+    def gaussian(self) -> bool:
+        return self.norm == 2
 
     def describe(self) -> str:
-        bound = "a chosen bound" if self.T is None else f"{float(self.T):g}"
+        bound = self.shown("a chosen bound")
         return f"what a user adds to all groups together is scaled down to an L{self.norm} norm of {bound}"
+
+    def bounds_norm(self, sum_alone: bool) -> Norm:
+        return Norm.VALUES if sum_alone else Norm.ROWS
+
+    def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
+        return in_norm(self.bound, norm, grid), self.describe()

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
-from evenhand.bounding.strategy import Contribution, Strategy, Summary, WeightedMean, clamp, parse_limit
+import numpy as np
+
+from evenhand.bounding.choice import Choice
+from evenhand.bounding.contribution import Bounded, Summary
+from evenhand.bounding.forecasts import (
+    HETEROGENEITY,
+    ROW_SD,
+    Evaluate,
+    Question,
+    sum_curve,
+    weighted_mean_curve,
+)
+from evenhand.bounding.strategy import LARGEST_LIMIT, UNSET, Limit, Strategy
+from evenhand.bounding.total_cap import best_cap
 from evenhand.guarantee import Relation, UsageError
+from evenhand.profiles import Array, Histogram, Sums, Support
+from evenhand.tables import Grid
 
 
 @dataclass(frozen=True)
@@ -25,45 +39,89 @@ class RowLimit(Strategy):
     Reference: epasto2020, section 3.2.
     """
 
-    h: Any = None
-    title = "RowLimit"
+    h: Limit = UNSET
+    largest: ClassVar[int] = LARGEST_LIMIT
+    draws_rows: ClassVar[bool] = True
+    effect: ClassVar[str] = "of each user at most {bound} rows are used, chosen at random"
+    chosen_for: ClassVar[frozenset[str]] = frozenset({"total", "mean"})
 
     def __post_init__(self) -> None:
-        limit = self.parameter
-        if limit is not None and limit.denominator != 1:
+        if self.is_set and self.bound.denominator != 1:
             raise UsageError(f"RowLimit({self.h}) keeps whole rows; expected a whole number such as RowLimit(10).")
 
     @property
-    def parameter(self) -> Fraction | None:
-        return parse_limit(self.h, "RowLimit", "rows per user")
-
-    @property
-    def limit(self) -> int:
-        """The bound as a whole number."""
-        assert self.parameter is not None
-        return int(self.parameter)
-
-    @property
     def rows_kept(self) -> int | None:
-        return self.limit
+        """The number of rows; until it is chosen, all."""
+        return int(self.bound) if self.is_set else None
 
     def describe(self) -> str:
-        limit = "a chosen number of" if self.h is None else f"{self.limit:,}"
+        limit = f"{int(self.bound):,}" if self.is_set else "a chosen number of"
         return f"at most {limit} random rows of each user are used"
 
-    def of_count(self, summary: Summary) -> Contribution:
-        return Contribution((clamp(summary.rows, 0, self.limit),), l1=self.limit, l2_squared=self.limit**2)
+    def bound_count(self, summary: Summary) -> Bounded:
+        return Bounded(summary.rows, self.steps())
 
-    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
-        grid = summary.grid
-        assert grid is not None
-        reach = self.limit * grid.reach
-        moves = reach if relation is Relation.PRESENCE else self.limit * grid.width
-        return Contribution((clamp(summary.total, -reach, reach),), l1=moves, l2_squared=moves**2)
+    def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
+        grid = summary.valued
+        if relation is Relation.PRESENCE:
+            return Bounded(summary.total, 2 * self.steps() * grid.reach, -self.steps() * grid.reach)
+        import ibis
 
-    def of_mean(self, summary: Summary, relation: Relation) -> WeightedMean:
-        grid = summary.grid
-        assert grid is not None
-        bound = self.limit * grid.width
-        weight = clamp(summary.rows, 0, self.limit) * grid.width
-        return WeightedMean(clamp(summary.above, 0, bound), weight, bound)
+        return Bounded(summary.total, self.steps() * grid.width, ibis.least(summary.rows, self.steps()) * grid.bottom)
+
+    def bound_mean(self, summary: Summary, relation: Relation) -> Bounded:
+        import ibis
+
+        grid = summary.valued
+        weight = ibis.least(summary.rows, self.steps()) * grid.width
+        return Bounded(summary.above, self.steps() * grid.width, weight=weight)
+
+    @classmethod
+    def forecast(cls, question: Question, support: Support) -> tuple[Evaluate, Array] | None:
+        sums, sizes = Sums.of(support), np.unique(np.ceil(support.sizes))
+        if question.kind == "sum":
+            moves = question.largest if question.relation is Relation.PRESENCE else question.length
+            return sum_curve(cls.title, sums, question, moves, 1.0), sizes
+        if question.kind != "mean":
+            return None
+
+        def sampling(h: Array, kept: Array) -> tuple[Array, Array]:
+            drawn = (question.length / 2) ** 2 * sums.at(h)[1] * h / kept**2
+            return 1 / kept - 1 / support.rows, drawn
+
+        return weighted_mean_curve(cls.title, sums, question, sampling), sizes
+
+    def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
+        return Choice(RowLimit(min(best_cap(histogram, epsilon).cap, LARGEST_LIMIT)), histogram.basis)
+
+    def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> RowLimit:
+        length = grid.high - grid.low
+        limit = row_limit_bound(support, (ROW_SD * length) ** 2, length, epsilon, HETEROGENEITY * length)
+        return RowLimit(min(limit, LARGEST_LIMIT))
+
+
+def row_limit_variance(sums: Sums, h: Array, sigma2: float, length: float, epsilon: float) -> Array:
+    """epasto2020's v'(h) = σ²/n_h + 2(B·h/(ε·n_h))²."""
+    kept = sums.kept(h)
+    return sigma2 / kept + 2 * (length * h / (epsilon * kept)) ** 2
+
+
+def row_limit_bound(support: Support, sigma2: float, length: float, epsilon: float, heterogeneity: float = 0.0) -> int:
+    """The integer minimiser of v'(h) + (ρτ)²χ²(h): stationary points rounded both ways, and every size.
+
+    With L rows below and R, Q as for smooth weights, E = 2B²/ε² + n(ρτ)²Q and c = n(ρτ)²L, a stationary point solves
+    h·(2EL − σ²R²) = σ²RL + 2Rc.
+    """
+    sums, sizes = Sums.of(support), support.sizes
+    below, above, inverse = sums.below[1:-1], sums.above[1:-1], sums.inverse_above[1:-1]
+    spread = support.rows * heterogeneity**2
+    price = 2 * (length / epsilon) ** 2 + spread * inverse
+    top = sigma2 * above * below + 2 * above * spread * below
+    bottom = 2 * price * below - sigma2 * above**2
+    inside = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), sizes[1:])
+    inside = np.clip(inside, sizes[:-1], sizes[1:])
+    candidates = np.unique(np.concatenate([np.ceil(sizes), np.floor(inside), np.ceil(inside)]))
+    candidates = candidates[candidates >= 1]
+    values = row_limit_variance(sums, candidates, sigma2, length, epsilon)
+    values = values + heterogeneity**2 * sums.chi_square(candidates)
+    return int(candidates[values.argmin()])

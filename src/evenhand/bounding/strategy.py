@@ -1,84 +1,133 @@
-"""The common shape of all strategies: per-user integers in, a bounded contribution with its declared norm out.
+"""The common shape of all strategies: what a user adds goes in, a bounded contribution with its declared size comes out.
 
-A strategy never decides by looking at a table. It turns the per-user summary into expressions whose last step
-is a clamp to public integers: the clamp carries the guarantee, whatever arithmetic came before.
+A strategy never decides by looking at a table, and it never bounds anything by itself: it says what it makes of a user and
+between which limits that lies, and `Contribution` clamps to these limits. The clamp carries the guarantee, so a strategy
+that miscalculates costs accuracy, never privacy. Over groups it names a norm and an amount, and the framework weights the
+rows (`statistics/weighted_rows.py`).
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import fields
+from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from evenhand.guarantee import Relation, UsageError, parse_fraction
+from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
+from evenhand.bounding.forecasts import Evaluate, Question
+from evenhand.guarantee import Amount, EvenhandError, Relation, UsageError, parse_fraction
+from evenhand.profiles import Array, Histogram, Support
 from evenhand.tables import Grid
-from evenhand.tables.summaries import MOST_ROWS
+
+if TYPE_CHECKING:
+    from evenhand.bounding.choice import Choice
 
 LARGEST_LIMIT = 2**20
-"""The largest bound in rows per user; with 2^29 grid steps a row, a contribution stays below 2^50."""
+"""The largest bound in rows where users are summed up one by one: with 2^29 grid steps per row, below 2^50."""
+
+LARGEST_AMOUNT = 2**36
+"""The largest bound on a norm over groups: with weights of 16 bits, ``⌊N/norm⌋`` in doubles is the exact quotient."""
 
 LARGEST_BOUND = 2**52
 """The largest bound in grid steps, below where sums of one user saturate."""
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What the engine knows about one user: how many rows, and their sum above the grid's bottom.
+class Unset(Enum):
+    """A bound that is left to be chosen."""
 
-    Args:
-        rows: Ibis integers, the user's number of rows.
-        above: Ibis integers, Σ (grid integer − bottom) ≥ 0; None for statistics without a value column.
-        grid: the public grid of the value column.
-    """
-
-    rows: Any
-    above: Any = None
-    grid: Grid | None = None
-
-    @property
-    def total(self) -> Any:
-        """The user's sum of grid integers."""
-        assert self.grid is not None
-        if not self.grid.bottom:
-            return self.above
-        import ibis
-
-        return self.above + ibis.least(self.rows, MOST_ROWS) * self.grid.bottom
+    UNSET = "to be chosen"
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """Integers that one user adds to the totals, and how far one user can move those totals.
+UNSET = Unset.UNSET
 
-    Args:
-        integers: Ibis integer expressions, one value a user each.
-        l1: the declared L1 sensitivity of the vector of totals.
-        l2_squared: the declared squared L2 sensitivity.
-    """
-
-    integers: tuple[Any, ...]
-    l1: int
-    l2_squared: int
+Limit: TypeAlias = Amount | Fraction | Unset
+"""What a strategy takes for its bound."""
 
 
-@dataclass(frozen=True)
-class WeightedMean:
-    """A user's weighted mean as a pair of integers: ``value`` in [0, ``weight``], ``weight`` in [0, ``bound``].
+class Norm(Enum):
+    """What is bounded for each user, over all groups together."""
 
-    ``value/weight`` is the user's mean as a fraction of the way from the lower to the upper bound.
-    """
-
-    value: Any
-    weight: Any
-    bound: int
+    ROWS = "rows"
+    VALUES = "absolute values"
+    SQUARED_ROWS = "root of squared rows per group"
 
 
 class Strategy(ABC):
-    """How one user's contribution is bounded. Subclasses are frozen dataclasses with one public parameter."""
+    """How one user's contribution is bounded. Subclasses are frozen dataclasses; their first field is the bound.
 
-    title: str
+    A strategy from outside is such a class, given as ``bounding=Mine(3)``; `evenhand.bounding.register` puts it on the list
+    that the command line and plans read. It needs ``describe``, and those of ``bound_count``, ``bound_sum``, ``bound_mean``
+    (releases without groups), ``over_groups`` (with groups) and ``forecast`` (plans) that apply. Whatever they return, the
+    framework clamps to the declared limits.
+    """
+
+    title: ClassVar[str]
+    """The name: in Python, in releases and in plans; on the command line with or without hyphens."""
+
+    effect: ClassVar[str] = "what a user adds is bounded by {bound}"
+    """What a bound does to a user, in one clause of a plan; ``{half}`` is half of it."""
+
+    unit: ClassVar[str] = "rows per user"
+    largest: ClassVar[int] = 2**200
+    chosen_for: ClassVar[frozenset[str]] = frozenset()
+    """For what its bound can be chosen: "total", "mean", "groups"."""
+
+    counts_rows: ClassVar[bool] = True
+    """Whether the bound is a number of rows, whatever the values are."""
+
+    draws_rows: ClassVar[bool] = False
+    """Whether it draws rows at random, so that it needs them again once its bound is chosen."""
+
+    def __init_subclass__(cls) -> None:
+        cls.title = cls.__name__
+
+    def __post_init__(self) -> None:
+        if self.is_set:
+            _ = self.bound  # refuses what is none
+
+    @property
+    def given(self) -> Any:
+        """The bound as it was given."""
+        return getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a bound; otherwise it is left to be chosen."""
+        return self.given is not UNSET
+
+    @property
+    def bound(self) -> Fraction:
+        """The bound, exactly."""
+        if not self.is_set:
+            raise EvenhandError(f"{self.title} has no bound yet; this is a defect in Evenhand, please report it.")
+        try:
+            value = parse_fraction(self.given)
+        except ValueError:
+            raise UsageError(
+                f"{self.title}({self.given!r}) needs a positive number of {self.unit}, such as {self.title}(10)."
+            ) from None
+        if not 0 < value <= self.largest:
+            raise UsageError(
+                f"{self.title}({self.given}) is out of range: expected more than 0 and at most {self.largest} {self.unit}. "
+                "The bound must fit the integer range in which contributions are added exactly."
+            )
+        return value
+
+    def shown(self, otherwise: str) -> str:
+        """The bound in words; ``otherwise`` while it is left to be chosen."""
+        return f"{float(self.bound):g}" if self.is_set else otherwise
+
+    def steps(self, steps_per_unit: Fraction | int = 1, largest: int = LARGEST_BOUND) -> int:
+        """The bound in whole grid steps, rounded up; refused, before data is read, if it leaves the integer range."""
+        bound = self.bound * steps_per_unit
+        steps = -(-bound.numerator // bound.denominator)
+        if steps > largest:
+            raise UsageError(
+                f"{self.title} is too large for these bounds: {float(bound):.3g} grid steps, and the exact integer range ends "
+                f"at {largest:.3g}. Lower it, or widen the bounds of a single value."
+            )
+        return steps
 
     @property
     def rows_kept(self) -> int | None:
@@ -86,9 +135,9 @@ class Strategy(ABC):
         return None
 
     @property
-    @abstractmethod
-    def parameter(self) -> Fraction | None:
-        """The bound, None while it is left to be chosen."""
+    def caps_rows_at(self) -> float | None:
+        """The most that one row can add to a sum, if the bound says so."""
+        return None
 
     @abstractmethod
     def describe(self) -> str:
@@ -98,16 +147,63 @@ class Strategy(ABC):
         """Whether the strategy bounds anything under this relation."""
         return True
 
-    def of_count(self, summary: Summary) -> Contribution:
+    # Without groups: a few integers per user.
+
+    def bound_count(self, summary: Summary) -> Bounded:
         """The bounded number of rows."""
         raise self.refuse("a count")
 
-    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
+    def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
         """The bounded sum of a column."""
         raise self.refuse("a sum")
 
-    def of_mean(self, summary: Summary, relation: Relation) -> WeightedMean:
-        """The bounded weighted mean of a column."""
+    def bound_mean(self, summary: Summary, relation: Relation) -> Bounded:
+        """The bounded mean of a column: a sum, and the weight that divides it once both are summed up over users."""
+        raise self.refuse("a mean")
+
+    def of_count(self, summary: Summary) -> Contribution:
+        """What a user adds to a count, clamped."""
+        return Contribution.of(self.bound_count(summary), Relation.PRESENCE)
+
+    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
+        """What a user adds to a sum, clamped."""
+        return Contribution.of(self.bound_sum(summary, relation), relation)
+
+    def of_mean(self, summary: Summary, relation: Relation) -> MeanContribution:
+        """What a user adds to a mean, clamped."""
+        return MeanContribution.of(self.bound_mean(summary, relation), relation)
+
+    # Over groups: all rows of a user get the same weight, such that the user's norm is at most an amount.
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether it bounds an L2 norm, which goes with Gaussian noise."""
+        return False
+
+    def bounds_norm(self, sum_alone: bool) -> Norm:
+        """Which norm it bounds under Laplace noise; ``sum_alone`` if one sum is all that is asked for, and counts are hidden."""
+        return Norm.ROWS
+
+    def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
+        """The bound on a user's norm, in rows or in grid steps for `Norm.VALUES`, and what it does, in words.
+
+        ``grid`` is that of a sum; None for other statistics.
+        """
+        return self.bound, self.describe()
+
+    # Choosing the bound.
+
+    @classmethod
+    def forecast(cls, question: Question, support: Support) -> tuple[Evaluate, Array] | None:
+        """What each bound costs, and the bounds worth trying; None if the strategy does not answer the question."""
+        return None
+
+    def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
+        """The best bound for a count or sum, given users by total, or by number of rows (``by_rows``)."""
+        raise self.refuse("a count" if summary.grid is None else "a sum")
+
+    def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> Strategy:
+        """The strategy with the best bound for a mean, given users by number of rows."""
         raise self.refuse("a mean")
 
     def refuse(self, statistic: str) -> UsageError:
@@ -119,31 +215,3 @@ class Strategy(ABC):
 
     def __str__(self) -> str:
         return self.describe()
-
-
-def parse_limit(given: Any, name: str, unit: str, largest: int = LARGEST_LIMIT) -> Fraction | None:
-    """Read a positive public bound as an exact rational; None means that it is to be chosen."""
-    if given is None:
-        return None
-    try:
-        value = parse_fraction(given)
-    except ValueError:
-        raise UsageError(f"{name}({given!r}) needs a positive number of {unit}, such as {name}(10).") from None
-    if not 0 < value <= largest:
-        raise UsageError(
-            f"{name}({given}) is out of range: expected more than 0 and at most {largest} {unit}. "
-            "The bound must fit the integer range in which contributions are added exactly."
-        )
-    return value
-
-
-def clamp(value: Any, low: Any, high: Any) -> Any:
-    """Clamp Ibis integers to public integers (or to other non-null integers)."""
-    import ibis
-
-    return ibis.least(ibis.greatest(value, low), high)
-
-
-def ceil(value: Fraction) -> int:
-    """The declared bound in whole grid steps, never below what was promised."""
-    return math.ceil(value)

@@ -1,13 +1,32 @@
-"""Cap each user's total: amin2019 section 3."""
+"""Cap each user's total: amin2019 section 3.
+
+The cap is chosen from a noisy histogram of users by contribution: each user in one bucket, discrete Laplace noise on every
+count. The choice reads released numbers only, so it costs nothing more (post-processing). The obvious alternative, an
+exponential mechanism on the rank 1/ε, is a trap: the exponent's gap between the wanted rank and "nobody above" is a
+constant, so absurd caps are chosen with constant probability.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
-from evenhand.bounding.strategy import LARGEST_BOUND, Contribution, Strategy, Summary, clamp, parse_limit
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.bounding.choice import Choice
+from evenhand.bounding.contribution import Bounded, Summary
+from evenhand.bounding.forecasts import Curve, Evaluate, Question, discrete_laplace_sd, sum_curve
+from evenhand.bounding.strategy import LARGEST_BOUND, UNSET, Limit, Norm, Strategy
 from evenhand.guarantee import Relation, UsageError
+from evenhand.profiles import Array, Buckets, Histogram, Sums, Support
+from evenhand.profiles.occupied import highest_occupied
+from evenhand.tables import Grid
+
+_HIDDEN_TAIL = 1.2  # users too few to be seen add to the bias that the visible ones show
+
+SEEN = "seen in the profile; a few very heavy users may be too rare to be seen"
 
 
 @dataclass(frozen=True)
@@ -15,7 +34,7 @@ class TotalCap(Strategy):
     """Add at most ``T`` of each user's total: ``clip(x, 0, T)``, or ``clip(x, −T, T)`` when values may be negative.
 
     Guarantee: one user moves the sum by at most ``T`` under presence; under values by ``T`` when all values have one
-    sign, else by ``2T``.
+    sign, else by ``2T``. Over groups, what a user adds to all of them together is scaled down to ``T``.
 
     Args:
         T: the cap in the unit of the total (rows for a count); chosen if left out.
@@ -23,42 +42,130 @@ class TotalCap(Strategy):
     Reference: amin2019, section 3.
     """
 
-    T: Any = None
-    title = "TotalCap"
-
-    def __post_init__(self) -> None:
-        parse_limit(self.T, "TotalCap", "units of the total", largest=2**200)
-
-    @property
-    def parameter(self) -> Fraction | None:
-        return parse_limit(self.T, "TotalCap", "units of the total", largest=2**200)
+    T: Limit = UNSET
+    unit: ClassVar[str] = "units of the total"
+    counts_rows: ClassVar[bool] = False
+    effect: ClassVar[str] = "each user counts up to {bound}"
+    chosen_for: ClassVar[frozenset[str]] = frozenset({"total", "groups"})
 
     def describe(self) -> str:
-        cap = "a chosen cap" if self.parameter is None else f"{float(self.parameter):g}"
-        return f"each user's total is capped at {cap}"
+        return f"each user's total is capped at {self.shown('a chosen cap')}"
 
-    def of_count(self, summary: Summary) -> Contribution:
-        cap = fitting(self.parameter, self.title)
-        return Contribution((clamp(summary.rows, 0, cap),), l1=cap, l2_squared=cap**2)
+    @property
+    def caps_rows_at(self) -> float | None:
+        return float(self.bound)
 
-    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
-        grid = summary.grid
-        assert grid is not None
-        assert self.parameter is not None
-        cap = fitting(self.parameter * grid.steps_per_unit, self.title)
-        low = -cap if grid.bottom < 0 else 0
-        high = cap if grid.top > 0 else 0
-        moves = high - low if relation is not Relation.PRESENCE else cap
-        return Contribution((clamp(summary.total, low, high),), l1=moves, l2_squared=moves**2)
+    def bound_count(self, summary: Summary) -> Bounded:
+        return Bounded(summary.rows, self.steps())
+
+    def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
+        grid = summary.valued
+        cap = self.steps(grid.steps_per_unit)
+        low, high = -cap if grid.bottom < 0 else 0, cap if grid.top > 0 else 0
+        return Bounded(summary.total, high - low, low)
+
+    def bounds_norm(self, sum_alone: bool) -> Norm:
+        return Norm.VALUES if sum_alone else Norm.ROWS
+
+    def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
+        words = f"what a user adds to all groups together is scaled down to at most {float(self.bound):g}"
+        return in_norm(self.bound, norm, grid), words
+
+    @classmethod
+    def forecast(cls, question: Question, support: Support) -> tuple[Evaluate, Array] | None:
+        if question.kind == "mean":
+            return None
+        sums, largest = Sums.of(support), question.largest
+        if question.kind == "count":
+            return _count_curve(sums, float(question.epsilon)), np.unique(np.ceil(support.sizes))
+        both = question.relation is not Relation.PRESENCE and question.bounds[0] < 0
+        moves = 2 * largest if both else largest
+        return sum_curve(cls.title, sums, question, moves, largest), support.sizes * largest
+
+    def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
+        best = best_cap(histogram, epsilon)
+        if by_rows and summary.grid is not None:
+            # A profile of rows for a sum: as much as that many rows can add.
+            steps = min(best.cap * summary.grid.reach, LARGEST_BOUND)
+            return Choice(TotalCap(steps / summary.steps_per_unit), histogram.basis)
+        made = TotalCap(best.cap / summary.steps_per_unit)
+        if not best.visible:
+            return Choice(made, histogram.basis)
+        step = summary.grid.units(1) if summary.grid else 1
+        return Choice(made, histogram.basis, bias=best.bias * step, bias_basis=SEEN)
 
 
-def fitting(bound: Fraction | None, title: str) -> int:
-    """A bound in whole grid steps, rounded up; refused, before data is read, if it leaves the integer range."""
-    assert bound is not None
-    steps = -(-bound.numerator // bound.denominator)
-    if steps > LARGEST_BOUND:
+def in_norm(bound: Fraction, norm: Norm, grid: Grid | None) -> Fraction:
+    """A bound in the unit of a sum's values, as a bound on a norm: in grid steps, or as many rows as reach it at the most."""
+    if grid is None:
+        return bound
+    return bound * grid.steps_per_unit / (1 if norm is Norm.VALUES else grid.reach)
+
+
+@dataclass(frozen=True)
+class Cap:
+    """The best cap in the histogram's unit, what it cuts off, and whether users stood out from the noise at all."""
+
+    cap: int
+    bias: float
+    visible: bool
+
+
+def best_cap(histogram: Histogram, epsilon: float) -> Cap:
+    """The cap on each user's total that minimises forecast noise and bias together.
+
+    Guarantee: reads only the noisy histogram; private by post-processing.
+
+    Edge cases: if no bucket is clearly occupied (few users, tiny ε, an empty table) the cap is what one row
+    can be worth, so that what is released is small noise around a small number.
+
+    Args:
+        histogram: users by total.
+        epsilon: ε left for the capped sum.
+
+    Reference: amin2019 §3; docs/proofs/profiles.md.
+    """
+    noisy = np.asarray(histogram.counts, dtype=np.float64)
+    if noisy.shape != (histogram.buckets.size,):
         raise UsageError(
-            f"{title} is too large for these bounds: {float(bound):.3g} grid steps, and the exact integer range ends at "
-            f"{LARGEST_BOUND:.3g}. Lower it, or widen the bounds of a single value."
+            f"counts has {noisy.size} entries; expected one for each of the {histogram.buckets.size} buckets."
         )
-    return steps
+    caps, biases, found = total_caps(histogram.buckets, noisy[None, :], histogram.epsilon, epsilon)
+    return Cap(int(caps[0]), float(biases[0]), bool(found[0]))
+
+
+def total_caps(
+    buckets: Buckets, counts: Array, epsilon_profile: float, epsilon: float
+) -> tuple[npt.NDArray[np.int64], Array, npt.NDArray[np.bool_]]:
+    """`best_cap` for many noisy histograms at once (one per row): caps, forecast biases, and whether users were seen."""
+    edges = np.array(buckets.edges[1:], dtype=np.float64)
+    inner = counts[:, 1:-1]  # neither the users at or below 0 nor the open bucket can carry a cap
+    top, found = highest_occupied(inner, edges, 1 / epsilon_profile, buckets.unit)
+    at_most_top = np.arange(len(edges))[None, :] <= top[:, None]
+    users = np.where(at_most_top, inner, 0.0)
+    below = np.concatenate([[0.0], edges[:-1]])
+    middle = (below + 1 + edges) / 2  # the mean of the integers in the bucket
+    above = _sum_above(users)
+    bias = np.maximum(_sum_above(users * middle) - above * edges, 0.0)
+    squared = 2 * (edges / epsilon) ** 2 + (_HIDDEN_TAIL * bias) ** 2
+    best = np.where(at_most_top, squared, np.inf).argmin(axis=1)
+    best = np.where(found, best, int(np.searchsorted(edges, buckets.unit)))
+    caps = np.array(buckets.edges[1:], dtype=np.int64)[best]
+    return caps, np.where(found, bias[np.arange(len(best)), best], 0.0), found
+
+
+def _sum_above(values: Array) -> Array:
+    """For each column, the sum of the columns to its right."""
+    return np.cumsum(values[:, ::-1], axis=1)[:, ::-1] - values
+
+
+def _count_curve(sums: Sums, epsilon: float) -> Evaluate:
+    """Count of rows, each user counted up to T rows: bias Σ max(0, s − T), exactly."""
+    rows = sums.support.rows
+
+    def at(caps: Array) -> Curve:
+        cut, zero = np.maximum(rows - sums.kept(caps), 0.0), np.zeros_like(caps)
+        noise = discrete_laplace_sd(caps / epsilon)
+        return Curve(TotalCap.title, caps, noise, zero, cut, "exact", cut, sums.at(caps)[1], cut)
+
+    return at

@@ -35,6 +35,11 @@ class Relation(StrEnum):
         """Whether the number of rows of each user may be used for free."""
         return self is not Relation.PRESENCE
 
+    @property
+    def moves(self) -> int:
+        """How many counts of a histogram of users one user changes by one: 1 who comes or goes, 2 who changes place."""
+        return 1 if self is Relation.PRESENCE else 2
+
     def cost_under(self, other: Relation) -> int | None:
         """How many times its ε a guarantee for this relation costs under ``other``; None if it implies nothing.
 

@@ -25,7 +25,7 @@ from evenhand.learning.row_choice import LARGEST_TAU, RowChoice, Scales, choose_
 from evenhand.learning.sources import KeptRows, Source
 from evenhand.learning.vector_noise import add_spherical
 from evenhand.ledger import Cost, Ledger
-from evenhand.planning import Profile
+from evenhand.profiles import Profile
 
 ACCURACY = Fraction(1, 1000)
 """The optimiser's gradient norm, in units of what one user can do: 0.2 % more noise buys a certain answer."""

@@ -22,9 +22,8 @@ from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
 from evenhand.learning.sources import FINE_BITS, SLOPE_STEPS, KeptRows, Source, WeightedRows
 from evenhand.learning.targets import Classes, Targets
-from evenhand.planning import Buckets, Support, support_of_counts
+from evenhand.profiles import Buckets, Support, support_of_counts, users_by_bucket
 from evenhand.release import Measurement
-from evenhand.statistics.totals import bucket_counts
 from evenhand.tables import Table
 from evenhand.tables.engines import one_reading
 from evenhand.tables.numbers import is_number, number
@@ -49,7 +48,7 @@ class EngineRows(Source):
 
     def histogram(self, buckets: Buckets) -> Measurement:
         users = self._sizes()
-        return bucket_counts(self._table, users, users.rows, buckets)
+        return users_by_bucket(self._table, users, users.rows, buckets)
 
     def public_support(self) -> Support:
         assert self.relation.counts_are_public

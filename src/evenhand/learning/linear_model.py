@@ -17,7 +17,7 @@ from evenhand.learning.losses import LOSSES, Loss, loss_named
 from evenhand.learning.private_values import Floats
 from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Classes, Targets
-from evenhand.planning import Profile, Support, row_buckets, support_of_histogram
+from evenhand.profiles import Profile, Support, row_buckets, support_of_histogram
 from evenhand.release import Receipt
 
 PROFILE_SHARE = Decimal("0.1")

@@ -1,7 +1,7 @@
 """How many rows of each user to keep, and how strongly to regularise, by forecast.
 
 The forecast of the excess of the average loss has three parts: what changing the mix of users does to it
-(`planning.weights`), what the regulariser does, and what the noise does,
+(`profiles/support.py`), what the regulariser does, and what the noise does,
 
     w·bias(τ)  +  (Λ/2n_τ)·B²  +  ½·c·R²·E‖b‖²,      E‖b‖² = d(d+1)·(Δ/ε)²,  Δ = kτL/Λ,
 
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.planning import Support
-from evenhand.planning.weights import HETEROGENEITY, Sums
+from evenhand.bounding import HETEROGENEITY
+from evenhand.profiles import Sums, Support
 
 LARGEST_TAU = 2**20
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from evenhand.bounding import HETEROGENEITY
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
 from evenhand.learning.base import choice, pay, whole_number
 from evenhand.learning.linear_model import require_public, rows_support
@@ -24,8 +25,7 @@ from evenhand.learning.targets import Bounded, Classes
 from evenhand.ledger import Cost, Ledger
 from evenhand.noise import NoisyMax
 from evenhand.noise.integers import round_up
-from evenhand.planning import Profile, Support
-from evenhand.planning.weights import HETEROGENEITY, Sums
+from evenhand.profiles import Profile, Sums, Support
 from evenhand.tables import Table
 
 LOSSES = ("zero-one", "absolute", "squared")

@@ -21,7 +21,7 @@ from evenhand.learning.inputs import Integers
 from evenhand.learning.losses import Loss
 from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
-from evenhand.planning import Buckets, Profile, Support, support_of_counts
+from evenhand.profiles import Buckets, Profile, Support, support_of_counts
 from evenhand.release import Measurement
 from evenhand.tables import Secret
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from evenhand.bounding import HETEROGENEITY, smooth_bound
 from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, split
 from evenhand.learning.accounting import noise_multiplier, zcdp
 from evenhand.learning.base import choice, pay, public_number, whole_number
@@ -22,8 +23,7 @@ from evenhand.learning.sources import SLOPE_STEPS, MemoryRows, WeightedRows
 from evenhand.learning.threads import single_threaded
 from evenhand.learning.vector_noise import add_normal
 from evenhand.ledger import Cost, Ledger, mechanism_delta
-from evenhand.planning import Profile, Support, smooth_bound
-from evenhand.planning.weights import HETEROGENEITY, Sums
+from evenhand.profiles import Profile, Sums, Support
 
 MOMENTUM = 0.9
 """Heavy-ball momentum: features in the unit ball leave most directions so flat that plain steps take hundreds."""

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounding import HETEROGENEITY, ROW_SD, STRATEGIES, Assumptions, Curve, Question, same_name
+from evenhand.bounding.forecasts import curve
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, suggest
-from evenhand.planning.forecasts import Assumptions, Curve, count_total_cap, curve, mean_curves, sum_curves
-from evenhand.planning.profile import Basis, Profile
 from evenhand.planning.tables import Forecast, ForecastTable
-from evenhand.planning.weights import HETEROGENEITY, ROW_SD
+from evenhand.profiles import Basis, Profile
+from evenhand.statistics import STATISTICS
 
-STATISTICS = ("count", "sum", "mean")
 SPREAD = 1 / 8
 """Default standard deviation of user means as a part of the value range, for the forecast of a located mean."""
 
@@ -35,7 +35,7 @@ class Plan:
         relation: the neighbour relation.
         bounds: of the values.
         assumed: what the forecast takes as given.
-        curves: one a strategy.
+        curves: one per strategy.
     """
 
     statistic: str
@@ -58,7 +58,7 @@ class Plan:
     def curve(self, strategy: str) -> Curve:
         """The forecast over the whole range of bounds, for one strategy."""
         for candidate in self.curves:
-            if candidate.strategy == strategy:
+            if same_name(candidate.strategy, strategy):
                 return candidate
         names = [candidate.strategy for candidate in self.curves]
         raise UsageError(
@@ -68,7 +68,7 @@ class Plan:
     @property
     def value(self) -> float | None:
         """The size of the answer, where the profile tells it: the number of rows of a count."""
-        return self.profile.rows if self.statistic == "count" else None
+        return self.profile.rows if self.bounds is None else None
 
     def table(self) -> ForecastTable:
         """The best bound of every strategy, and a few around the best of all."""
@@ -157,7 +157,7 @@ class Plan:
     def _goal(self, error: float, relative: bool) -> Callable[[Profile], float]:
         if not (error > 0 and math.isfinite(error)):
             raise UsageError(f"error={error} is not an error to aim at; expected a positive number.")
-        if relative and self.statistic != "count":
+        if relative and self.bounds is not None:
             raise UsageError(
                 f"relative=True needs to know the size of the answer; for a {self.statistic} give the error itself."
             )
@@ -190,20 +190,21 @@ def plan(
         row_sd: standard deviation of a user's rows, in the unit of the values (default: a quarter of the range).
         heterogeneity: how much busy users differ, ρτ, in the unit of the values (default: a fiftieth of the range).
         spread: standard deviation of user means, in the unit of the values (default: an eighth of the range).
-        points: how many bounds a strategy is shown at.
+        points: how many bounds each strategy is shown at.
 
     Example:
         >>> plan("count", Profile.counts([1] * 900 + [50] * 100), epsilon=0.5).best.bound
         50.0
 
-    Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; method.md §8.
+    Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; docs/planning.md.
     """
-    if statistic not in STATISTICS:
+    planned = {name: kind for name, kind in STATISTICS.items() if kind.planned_as}
+    if statistic not in planned:
         raise UsageError(
-            f"statistic={statistic!r} can't be planned; expected one of {list(STATISTICS)}.{suggest(str(statistic), STATISTICS)}"
+            f"statistic={statistic!r} can't be planned; expected one of {list(planned)}.{suggest(str(statistic), planned)}"
         )
     relation = _relation(profile, protects)
-    if statistic == "count" and relation.counts_are_public:
+    if planned[statistic].planned_as == "count" and relation.counts_are_public:
         raise UsageError(
             "under protects='values' the number of rows is public: a count needs no noise and no plan. "
             "Use protects='presence' if who is in the table is secret."
@@ -234,14 +235,11 @@ def _build(
     assumed: Assumptions,
     points: int,
 ) -> Plan:
-    support = profile.support
-    if bounds is None:
-        pairs = [count_total_cap(support, float(epsilon))]
-    elif statistic == "sum":
-        pairs = sum_curves(support, bounds, float(epsilon), relation)
-    else:
-        pairs = mean_curves(support, bounds, epsilon, relation, assumed)
-    curves = tuple(curve(evaluate, candidates, points) for evaluate, candidates in pairs)
+    kind = STATISTICS[statistic]
+    limits = (0.0, 1.0) if bounds is None else kind.planned_bounds(bounds)
+    question = Question(str(kind.planned_as), limits, epsilon, relation, assumed)
+    pairs = (strategy.forecast(question, profile.support) for strategy in STRATEGIES)
+    curves = tuple(curve(*pair, points) for pair in pairs if pair is not None)
     if profile.basis is Basis.BOUGHT:  # noisy counts prove nothing exactly
         curves = tuple(c if c.kind == "assumed" else replace(c, kind="seen") for c in curves)
     return Plan(statistic, profile, epsilon, relation, bounds, assumed, curves)
@@ -255,7 +253,7 @@ def _relation(profile: Profile, protects: Relation | str | None) -> Relation:
 
 
 def _bounds(statistic: str, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    if statistic == "count":
+    if STATISTICS[statistic].planned_as == "count":
         return None
     if bounds is None:
         raise UsageError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand.planning.forecasts import Curve
+from evenhand.bounding import Curve
 from evenhand.planning.tables import number
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

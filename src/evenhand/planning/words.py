@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
+from evenhand.bounding import STRATEGIES
 from evenhand.guarantee import Relation, plain
 from evenhand.planning.plans import Plan
 from evenhand.planning.tables import Forecast, number
-
-_DOES = {
-    "total cap": "each user counts up to {bound}",
-    "smooth weights": "a user with more than {bound} rows weighs as much as one with {bound}",
-    "row limit": "of each user at most {bound} rows are used, chosen at random",
-    "centred interval": "each user's total may deviate from the middle of the range by {half} in all",
-    "located mean": "each user's total may deviate by {bound} from where most users lie, which is found out privately first",
-}
 
 _KINDS = {
     "exact": "exactly",
@@ -42,7 +35,8 @@ def explain(plan: Plan) -> str:
 
 def does(forecast: Forecast) -> str:
     """What a strategy does to a user, in one clause."""
-    return _DOES[forecast.strategy].format(bound=number(forecast.bound), half=number(forecast.bound / 2))
+    effect = next(strategy.effect for strategy in STRATEGIES if strategy.title == forecast.strategy)
+    return effect.format(bound=number(forecast.bound), half=number(forecast.bound / 2))
 
 
 def assumptions(plan: Plan) -> str:

@@ -80,6 +80,10 @@ class Receipt:
         self.use(epsilon, delta)
         return [place for place, value in enumerate(noise.add(_exact(measurement))) if value >= threshold]
 
+    def passed(self, names: Secret[T]) -> T:
+        """The names of groups that `passing` let through, as they are."""
+        return names.reveal()
+
     def public(self, fact: Secret[T], relation: Relation) -> T:
         """A function of public columns and row counts, as it is: nothing is hidden where the relation leaves them public."""
         if not relation.counts_are_public:

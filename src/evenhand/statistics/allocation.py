@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from evenhand.bounding import Auto, NormClip
+from evenhand.bounding import PROFILE_SHARE
 from evenhand.guarantee import split
 from evenhand.ledger import Cost, mechanism_delta
 from evenhand.noise import rho_for
-from evenhand.planning import PROFILE_SHARE, Profile
 from evenhand.statistics.request import Request
 
 _SELECTION = Fraction(2, 5)
@@ -30,7 +29,6 @@ class Allocation:
         profile: ε for choosing the bound.
         epsilon: ε for the statistics.
         delta: δ for the statistics: positive means Gaussian noise.
-        known: a profile that the session has bought already, so that choosing costs nothing.
     """
 
     cost: Cost
@@ -38,19 +36,16 @@ class Allocation:
     profile: Decimal
     epsilon: Decimal
     delta: Decimal
-    known: Profile | None = None
 
     @classmethod
-    def of(
-        cls, request: Request, groups: int | None, laplace: bool = False, known: Profile | None = None
-    ) -> Allocation:
+    def of(cls, request: Request, groups: int | None, laplace: bool = False, known: bool = False) -> Allocation:
         """Divide the request's budget.
 
         Args:
             request: with its ε and δ.
             groups: how many groups; None when keys have to be selected.
             laplace: Gaussian noise is out of the question.
-            known: a profile to choose the bound from.
+            known: the session has bought the profile that will choose the bound.
         """
         usable = mechanism_delta(request.delta)
         selection = (NOTHING, NOTHING)
@@ -62,19 +57,18 @@ class Allocation:
         if groups is None:
             return cls(Cost.approximate(request.epsilon, usable), selection, profile, rest, NOTHING)
         if laplace or not _gaussian(request, rest, usable, groups):
-            return cls(Cost.pure(request.epsilon), selection, profile, rest, NOTHING, known)
+            return cls(Cost.pure(request.epsilon), selection, profile, rest, NOTHING)
         # The profile's pure ε costs half its square as zCDP (Bun and Steinke 2016, Proposition 1.4).
         rho = rho_for(rest, usable) + Fraction(profile) ** 2 / 2
         above = Decimal(math.ceil(rho * 10**40)).scaleb(-40)
-        return cls(Cost.zcdp(above, epsilon=request.epsilon, delta=usable), selection, profile, rest, usable, known)
+        return cls(Cost.zcdp(above, epsilon=request.epsilon, delta=usable), selection, profile, rest, usable)
 
 
 def _choice(request: Request, epsilon: Decimal) -> tuple[Decimal, Decimal]:
     """What a private choice of the bound takes, and what it leaves."""
-    bounding = request.bounding
-    if not isinstance(bounding, Auto) or request.relation.counts_are_public or bounding.profile is not None:
+    if request.strategy is not None or request.relation.counts_are_public or request.auto.profile is not None:
         return NOTHING, epsilon
-    return split(epsilon, bounding.share or PROFILE_SHARE)
+    return split(epsilon, request.auto.share or PROFILE_SHARE)
 
 
 def _gaussian(request: Request, epsilon: Decimal, delta: Decimal, groups: int) -> bool:
@@ -83,12 +77,9 @@ def _gaussian(request: Request, epsilon: Decimal, delta: Decimal, groups: int) -
     A user whose rows spread over k groups has an L2 norm √k below the L1 norm. How far heavy users spread is private, so
     the number of groups, up to a hundred, stands for it; a norm named by the analyst decides.
     """
-    strategy = request.bounding
-    if isinstance(strategy, Auto):
-        strategy = strategy.strategy  # type: ignore[assignment]
     if not delta:
         return False
-    if strategy is not None:
-        return isinstance(strategy, NormClip) and strategy.norm == 2
+    if request.named is not None:
+        return request.named.gaussian
     gaussian = 1 / math.sqrt(2 * max(float(rho_for(epsilon, delta)), 1e-300))
     return gaussian < math.sqrt(2 * min(groups, _SPREAD)) / float(epsilon)

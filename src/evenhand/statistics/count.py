@@ -1,58 +1,56 @@
-"""How many rows, and how many users."""
+"""The number of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from evenhand.bounding import TotalCap
-from evenhand.release import Bounding, Error, Exact, Receipt
-from evenhand.statistics.additive import Total, draft_total
-from evenhand.statistics.draft import Draft, Outcome
-from evenhand.statistics.request import Request, free
-from evenhand.statistics.totals import fetch_totals
-from evenhand.tables.summaries import per_user
+from evenhand.guarantee import Relation
+from evenhand.noise import IntegerNoise
+from evenhand.release import Additive, Exact
+from evenhand.statistics.draft import Draft
+from evenhand.statistics.per_user import Total, public_total
+from evenhand.statistics.request import Request
+from evenhand.statistics.statistic import Estimate, Statistic
+from evenhand.statistics.weighted_rows import FULL
+from evenhand.tables.expressions import Integers
 
-UNBOUNDED = Bounding("none", None, "nothing has to be bounded", "a public fact under this relation")
 
-
-def draft_count(request: Request) -> Draft:
+@dataclass(frozen=True)
+class Count(Statistic):
     """The number of rows; a public fact when counts are public."""
-    words, query = "number of rows", {"statistic": "count"}
-    if request.relation.counts_are_public:
-        return _public(request, words, query, lambda users: users.rows)
-    return draft_total(request, Total(words, query, (), lambda strategy, summary: strategy.of_count(summary), 1))
+
+    name = "count"
+    planned_as: ClassVar[str | None] = "count"
+
+    @property
+    def words(self) -> str:
+        return "number of rows"
+
+    def ungrouped(self, request: Request) -> Draft | None:
+        if request.relation.counts_are_public:
+            return public_total(request, self, lambda users: users.rows)
+        return Total(self, request, contribute=lambda strategy, summary: strategy.of_count(summary)).draft()
+
+    def hidden(self, relation: Relation) -> tuple[str, ...]:
+        return () if relation.counts_are_public else ("rows",)
+
+    def public(self, relation: Relation) -> tuple[str, ...]:
+        return ("exact",) if relation.counts_are_public else ()
+
+    def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
+        return {"rows": weight, "exact": weight * 0 + 1}
+
+    def reach(self, relation: Relation) -> int:
+        return 1
+
+    def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
+        if noise is None:
+            return Estimate(sums["exact"], Exact(sums["exact"]), 0.0)
+        return weighted_count(sums["rows"], noise)
 
 
-def draft_users(request: Request) -> Draft:
-    """The number of distinct users: capping each at one row counts everybody once, so there is no bias."""
-    words, query = "number of users", {"statistic": "users"}
-    if request.relation.counts_are_public:
-        return _public(request, words, query, lambda users: users.rows.clip(upper=1))
-    total = Total(words, query, (), lambda strategy, summary: strategy.of_count(summary), 1)
-    draft = draft_total(replace(request, bounding=TotalCap(1)), total)
-    bounding = Bounding("TotalCap", 1.0, "each user counts once, however many rows they have", "by definition")
-
-    def run(receipt: Receipt) -> Outcome:
-        outcome = draft.run(receipt)
-        return replace(outcome, bounding=bounding, error=_unbiased(outcome.error))
-
-    return replace(draft, bounding=bounding, error=_unbiased(draft.error), run=run)
-
-
-def _unbiased(error: Error) -> Error:
-    return Error(error.noise, 0.0, "no user is cut off")
-
-
-def _public(request: Request, words: str, query: dict[str, Any], value: Callable[[Any], Any]) -> Draft:
-    """An exact answer: under values and labels, who is there and with how many rows is public."""
-    users = per_user(request.table)
-    fetch = fetch_totals(request.table, users, [value(users)])
-    error = Error(0.0, 0.0, "the exact answer is public")
-
-    def run(receipt: Receipt) -> Outcome:
-        exact = fetch().reveal()[0]
-        return Outcome(exact, Exact(exact), UNBOUNDED, error)
-
-    return Draft(words, free(request), None, query, UNBOUNDED, error, run)
+def weighted_count(rows: int, noise: IntegerNoise) -> Estimate:
+    """A number of rows, or users, from their noisy total weight; whole, as counts are."""
+    return Estimate(round(rows / FULL), Additive(rows / FULL, noise, 1 / FULL), noise.variance**0.5 / FULL)

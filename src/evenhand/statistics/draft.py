@@ -15,6 +15,8 @@ from evenhand.tables.engines import one_reading
 NOTHING = Cost.pure(0)
 """What a public fact costs."""
 
+UNBOUNDED = Bounding("none", None, "nothing has to be bounded", "a public fact under this relation")
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evenhand.release import Interval
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.parts import Estimate
+from evenhand.statistics.statistic import Estimate
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,10 @@ class GroupedInterval:
 class ListedInterval:
     """Intervals of several columns, as a list of pairs."""
 
-    estimates: Sequence[Estimate]
+    intervals: Sequence[Interval]
 
     def at(self, confidence: float) -> Any:
-        return [estimate.interval.at(confidence) for estimate in self.estimates]
+        return [interval.at(confidence) for interval in self.intervals]
 
 
 def frame(keys: Keys, columns: Mapping[str, Sequence[Any]]) -> Any:

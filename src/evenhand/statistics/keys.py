@@ -6,14 +6,19 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import UsageError
+from evenhand.release import Receipt
 from evenhand.statistics.key_values import key_column, key_value
-from evenhand.tables import Table
+from evenhand.tables import Secret, Table
+from evenhand.tables.expressions import Rows
 from evenhand.tables.spelling import label, leaving, order
 from evenhand.tables.summaries import known
 from evenhand.tables.table import key_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_KEYS = 10_000_000
 ID = "evenhand_group"
@@ -29,7 +34,7 @@ class Keys:
 
     Args:
         columns: the group columns; none for an ungrouped release, which is one group.
-        rows: one tuple of key values a group.
+        rows: one tuple of key values per group.
         other: the label of the group for rows with any other key; None if those rows are dropped.
         arrays: the key values of each column as Arrow arrays, in the form in which the column's group keys are compared.
     """
@@ -49,7 +54,7 @@ class Keys:
         """The keys of all groups, the one for the rest last."""
         return [*self.rows, *([(self.other,) * len(self.columns)] if self.other is not None else [])]
 
-    def attach(self, table: Table, rows: Any) -> Any:
+    def attach(self, table: Table, rows: Rows) -> Rows:
         """Number each row's group in the column `ID`, in a copy of the rows made by `Table.once`; rows of no group are dropped."""
         import ibis
 
@@ -63,8 +68,8 @@ class Keys:
             return joined
         return joined.mutate(**{ID: joined[ID].fill_null(len(self.rows))})
 
-    def numbered(self, table: Table) -> Any:
-        """The keys and their numbers in the engine, one row a group; ``table`` is the copy that they are joined to."""
+    def numbered(self, table: Table) -> Rows:
+        """The keys and their numbers in the engine, one row per group; ``table`` is the copy that they are joined to."""
         import pyarrow as pa
 
         schema, names = table.expression.schema(), key_names(len(self.columns))
@@ -83,10 +88,10 @@ class FoundKeys(Keys):
         places: where each of the groups stands among them.
     """
 
-    found: Any = field(default=None, repr=False, compare=False)
+    found: Rows = field(default=None, repr=False, compare=False)
     places: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
-    def numbered(self, table: Table) -> Any:
+    def numbered(self, table: Table) -> Rows:
         import pyarrow as pa
 
         numbers = {PLACE: pa.array(self.places, pa.int64()), ID: pa.array(range(len(self.places)), type=pa.int64())}
@@ -142,14 +147,14 @@ def _different(arrays: Sequence[Any]) -> int:
     return int(pa.table(dict(zip(names, arrays, strict=True))).group_by(names).aggregate([]).num_rows)
 
 
-def distinct_keys(table: Table, columns: Sequence[str]) -> Any:
+def distinct_keys(table: Table, columns: Sequence[str]) -> Rows:
     """All keys that occur in a copy of the rows made by `Table.once`, as an expression; rows without user or key don't count."""
     rows = table.expression
     names = [*table.user_names, *key_names(len(columns))]
     return rows.filter(*(known(table, rows[name]) for name in names)).select(*names).distinct()
 
 
-def placed(keys: Any) -> Any:
+def placed(keys: Rows) -> Rows:
     """Distinct keys numbered by `PLACE`, in an order of no meaning; what keeps the result keeps the numbers."""
     import ibis
 
@@ -157,24 +162,27 @@ def placed(keys: Any) -> Any:
     return keys.mutate(**{PLACE: ibis.row_number().over(window).cast("int64")})
 
 
-def found_keys(original: Table, columns: tuple[str, ...], found: Any, places: Sequence[int]) -> FoundKeys:
+def found_keys(original: Table, columns: tuple[str, ...], found: Rows, places: Sequence[int]) -> Secret[FoundKeys]:
     """The keys at these places, in order. Only they are turned into Python values."""
     import pyarrow as pa
 
     engine, names = original.engine, key_names(len(columns))
     wanted = _Owner()
     chosen = found.join(engine.hold(wanted, pa.table({PLACE: pa.array(places, pa.int64())})), PLACE, how="inner")
-    left = engine.fetch(chosen.select(PLACE, **{name: leaving(engine, chosen[name]) for name in names})).reveal()
     schema = original.expression.schema()
-    labels = [
-        [label(schema[column], value) for value in left[name].to_pylist()]
-        for column, name in zip(columns, names, strict=True)
-    ]
-    ordered = sorted(
-        zip(zip(*labels, strict=True), left[PLACE].to_pylist(), strict=True), key=lambda pair: order(pair[0])
-    )
-    rows, shown = tuple(row for row, _ in ordered), tuple(place for _, place in ordered)
-    return FoundKeys(columns, rows, found=found, places=shown)
+
+    def in_order(left: pa.Table) -> FoundKeys:
+        labels = [
+            [label(schema[column], value) for value in left[name].to_pylist()]
+            for column, name in zip(columns, names, strict=True)
+        ]
+        ordered = sorted(
+            zip(zip(*labels, strict=True), left[PLACE].to_pylist(), strict=True), key=lambda pair: order(pair[0])
+        )
+        rows, shown = tuple(row for row, _ in ordered), tuple(place for _, place in ordered)
+        return FoundKeys(columns, rows, found=found, places=shown)
+
+    return engine.fetch(chosen.select(PLACE, **{name: leaving(engine, chosen[name]) for name in names})).map(in_order)
 
 
 class _Owner:
@@ -182,13 +190,13 @@ class _Owner:
 
 
 @contextmanager
-def public_keys(original: Table, copy: Table, columns: tuple[str, ...]) -> Iterator[FoundKeys]:
+def public_keys(original: Table, copy: Table, columns: tuple[str, ...], receipt: Receipt) -> Iterator[FoundKeys]:
     """All keys that occur, sorted; only for group columns that are public."""
-    assert original.relation.counts_are_public
     names = key_names(len(columns))
     with original.engine.kept(placed(distinct_keys(copy, columns).select(*names).distinct())) as found:
-        places = original.engine.fetch(found.select(PLACE)).reveal()[PLACE].to_pylist()
-        yield found_keys(original, columns, found, places)
+        held = original.engine.fetch(found.select(PLACE)).map(lambda table: table[PLACE].to_pylist())
+        places = receipt.public(held, original.relation)
+        yield receipt.public(found_keys(original, columns, found, places), original.relation)
 
 
 def _rows(columns: tuple[str, ...], keys: Any) -> Iterable[tuple[Any, ...]]:

@@ -2,142 +2,183 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar
 
-from evenhand.bounding import Auto, Contribution, LocatedMean, Strategy, Summary
-from evenhand.planning import MEAN_SHARE
+from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Choice, MeanContribution, Strategy, best_mean
+from evenhand.guarantee import Relation, exact_difference, exact_sum, split
+from evenhand.noise import IntegerNoise
+from evenhand.profiles import (
+    About,
+    Support,
+    Wanted,
+    locate,
+    location_request,
+    public_sizes,
+    row_buckets,
+    rows_with,
+    users_by_bucket,
+)
 from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
-from evenhand.statistics.choosing import Chosen, check_named, mean_from_profile, pending, users_once
 from evenhand.statistics.draft import Draft, Outcome
-from evenhand.statistics.profiles import given_profile, settled
-from evenhand.statistics.request import Request, given
-from evenhand.statistics.shelf import About, rows_with
-from evenhand.statistics.totals import fetch_totals, measure
-from evenhand.tables import Grid, Secret, parse_bounds
+from evenhand.statistics.per_user import PerUser, fetch_totals
+from evenhand.statistics.request import Request
+from evenhand.statistics.statistic import Estimate, OfColumn
+from evenhand.statistics.weighted_rows import VALUE_BITS
+from evenhand.tables import Grid
+from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.grid import bits_for
-from evenhand.tables.numbers import number
-from evenhand.tables.summaries import per_user
-
-Choose = Callable[[Request, Auto, Receipt, Any, Summary, About], Chosen]
 
 
-def draft_mean(request: Request, column: str, bounds: Any, choose: Choose = mean_from_profile) -> Draft:
-    """The mean of a column over rows, each user's weight bounded; under Auto by what ``choose`` decides.
+@dataclass(frozen=True)
+class Mean(OfColumn):
+    """The mean of a column over rows: two noisy sums when counts are hidden, one over a public weight otherwise."""
+
+    name = "mean"
+    planned_as: ClassVar[str | None] = "mean"
+
+    def ungrouped(self, request: Request) -> Draft | None:
+        low, _ = self.range
+        grid = Grid.about(self.range, origin=low, bits=bits_for(request.epsilon))
+        return UserMeans(self, request, ((self.column, grid),)).draft()
+
+    @property
+    def is_average(self) -> bool:
+        return True
+
+    @property
+    def grid(self) -> Grid:
+        """Seen from the lower bound, so that integers are nonnegative."""
+        return Grid.about(self.range, origin=self.range[0], bits=VALUE_BITS)
+
+    def hidden(self, relation: Relation) -> tuple[str, ...]:
+        return ("above",) if relation.counts_are_public else ("above", "below")
+
+    def public(self, relation: Relation) -> tuple[str, ...]:
+        return ("weight",) if relation.counts_are_public else ()
+
+    def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
+        return {"above": values[0] * weight, "below": (self.grid.top - values[0]) * weight, "weight": weight}
+
+    def reach(self, relation: Relation) -> int:
+        return self.grid.width
+
+    def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
+        assert noise is not None
+        low, width = self.range[0], self.range[1] - self.range[0]
+        if "below" in sums:
+            total = sums["above"] + sums["below"]
+            ratio = Ratio(sums["above"], total, (noise, noise), (0.0, 1.0), low, width, paired=True)
+            return Estimate(ratio.value, ratio, ratio.spread)
+        if not sums["weight"]:  # publicly no rows: the middle, over the whole range
+            return Estimate(low + width / 2, Additive(low + width / 2, noise, width, self.range), width / 2)
+        unit = self.grid.units(1) / sums["weight"]
+        value = low + sums["above"] * unit
+        interval = Additive(value, noise, unit, self.range)
+        return Estimate(min(max(value, low), low + width), interval, noise.variance**0.5 * unit)
+
+
+@dataclass(frozen=True)
+class UserMeans(PerUser):
+    """A mean without groups: weighted users, or their distances from a centre that was located privately.
 
     Under presence two integers are released together: how far the weighted values lie above the lower bound, and how
     far below the upper. They add up to the user's weight, so the pair moves by no more than the weight alone; their ratio
     is the mean. Under values the total weight is public and one integer is enough.
     """
-    low, high = parse_bounds(bounds)
-    number(request.table, column)
-    grid = Grid.about((low, high), origin=low, bits=bits_for(request.epsilon))
-    query = {"statistic": "mean", "column": column, "bounds": [low, high]}
-    bounding, words = request.bounding, f"mean of {column}"
-    about = rows_with([column], words)
-    request = settled(request, about)
 
-    def draft(described: Any, run: Callable[[Receipt], Outcome]) -> Draft:
-        full = {**query, "bounding": described.to_dict()}
-        return Draft(words, request.guarantee(), request.pure(), full, described, Error(None), run)
+    share: ClassVar[Decimal] = MEAN_SHARE
+    located: ClassVar[bool] = True
 
-    if isinstance(bounding, Strategy):
-        users = per_user(request.table, [(column, grid)], bounding.rows_kept)
-        bounding.of_mean(_summary(users, grid), request.relation)  # refuses what does not fit, before any debit
-        chosen = Chosen(bounding, given(bounding), request.epsilon)
-        return draft(chosen.bounding, lambda receipt: _release(request, users, grid, chosen, receipt))
+    @property
+    def grid(self) -> Grid:
+        """Of the column."""
+        return self.columns[0][1]
 
-    if bounding.strategy is not None:
-        check_named(bounding.strategy)
-    given_profile(request)  # refuses one that would leak, before any debit
+    def about(self) -> About:
+        self.request.auto.require("mean", "a mean")
+        return rows_with([self.columns[0][0]], self.statistic.words)
 
-    def choose_and_run(receipt: Receipt) -> Outcome:
-        assert isinstance(bounding, Auto)
-        with users_once(request, bounding, [(column, grid)]) as (table, users):
-            chosen = choose(request, bounding, receipt, users, _summary(users, grid), about)
-            kept = chosen.strategy.rows_kept
-            sampled = users if kept is None else per_user(table, [(column, grid)], kept)
-            return _release(request, sampled, grid, chosen, receipt)
+    def forecast(self, users: Rows, strategy: Strategy) -> Error:
+        strategy.of_mean(self.summary(users), self.request.relation)
+        return Error(None)
 
-    return draft(pending(bounding, request, about, MEAN_SHARE, located=True), choose_and_run)
+    def choose(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Choice, Decimal]:
+        """Users by number of rows are public under values, and bought under presence.
 
+        Then, if there are users enough, a coarse histogram of user means is bought, so that users may be clipped narrowly
+        around where they are.
+        """
+        request, relation, grid = self.request, self.request.relation, self.grid
+        support, paid, left = self._support(users, wanted, receipt)
+        if request.auto.strategy is not None:
+            return request.auto.for_mean(support, grid, left, relation).costing(paid), left
+        location, buying = None, location_request(support, left, relation)
+        if buying is not None:
+            noisy = receipt.numbers(buying.of(request.table, users, grid.width), buying.epsilon)
+            left, paid = exact_difference(left, buying.epsilon), exact_sum([paid, buying.epsilon])
+            location = locate(buying, noisy.values, relation)
+        return best_mean(support, grid, left, relation, location).costing(paid), left
 
-def _summary(users: Any, grid: Grid) -> Summary:
-    return Summary(users.rows, users.above_0, grid)
+    def _support(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Support, Decimal, Decimal]:
+        """Users by number of rows, what was paid for them, and what is left of ε."""
+        request = self.request
+        if wanted is None:
+            return public_sizes(request.table, users, receipt), Decimal(0), request.epsilon
+        buckets = row_buckets()
+        paid, left = wanted.price(request.epsilon, request.auto.share or self.share)
+        measurement = users_by_bucket(request.table, users, users.rows, buckets)
+        return wanted.get(receipt, buckets, measurement, paid).support, paid, left
 
+    def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
+        mean = choice.strategy.of_mean(self.summary(users), self.request.relation)
+        if mean.weight is not None:
+            return self._over_public(users, mean, mean.weight, choice, epsilon, receipt)
+        grid, width, step = self.grid, self.grid.high - self.grid.low, self.grid.units(1)
+        if mean.rows is None:
+            noisy = receipt.numbers(self.measure(users, mean.sums), epsilon)
+            above, below = noisy.values
+            ratio = Ratio(above, above + below, (noisy.noise, noisy.noise), (0.0, 1.0), grid.low, width, paired=True)
+        else:
+            for_rows, for_sum = split(epsilon, ROWS_SHARE)
+            residual = receipt.numbers(self.measure(users, mean.sums), for_sum)
+            rows = receipt.numbers(self.measure(users, mean.rows), for_rows)
+            ratio = Ratio(
+                residual.values[0],
+                rows.values[0],
+                (residual.noise, rows.noise),
+                (-mean.centre, grid.width - mean.centre),
+                grid.low + mean.centre * step,
+                step,
+                paired=False,
+                expected=mean.expected,
+            )
+        return Outcome(ratio.value, ratio, choice.bounding, choice.error(ratio.spread))
 
-def _release(request: Request, users: Any, grid: Grid, chosen: Chosen, receipt: Receipt) -> Outcome:
-    summary = _summary(users, grid)
-    if isinstance(chosen.strategy, LocatedMean):
-        return _located(request, users, summary, chosen.strategy, chosen, receipt)
-    mean = chosen.strategy.of_mean(summary, request.relation)
-    if request.relation.counts_are_public:
-        single = Contribution((mean.value,), mean.bound, mean.bound**2)
-        return _over_public(request, users, grid, chosen, single, mean.weight, 0, receipt)
-    fetch = fetch_totals(request.table, users, [mean.value, mean.weight])
-
-    def pair() -> Secret[list[int]]:
-        value, weight = fetch().reveal()
-        return Secret([value, weight - value])
-
-    noisy = receipt.numbers(Measurement(pair, mean.bound, mean.bound**2), chosen.epsilon)
-    above, below = noisy.values
-    width = grid.high - grid.low
-    ratio = Ratio(above, above + below, (noisy.noise, noisy.noise), (0.0, 1.0), grid.low, width, paired=True)
-    return Outcome(ratio.value, ratio, chosen.bounding, chosen.error(ratio.spread))
-
-
-def _located(
-    request: Request, users: Any, summary: Summary, strategy: LocatedMean, chosen: Chosen, receipt: Receipt
-) -> Outcome:
-    """The centre, plus the capped distances from it over the number of rows."""
-    grid = summary.grid
-    assert grid is not None
-    residual = strategy.of_residual(summary, request.relation)
-    if request.relation.counts_are_public:
-        weight = summary.rows * grid.width
-        return _over_public(request, users, grid, chosen, residual, weight, strategy.centre, receipt)
-    above = receipt.numbers(measure(request.table, users, residual), chosen.epsilon)
-    rows = receipt.numbers(measure(request.table, users, strategy.of_denominator(summary)), chosen.epsilon_rows)
-    step = grid.units(1)
-    ratio = Ratio(
-        above.values[0],
-        rows.values[0],
-        (above.noise, rows.noise),
-        (-strategy.centre, grid.width - strategy.centre),
-        grid.low + strategy.centre * step,
-        step,
-        paired=False,
-        expected=strategy.rows,
-    )
-    return Outcome(ratio.value, ratio, chosen.bounding, chosen.error(ratio.spread))
-
-
-def _over_public(
-    request: Request,
-    users: Any,
-    grid: Grid,
-    chosen: Chosen,
-    contribution: Contribution,
-    weight: Any,
-    centre: int,
-    receipt: Receipt,
-) -> Outcome:
-    """A noisy total over a public weight, lifted by a centre (in grid steps a row)."""
-    fetch = fetch_totals(request.table, users, [*contribution.integers, weight, users.rows])
-    total_weight = rows = 0
-
-    def private_part() -> Secret[list[int]]:
-        nonlocal total_weight, rows
-        value, total_weight, rows = fetch().reveal()  # the weight is a function of public counts
-        return Secret([value])
-
-    noisy = receipt.numbers(Measurement(private_part, contribution.l1, contribution.l2_squared), chosen.epsilon)
-    width = grid.high - grid.low
-    unit = width / total_weight if total_weight else width  # an empty table: noise over the whole range
-    base = grid.low + grid.units(centre) if total_weight else grid.low + width / 2
-    value = base + noisy.values[0] * unit
-    interval = Additive(value, noisy.noise, unit, (grid.low, grid.high))
-    bounded = min(max(value, grid.low), grid.high)
-    error = chosen.error(noisy.noise.variance**0.5 * unit)
-    return Outcome(bounded, interval, chosen.bounding, error, public_rows=rows)
+    def _over_public(
+        self,
+        users: Rows,
+        mean: MeanContribution,
+        weight: Integers,
+        choice: Choice,
+        epsilon: Decimal,
+        receipt: Receipt,
+    ) -> Outcome:
+        """A noisy total over a public weight, lifted by a centre (in grid steps per row)."""
+        grid, relation = self.grid, self.request.relation
+        integers = [*mean.sums.integers, weight, users.rows]
+        totals = functools.cache(fetch_totals(self.request.table, users, integers))
+        value_alone = Measurement(lambda: totals().map(lambda sums: sums[:1]), mean.sums.l1, mean.sums.l2_squared)
+        noisy = receipt.numbers(value_alone, epsilon)
+        total_weight, rows = receipt.public(totals().map(lambda sums: sums[1:]), relation)
+        width = grid.high - grid.low
+        unit = width / total_weight if total_weight else width  # an empty table: noise over the whole range
+        base = grid.low + grid.units(mean.centre) if total_weight else grid.low + width / 2
+        value = base + noisy.values[0] * unit
+        interval = Additive(value, noisy.noise, unit, (grid.low, grid.high))
+        bounded = min(max(value, grid.low), grid.high)
+        error = choice.error(noisy.noise.variance**0.5 * unit)
+        return Outcome(bounded, interval, choice.bounding, error, public_rows=rows)

@@ -1,6 +1,6 @@
 """Quantiles: choose a grid point whose weighted rank is close to the wanted one, privately.
 
-One pass counts weighed rows at each point of a public grid inside the bounds. The score of a point v for a quantile q is
+One pass counts weighted rows at each point of a public grid inside the bounds. The score of a point v for a quantile q is
 minus the distance of the rank q·W from the ranks that v covers, ``[W(x < v), W(x ≤ v)]``: zero for the true quantile even
 where many rows share one value. Permute-and-flip picks a point with a high score.
 
@@ -16,26 +16,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
-from evenhand.bounding import Auto
+from evenhand.bounding import Choice, Norm, weight_for_quantile
 from evenhand.guarantee import Relation, UsageError, divide, parse_fraction
 from evenhand.noise import NoisyMax
-from evenhand.planning import Support, quantile_bound
+from evenhand.profiles import Support
 from evenhand.release import Error, Receipt
 from evenhand.statistics.allocation import Allocation
-from evenhand.statistics.cells import MOST_CELLS, CellCount, GridCells
-from evenhand.statistics.choosing import pending
-from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.cells import MOST_CELLS, GridCells
+from evenhand.statistics.draft import Outcome
 from evenhand.statistics.frames import frame
-from evenhand.statistics.grouped import Grouped, allocate, bounded_sums, reading
+from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.limits import given_limit
-from evenhand.statistics.profiles import with_known
-from evenhand.statistics.request import Request
-from evenhand.statistics.weighted_rows import FULL, Norm
-from evenhand.tables import Bounds, Grid, parse_bounds
-from evenhand.tables.numbers import number
+from evenhand.statistics.per_row import PerRow, Sums
+from evenhand.statistics.selection import Selection
+from evenhand.statistics.weighted_rows import FULL
+from evenhand.tables import Bounds, Grid, Table, parse_bounds
 
 _POINT_BITS = 12
 _LOWEST_SCORE = -(2**62)  # clamped here: 1-Lipschitz, so the sensitivity of a score still holds
@@ -70,22 +67,104 @@ class RankError(Error):
 
 
 @dataclass(frozen=True)
-class RankCount(CellCount):
-    """Rows at each grid point, for one or several quantiles; what matters is their weight, not their number."""
+class Ranks(PerRow):
+    """The road per row up to the bounded weights; then points are chosen instead of noise being added."""
 
-    quantiles: tuple[Fraction, ...]
+    laplace: ClassVar[bool] = True
+
+    def spread(self, keys: Keys) -> int:
+        """Each quantile is one number per group."""
+        assert isinstance(keys, GridCells)
+        return keys.inner.groups
+
+    def check_noise(self, allocation: Allocation, norm: Norm, capacity: int) -> None:
+        """Any bound will do: scores are clamped."""
+
+    def leave(
+        self,
+        keys: Keys,
+        allocation: Allocation,
+        norm: Norm,
+        choice: Choice,
+        capacity: int,
+        sums: Sums,
+        selection: Selection | None,
+        receipt: Receipt,
+    ) -> Outcome:
+        assert isinstance(keys, GridCells)
+        (statistic,) = self.parts.values()
+        assert isinstance(statistic, Quantiles)
+        quantiles, groups = statistic.wanted, keys.inner.groups
+        share = divide(allocation.epsilon, len(quantiles))
+        weights = sums().reveal()["rows.rows"]
+        found: list[list[float]] = []
+        for quantile in quantiles:
+            receipt.use(share)
+            chooser = NoisyMax.calibrated(_sensitivity(quantile, capacity, self.request.relation), share)
+            column = [
+                _choose(chooser, quantile, weights[group * keys.cells : (group + 1) * keys.cells])
+                for group in range(groups)
+            ]
+            found.append([keys.grid.origin + keys.grid.units(point) for point in column])
+        found = _increasing(found, quantiles)
+        ranks = float(chooser.scale) / (quantiles[-1].denominator * FULL) * math.log(keys.cells)
+        error = RankError(None, None, f"of bounding not known; the noise moves ranks by up to about {ranks:,.0f} rows")
+        named = {f"q{float(quantile):g}": column for quantile, column in zip(quantiles, found, strict=True)}
+        interval = QuantileInterval((keys.grid.low, keys.grid.high), named, keys.inner)
+        value: Any = frame(keys.inner, named) if keys.inner.columns else [column[0] for column in found]
+        return Outcome(value, interval, choice.bounding, error)
+
+
+@dataclass(frozen=True)
+class Quantiles(RowsInCells):
+    """Rows at each grid point, for one or several quantiles, which share ε equally; what matters is their weight.
+
+    Args:
+        column: a numeric column.
+        quantiles: numbers strictly between 0 and 1.
+        bounds: (low, high); the answers lie on a public grid of about 4,000 points between them.
+    """
+
+    name = "quantiles"
+    shown_as = "rows"
+    road = Ranks
+
+    quantiles: Any = (0.5,)
+    bounds: Bounds | Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        parse_quantiles(self.quantiles)  # refuse what is none
+        parse_bounds(self.bounds)
+
+    @property
+    def wanted(self) -> tuple[Fraction, ...]:
+        """The quantiles, exactly."""
+        return parse_quantiles(self.quantiles)
 
     @property
     def words(self) -> str:
-        return f"quantiles {', '.join(f'{float(quantile):g}' for quantile in self.quantiles)} of {self.column}"
+        return f"quantiles {', '.join(f'{float(quantile):g}' for quantile in self.wanted)} of {self.column}"
+
+    @property
+    def query(self) -> dict[str, Any]:
+        quantiles = [float(quantile) for quantile in self.wanted]
+        bounds = list(parse_bounds(self.bounds))
+        return {"statistic": self.name, "column": self.column, "bounds": bounds, "quantiles": quantiles}
 
     @property
     def is_average(self) -> bool:
         return True
 
     def best_weight(self, support: Support, epsilon: float) -> Fraction:
-        share = epsilon / len(self.quantiles)
-        return max(quantile_bound(support, float(quantile), share) for quantile in self.quantiles)
+        share = epsilon / len(self.wanted)
+        return max(weight_for_quantile(support, float(quantile), share) for quantile in self.wanted)
+
+    def placed(self, keys: Keys, table: Table) -> Keys:
+        bits = min(_POINT_BITS, int(math.log2(MOST_CELLS / keys.groups)))
+        if bits < 4:
+            raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
+        low, high = parse_bounds(self.bounds)
+        return GridCells(keys.columns, keys.rows, keys.other, keys, self.column, Grid.about((low, high), low, bits))
 
 
 def parse_quantiles(given: Any) -> tuple[Fraction, ...]:
@@ -100,75 +179,6 @@ def parse_quantiles(given: Any) -> tuple[Fraction, ...]:
             f"quantiles={given!r}: expected numbers strictly between 0 and 1 with at most three decimals, such as [0.5, 0.9]."
         )
     return wanted
-
-
-def draft_quantiles(request: Request, column: str, wanted: Any, bounds: Any, keys: Keys) -> Draft:
-    """The quantiles of a column, ε shared equally among them."""
-    quantiles, (low, high) = parse_quantiles(wanted), parse_bounds(bounds)
-    number(request.table, column)
-    bits = min(_POINT_BITS, int(math.log2(MOST_CELLS / keys.groups)))
-    if bits < 4:
-        raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
-    cells = GridCells(keys.columns, keys.rows, keys.other, keys, column, Grid.about((low, high), low, bits))
-    grouped = Grouped(request, (RankCount("rows", column, quantiles),), keys.columns, cells)
-    allocation = allocate(grouped, cells, keys.groups, laplace=True)
-    bounding = request.bounding
-    described = (
-        pending(bounding, request, grouped.profile(cells, Norm.ROWS))
-        if isinstance(bounding, Auto)
-        else given_limit(bounding, Norm.ROWS, grouped.parts[0]).bounding
-    )
-    query = {
-        "statistic": "quantiles",
-        "column": column,
-        "bounds": [low, high],
-        "quantiles": [float(quantile) for quantile in quantiles],
-        "bounding": described.to_dict(),
-        **({"by": list(keys.columns), "keys": len(keys.rows)} if keys.columns else {}),
-    }
-
-    def run(receipt: Receipt) -> Outcome:
-        return _run(grouped, cells, allocation, quantiles, receipt)
-
-    return Draft(
-        grouped.label,
-        with_known(request, allocation.known).guarantee(),
-        allocation.cost,
-        query,
-        described,
-        Error(None),
-        run,
-    )
-
-
-def _run(
-    grouped: Grouped, cells: GridCells, allocation: Allocation, quantiles: Sequence[Fraction], receipt: Receipt
-) -> Outcome:
-    share = divide(allocation.epsilon, len(quantiles))
-    groups = cells.inner.groups
-    with (
-        reading(grouped) as copy,
-        bounded_sums(grouped, copy, cells, allocation, Norm.ROWS, receipt, groups) as (limit, capacity, sums),
-    ):
-        weights = sums().reveal()["rows.rows"]
-    found: list[list[float]] = []
-    for quantile in quantiles:
-        receipt.use(share)
-        chooser = NoisyMax.calibrated(_sensitivity(quantile, capacity, grouped.request.relation), share)
-        column = [
-            _choose(chooser, quantile, weights[group * cells.cells : (group + 1) * cells.cells])
-            for group in range(groups)
-        ]
-        found.append([cells.grid.origin + cells.grid.units(point) for point in column])
-    found = _increasing(found, quantiles)
-    ranks = float(chooser.scale) / (quantiles[-1].denominator * FULL) * math.log(cells.cells)
-    error = RankError(None, None, f"of bounding not known; the noise moves ranks by up to about {ranks:,.0f} rows")
-    named = {f"q{float(quantile):g}": column for quantile, column in zip(quantiles, found, strict=True)}
-    interval = QuantileInterval((cells.grid.low, cells.grid.high), named, cells.inner)
-    value: Any = [column[0] for column in found]
-    if cells.inner.columns:
-        value = frame(cells.inner, named)
-    return Outcome(value, interval, limit.bounding, error)
 
 
 def _sensitivity(quantile: Fraction, capacity: int, relation: Relation) -> int:

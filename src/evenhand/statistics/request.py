@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
-from evenhand.bounding import Auto, Strategy, parse_bounding
+from evenhand.bounding import Auto, Strategy, parse_bounding, pending
+from evenhand.bounding.auto import PROFILE_SHARE
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.ledger import Cost
-from evenhand.planning import Profile
+from evenhand.profiles import EVERY_ROW, About, Shelf, Wanted
 from evenhand.release import Bounding
-from evenhand.statistics.shelf import Shelf
 from evenhand.tables import Table
 
 
@@ -23,17 +22,17 @@ class Request:
         table: where from.
         epsilon: how much may be spent.
         delta: the δ that may be spent.
-        bounding: a strategy with its bound, or `Auto`.
+        strategy: with its bound, as the analyst gave it; None if something is to be chosen.
+        auto: what may be chosen.
         shelf: profiles that the session has already paid for.
-        known: the profile that will choose the bound, if there is one already; settled before the debit.
     """
 
     table: Table
     epsilon: Decimal
     delta: Decimal
-    bounding: Strategy | Auto
+    strategy: Strategy | None
+    auto: Auto
     shelf: Shelf
-    known: Profile | None = None
 
     @classmethod
     def parse(
@@ -41,7 +40,7 @@ class Request:
         table: Table,
         epsilon: Amount | None,
         delta: Amount = 0,
-        bounding: Any = "auto",
+        bounding: object = "auto",
         shelf: Shelf | None = None,
     ) -> Request:
         """Check ε, δ and the bounding, with errors that say what to do."""
@@ -53,17 +52,13 @@ class Request:
                 "statistics need protects='presence' or 'values'."
             )
         table.engine.require_unchanged()
+        strategy, auto = parse_bounding(bounding)
         request = cls(
-            table,
-            parse_epsilon(epsilon),
-            parse_delta(delta),
-            parse_bounding(bounding),
-            Shelf() if shelf is None else shelf,
+            table, parse_epsilon(epsilon), parse_delta(delta), strategy, auto, Shelf() if shelf is None else shelf
         )
-        strategy = request.bounding.strategy if isinstance(request.bounding, Auto) else request.bounding
-        if strategy is not None and not strategy.supports(table.relation):
+        if request.named is not None and not request.named.supports(table.relation):
             raise UsageError(
-                f"{strategy.title} does not bound anything under protects={table.relation.value!r}; "
+                f"{request.named.title} does not bound anything under protects={table.relation.value!r}; "
                 "use eh.SmoothWeights or leave bounding='auto'."
             )
         return request
@@ -73,22 +68,43 @@ class Request:
         """Which neighbours count."""
         return self.table.relation
 
+    @property
+    def named(self) -> Strategy | None:
+        """The strategy that the analyst named, with or without a bound."""
+        return self.auto.strategy if self.strategy is None else self.strategy
+
+    def wants(self, about: About | None) -> Wanted | None:
+        """The profile that will choose the bound; None where the bound is given or row counts are public.
+
+        Args:
+            about: what it counts; None if that is not known before rows are read, so that none is kept.
+        """
+        if self.strategy is not None or self.relation.counts_are_public:
+            return None
+        if about is None:
+            return Wanted(EVERY_ROW, self.auto.profile, table=self.table)
+        return Wanted.settle(self.table, self.shelf, about, self.auto.profile)
+
+    def pending(self, wanted: Wanted | None, share: Decimal = PROFILE_SHARE, located: bool = False) -> Bounding:
+        """How a bound that will be chosen appears before anything is spent."""
+        kept = wanted is not None and wanted.kept is not None
+        return pending(self.auto, self.relation.counts_are_public, kept, share, located)
+
     def guarantee(self, delta: Decimal = Decimal(0)) -> Guarantee:
         """What a release will promise; with Laplace noise only it needs no δ, even if some was granted."""
-        promise = self.table.guarantee(self.epsilon, delta)
-        return promise if self.known is None else promise.resting_on(*self.known.purchases(self.relation))
+        return self.table.guarantee(self.epsilon, delta)
 
     def pure(self) -> Cost:
         """The cost of a release with Laplace noise only."""
         return Cost.pure(self.epsilon)
 
 
-def given(strategy: Strategy) -> Bounding:
-    """How a strategy that the analyst gave appears in the release."""
-    assert strategy.parameter is not None
-    return Bounding(strategy.title, float(strategy.parameter), strategy.describe())
-
-
 def free(request: Request) -> Guarantee:
     """The guarantee of a public fact: nothing about private values is revealed."""
     return request.table.guarantee(Decimal(0), Decimal(0))
+
+
+def promise(request: Request, wanted: Wanted | None, delta: Decimal = Decimal(0)) -> Guarantee:
+    """What a release will promise, with the purchases that it rests on."""
+    guarantee = request.guarantee(delta)
+    return guarantee if wanted is None else guarantee.resting_on(*wanted.purchases)

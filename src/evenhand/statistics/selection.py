@@ -13,17 +13,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from evenhand.bounding import best_cap
 from evenhand.guarantee import UsageError, split
-from evenhand.planning import choose_total_cap, row_buckets
+from evenhand.profiles import About, Wanted, row_buckets, users_by_bucket
 from evenhand.release import Measurement, Receipt
 from evenhand.statistics.keys import PLACE, Keys, distinct_keys, found_keys, placed
-from evenhand.statistics.request import Request
-from evenhand.statistics.totals import bucket_counts
-from evenhand.tables import Secret, Table
+from evenhand.tables import Table
+from evenhand.tables.expressions import Rows
 from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.table import key_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CHOICE = Fraction(1, 5)
 MOST_GROUPS = 1024
@@ -56,7 +59,7 @@ def threshold(k: int, epsilon: Decimal, delta: Decimal) -> int:
 
 @contextmanager
 def select_keys(
-    request: Request,
+    table: Table,
     copy: Table,
     by: tuple[str, ...],
     share: tuple[Decimal, Decimal],
@@ -69,14 +72,14 @@ def select_keys(
     stay in the engine, and only those that pass are turned into values.
 
     Args:
-        request: the question.
-        copy: one reading of its table.
+        table: where from.
+        copy: one reading of it.
         by: the group columns.
         share: ε and δ of the selection.
         limit: groups per user.
         receipt: of the debit.
     """
-    (epsilon, delta), engine = share, request.table.engine
+    (epsilon, delta), engine = share, table.engine
     with engine.kept(distinct_keys(copy, by)) as pairs:
         if limit is None:
             for_limit, epsilon = split(epsilon, _CHOICE)
@@ -84,24 +87,28 @@ def select_keys(
         supported = sampled_rows(copy, pairs, limit)
         counted = supported.group_by(key_names(len(by))).aggregate(supporters=supported.count())
         with engine.kept(placed(counted)) as groups:
-            tested = engine.fetch(groups.select(PLACE, "supporters")).reveal()
-            places, supporters = (tested[name].to_pylist() for name in (PLACE, "supporters"))
+            # In the order of their places, so that the position of a number is the place of its key.
+            tested = groups.select(PLACE, "supporters").order_by(PLACE)
             needed = threshold(limit, epsilon, delta)
-            measured = Measurement(lambda: Secret([int(count) for count in supporters]), limit, limit)
-            passing = [places[position] for position in receipt.passing(measured, needed, epsilon, delta)]
-            yield Selection(found_keys(request.table, by, groups, passing), limit, needed)
+            measured = Measurement(lambda: engine.fetch(tested).map(_supporters), limit, limit)
+            passing = receipt.passing(measured, needed, epsilon, delta)
+            yield Selection(receipt.passed(found_keys(table, by, groups, passing)), limit, needed)
 
 
-def _choose_limit(table: Table, pairs: Any, epsilon: Decimal, left: Decimal, receipt: Receipt) -> int:
+def _supporters(tested: pa.Table) -> list[int]:
+    return [int(count) for count in tested["supporters"].to_pylist()]
+
+
+def _choose_limit(table: Table, pairs: Rows, epsilon: Decimal, left: Decimal, receipt: Receipt) -> int:
     """How many groups a user may support: balances the noise on every group against the support that is lost."""
     users = pairs.group_by(list(table.user_names)).aggregate(groups=pairs.count())
     buckets = row_buckets()
-    noisy = receipt.numbers(bucket_counts(table, users, users.groups, buckets), epsilon)
-    choice = choose_total_cap(buckets, noisy.values, epsilon, float(left) / 10)
-    return max(1, min(int(choice.parameter), MOST_GROUPS))
+    measurement = users_by_bucket(table, users, users.groups, buckets)
+    histogram = Wanted(About("groups")).get(receipt, buckets, measurement, epsilon)
+    return max(1, min(best_cap(histogram, float(left) / 10).cap, MOST_GROUPS))
 
 
-def parse_groups_per_user(given: Any) -> int | None:
+def parse_groups_per_user(given: object) -> int | None:
     """Read ``groups_per_user=``."""
     if given is None:
         return None

@@ -2,37 +2,104 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from evenhand.bounding import Auto, TotalCap
-from evenhand.guarantee import UsageError
-from evenhand.release import Receipt, Scaled
-from evenhand.statistics.additive import Total, draft_total
+from evenhand.guarantee import Relation, UsageError
+from evenhand.noise import IntegerNoise
+from evenhand.release import Additive, Receipt, Scaled
 from evenhand.statistics.draft import Draft, Outcome
-from evenhand.statistics.mean import draft_mean
+from evenhand.statistics.mean import Mean
+from evenhand.statistics.per_user import Total
 from evenhand.statistics.request import Request
-from evenhand.tables import Bounds, Grid, parse_bounds
+from evenhand.statistics.statistic import Estimate, OfColumn
+from evenhand.statistics.weighted_rows import FULL, VALUE_BITS
+from evenhand.tables import Bounds, Grid, Table
+from evenhand.tables.expressions import Integers
 from evenhand.tables.grid import bits_for
-from evenhand.tables.numbers import number
+
+_FEWEST_STEPS = 2**8
+"""Of the grid of a sum by group, between the bounds: fewer would round away what makes values differ."""
 
 
-def draft_sum(request: Request, column: str, bounds: Any) -> Draft:
-    """The sum of a column, each user's part bounded."""
-    low, high = parse_bounds(bounds)
-    number(request.table, column)  # refuses a column that isn't there or isn't numeric
-    query = {"statistic": "sum", "column": column, "bounds": [low, high]}
-    if request.relation.counts_are_public and isinstance(request.bounding, Auto):
-        return _rows_times_mean(request, column, (low, high), query)
-    grid = Grid.about(_reachable(request, (low, high)), origin=0.0, bits=bits_for(request.epsilon))
-    total = Total(
-        f"sum of {column}",
-        query,
-        [(column, grid)],
-        lambda strategy, summary: strategy.of_sum(summary, request.relation),
-        grid.units(1),
-    )
-    return draft_total(request, total)
+@dataclass(frozen=True)
+class Sum(OfColumn):
+    """The sum of a column. When counts are public it is the number of rows times the mean: nothing is cut off."""
+
+    name = "sum"
+    planned_as: ClassVar[str | None] = "sum"
+
+    def ungrouped(self, request: Request) -> Draft | None:
+        if request.relation.counts_are_public and request.strategy is None:
+            return self._rows_times_mean(request)
+        grid = Grid.about(_reachable(request, self.range), origin=0.0, bits=bits_for(request.epsilon))
+        return Total(
+            self,
+            request,
+            ((self.column, grid),),
+            contribute=lambda strategy, summary: strategy.of_sum(summary, request.relation),
+            unit=grid.units(1),
+        ).draft()
+
+    def _rows_times_mean(self, request: Request) -> Draft:
+        """The mean can be located."""
+        named = request.auto.strategy
+        if named is not None and "mean" not in named.chosen_for:
+            raise UsageError(
+                f"{named.title}() without a bound can't be chosen under protects='values', where a sum is the public number of "
+                f"rows times a mean; give the bound, as in eh.{named.title}(500), or leave bounding='auto'."
+            )
+        mean = Mean(self.column, self.bounds).ungrouped(request)
+        assert mean is not None
+
+        def run(receipt: Receipt) -> Outcome:
+            outcome = mean.run(receipt)
+            rows = outcome.public_rows or 0
+            return replace(
+                outcome,
+                value=outcome.value * rows,
+                interval=Scaled(outcome.interval, rows),
+                error=outcome.error.scaled(rows),
+            )
+
+        return replace(mean, statistic=self.words, query={**mean.query, **self.query}, run=run)
+
+    @property
+    def grid(self) -> Grid:
+        """Seen from zero, so that integers are proportional to values."""
+        return Grid.about(self.range, origin=0.0, bits=VALUE_BITS)
+
+    @property
+    def sum_grid(self) -> Grid | None:
+        return self.grid
+
+    def check(self, table: Table, by_row: bool = False) -> None:
+        super().check(table)
+        if by_row and table.relation.counts_are_public and self.grid.width < _FEWEST_STEPS:
+            raise UsageError(
+                f"bounds={self.range} are too close together for their distance from zero: a sum by group would be rounded "
+                "more coarsely than its values differ. Ask for the mean, and multiply it by the public number of rows."
+            )
+
+    def hidden(self, relation: Relation) -> tuple[str, ...]:
+        return ("sum",)
+
+    def public(self, relation: Relation) -> tuple[str, ...]:
+        return ("weight", "exact") if relation.counts_are_public else ()
+
+    def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
+        return {"sum": values[0] * weight, "weight": weight, "exact": weight * 0 + 1}
+
+    def reach(self, relation: Relation) -> int:
+        return self.grid.width if relation.counts_are_public else self.grid.reach
+
+    def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
+        assert noise is not None
+        weight = sums.get("weight")
+        unit = self.grid.units(1) * (sums["exact"] / weight if weight else 1 / FULL)
+        value = sums["sum"] * unit
+        return Estimate(value, Additive(value, noise, unit), noise.variance**0.5 * unit)
 
 
 def _reachable(request: Request, bounds: Bounds) -> Bounds:
@@ -42,35 +109,11 @@ def _reachable(request: Request, bounds: Bounds) -> Bounds:
     a null stands for the middle of the bounds, so they stay as they were declared.
     """
     low, high = bounds
-    bounding = request.bounding
-    if request.relation.counts_are_public or not isinstance(bounding, TotalCap) or bounding.parameter is None:
+    cap = None if request.strategy is None else request.strategy.caps_rows_at
+    if request.relation.counts_are_public or cap is None:
         return bounds
-    cap = float(bounding.parameter)
     if 0 <= low < cap < high:
         return low, cap
     if low < -cap < high <= 0:
         return -cap, high
     return bounds
-
-
-def _rows_times_mean(request: Request, column: str, bounds: tuple[float, float], query: dict[str, Any]) -> Draft:
-    """When the number of rows is public, the sum is that many times the mean, which can be located."""
-    assert isinstance(request.bounding, Auto)
-    if isinstance(request.bounding.strategy, TotalCap):
-        raise UsageError(
-            "TotalCap() without a bound can't be chosen under protects='values', where a sum is the public number of rows "
-            "times a mean; give the bound, as in eh.TotalCap(500), or leave bounding='auto'."
-        )
-    mean = draft_mean(request, column, bounds)
-
-    def run(receipt: Receipt) -> Outcome:
-        outcome = mean.run(receipt)
-        rows = outcome.public_rows or 0
-        return replace(
-            outcome,
-            value=outcome.value * rows,
-            interval=Scaled(outcome.interval, rows),
-            error=outcome.error.scaled(rows),
-        )
-
-    return replace(mean, statistic=f"sum of {column}", query={**mean.query, **query}, run=run)

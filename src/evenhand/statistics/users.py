@@ -1,33 +1,48 @@
-"""The number of distinct users in each group."""
+"""The number of distinct users."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-from evenhand.statistics.keys import ID
-from evenhand.statistics.parts import CountPart
-from evenhand.statistics.weighted_rows import WeightedRows
+from evenhand.bounding import Auto, TotalCap
+from evenhand.guarantee import UsageError
+from evenhand.release import Bounding, Error, Receipt
+from evenhand.statistics.count import Count
+from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.per_user import Total, public_total
+from evenhand.statistics.request import Request
+
+ONCE = Bounding("TotalCap", 1.0, "each user counts once, however many rows they have", "by definition")
 
 
 @dataclass(frozen=True)
-class UsersPart(CountPart):
-    """Each user counts once in each of their groups."""
+class Users(Count):
+    """Each user counts once, in each of their groups."""
+
+    name = "users"
+    planned_as = None
+    aggregates = False
+    distinct = True
 
     @property
     def words(self) -> str:
         return "number of users"
 
-    @property
-    def query(self) -> dict[str, Any]:
-        return {"statistic": "users"}
+    def ungrouped(self, request: Request) -> Draft | None:
+        """Capping each user at one row counts everybody once, so there is no bias."""
+        if request.strategy is not None or request.auto != Auto():
+            raise UsageError("users() counts each user once, so there is nothing to bound; leave bounding out.")
+        if request.relation.counts_are_public:
+            return public_total(request, self, lambda users: users.rows.clip(upper=1))
+        capped = replace(request, strategy=TotalCap(1))
+        draft = Total(self, capped, contribute=lambda strategy, summary: strategy.of_count(summary)).draft()
+
+        def run(receipt: Receipt) -> Outcome:
+            outcome = draft.run(receipt)
+            return replace(outcome, bounding=ONCE, error=_unbiased(outcome.error))
+
+        return replace(draft, bounding=ONCE, error=_unbiased(draft.error), run=run)
 
 
-class DistinctRows(WeightedRows):
-    """One row for each user and group, however many rows there are; so a user's norm is a number of groups."""
-
-    def rows(self) -> Any:
-        if self.drawn is not None:
-            return self.drawn
-        rows = super().rows()
-        return rows.select(*self.table.user_names, ID).distinct()
+def _unbiased(error: Error) -> Error:
+    return Error(error.noise, 0.0, "no user is cut off")

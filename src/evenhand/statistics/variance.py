@@ -2,7 +2,7 @@
 
 For values in ``[lo, hi]`` with middle ``c`` the variance is ``E(x−c)² − (E x − c)²``. About the middle the squares span the
 smallest possible range, ``(B/2)²``, so they need the least noise that holds for every table. Each moment is a weighted
-mean released as a pair (method.md section 3); the four integers share one L1 bound, three quarters of it for the squares,
+mean released as a pair (docs/proofs/mean-pair.md); the four integers share one L1 bound, three quarters of it for the squares,
 whose noise enters the variance in full.
 """
 
@@ -11,12 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
 from evenhand.release import Interval, Ratio
-from evenhand.statistics.parts import Estimate, MeanPart
+from evenhand.statistics.draft import Draft
+from evenhand.statistics.mean import Mean
+from evenhand.statistics.request import Request
+from evenhand.statistics.statistic import Estimate
+from evenhand.tables.expressions import Integers
 
 _SQUARES = 3  # grid steps of the squares for one of the values
 
@@ -39,16 +42,14 @@ class VarianceInterval:
 
 
 @dataclass(frozen=True)
-class VariancePart(MeanPart):
+class Variance(Mean):
     """The variance of a column over rows."""
 
-    @property
-    def words(self) -> str:
-        return f"variance of {self.column}"
+    name = "variance"
+    planned_as = None
 
-    @property
-    def query(self) -> dict[str, Any]:
-        return {"statistic": "variance", "column": self.column, "bounds": list(self.bounds)}
+    def ungrouped(self, request: Request) -> Draft | None:
+        return None
 
     def hidden(self, relation: Relation) -> tuple[str, ...]:
         return ("above", "below", "square", "rest")
@@ -56,7 +57,7 @@ class VariancePart(MeanPart):
     def public(self, relation: Relation) -> tuple[str, ...]:
         return ()
 
-    def integers(self, weight: Any, values: Sequence[Any]) -> dict[str, Any]:
+    def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
         import ibis
 
         top, half = self.grid.top, self.grid.top / 2
@@ -73,11 +74,11 @@ class VariancePart(MeanPart):
 
     def reach(self, relation: Relation) -> int:
         """Under presence the four integers of a row add up to this; under values each pair moves by twice its range."""
-        return (1 + _SQUARES) * self.grid.top * (1 if relation is Relation.PRESENCE else 2)
+        return (1 + _SQUARES) * self.grid.top * relation.moves
 
     def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
         assert noise is not None
-        low, width = self.bounds[0], self.bounds[1] - self.bounds[0]
+        low, width = self.range[0], self.range[1] - self.range[0]
         noises, middle = (noise, noise), low + width / 2
         mean = Ratio(sums["above"], sums["above"] + sums["below"], noises, (0.0, 1.0), low, width, paired=True)
         square = Ratio(

@@ -1,4 +1,4 @@
-"""Rows weighed by user: the shape of every grouped statistic, of histograms and of quantiles.
+"""Rows weighted by user: the shape of every grouped statistic, of histograms and of quantiles.
 
 A user who adds much weighs each row less, by one public integer formula: ``W = ⌊N/norm⌋``, at most `FULL`. The norm is the
 user's number of rows, or sum of absolute values (L1), or the root of the summed squares of rows per group (L2). What a
@@ -11,15 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
+from evenhand.bounding import Norm
 from evenhand.statistics.keys import ID, Keys
 from evenhand.tables import Grid, Secret, Table
+from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.saturation import exact_sum, saturating_sum
 from evenhand.tables.summaries import known, valid_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WEIGHT_BITS = 16
 FULL = 2**WEIGHT_BITS
@@ -28,18 +32,7 @@ FULL = 2**WEIGHT_BITS
 VALUE_BITS = 16
 """Row values on a coarser grid than ungrouped ones: with the weight, 2^30 rows of a group fit 62 bits."""
 
-LARGEST_AMOUNT = 2**52 // FULL
-"""The largest bound on a norm: with it ``⌊N/norm⌋`` in doubles is the exact quotient."""
-
 WEIGHT = "evenhand_weight"
-
-
-class Norm(Enum):
-    """What is bounded for each user, over all groups together."""
-
-    ROWS = "rows"
-    VALUES = "absolute values"
-    SQUARED_ROWS = "root of squared rows per group"
 
 
 @dataclass(frozen=True)
@@ -58,7 +51,7 @@ class WeightedRows:
     keys: Keys
     columns: tuple[tuple[str, Grid], ...]
     sampled: int | None = None
-    drawn: Any = None
+    drawn: Rows | None = None
 
     @contextmanager
     def fixed(self) -> Iterator[WeightedRows]:
@@ -69,7 +62,7 @@ class WeightedRows:
         with self.table.engine.kept(self.rows()) as drawn:
             yield replace(self, drawn=drawn)
 
-    def rows(self) -> Any:
+    def rows(self) -> Rows:
         """The rows that count: user columns, group, and ``value_i`` for each column."""
         if self.drawn is not None:
             return self.drawn
@@ -83,7 +76,7 @@ class WeightedRows:
         selected = selected.filter(*(known(self.table, selected[name]) for name in self.table.user_names))
         return selected if self.sampled is None else sampled_rows(self.table, selected, self.sampled)
 
-    def norms(self, norm: Norm) -> Any:
+    def norms(self, norm: Norm) -> Rows:
         """One row a user: the user columns and ``norm``."""
         rows = self.rows()
         user = list(self.table.user_names)
@@ -97,7 +90,7 @@ class WeightedRows:
         # A hair too large: rounding in sums over up to 2^24 groups, and in the root, can then only lower a weight.
         return users.mutate(norm=users.squares.sqrt() * (1 + 2.0**-24)).drop("squares")
 
-    def weighted(self, users: Any, capacity: int) -> Any:
+    def weighted(self, users: Rows, capacity: int) -> Rows:
         """The rows with the integer weight of their user in the column `WEIGHT`.
 
         ``⌊capacity/norm⌋`` in doubles is the exact quotient for a capacity up to 2^52 (docs/proofs/row-weights.md).
@@ -111,17 +104,32 @@ class WeightedRows:
         return self.rows().join(weights, list(self.table.user_names), how="inner")
 
 
+class DistinctRows(WeightedRows):
+    """One row for each user and group, however many rows there are; so a user's norm is a number of groups."""
+
+    def rows(self) -> Rows:
+        if self.drawn is not None:
+            return self.drawn
+        return super().rows().select(*self.table.user_names, ID).distinct()
+
+
 def capacity_of(limit: Fraction) -> int:
     """N: the weight that all rows of one user have together, at most."""
     return max(1, int(limit * FULL))
 
 
-def fetch_groups(table: Table, rows: Any, groups: int, integers: Mapping[str, Any]) -> Secret[dict[str, list[int]]]:
+def fetch_groups(
+    table: Table, rows: Rows, groups: int, integers: Mapping[str, Integers]
+) -> Secret[dict[str, list[int]]]:
     """Sum row integers by group in the engine; groups without rows are zero."""
     sums = {name: exact_sum(table, value) for name, value in integers.items()}
-    found = table.engine.fetch(rows.group_by(ID).aggregate(**sums)).reveal().to_pydict()
-    result = {name: [0] * groups for name in integers}
-    for position, group in enumerate(found[ID]):
-        for name in integers:
-            result[name][group] = int(found[name][position] or 0)
-    return Secret(result)
+
+    def by_group(answer: pa.Table) -> dict[str, list[int]]:
+        found = answer.to_pydict()
+        result = {name: [0] * groups for name in integers}
+        for position, group in enumerate(found[ID]):
+            for name in integers:
+                result[name][group] = int(found[name][position] or 0)
+        return result
+
+    return table.engine.fetch(rows.group_by(ID).aggregate(**sums)).map(by_group)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from evenhand.planning import Profile
+from evenhand.profiles.profile import Profile
 from evenhand.tables import Table
 
 

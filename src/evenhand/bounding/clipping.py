@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.planning.location import Location
-from evenhand.planning.weights import Array, Support
+from evenhand.profiles import Array, Location, Support
 
 _ONE_SIDED = 0.45  # part of the cut that does not cancel, though both sides look alike
 _UNEVEN = 0.5  # part of the squared difference between the sides that is believed

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError, exact_sum
-from evenhand.planning import priors
-from evenhand.planning.buckets import Buckets
-from evenhand.planning.support import support_of_counts, support_of_histogram
-from evenhand.planning.weights import Support
+from evenhand.profiles import priors
+from evenhand.profiles.buckets import Buckets
+from evenhand.profiles.counting import exact_sizes
+from evenhand.profiles.support import Support, support_of_counts, support_of_histogram
 from evenhand.tables import Table
+from evenhand.tables.summaries import per_user
 
 NOT_PRIVATE = "NOT PRIVATE: drawn from the exact table, for the data holder's eyes only"
 
@@ -91,19 +92,15 @@ class Profile:
             raise UsageError(
                 f"the histogram has {len(counts)} counts; expected one for each of {buckets.size} buckets."
             )
-        moved = 1 if guarantee.relation is Relation.PRESENCE else 2
-        support = support_of_histogram(buckets, counts, moved / float(guarantee.epsilon))
+        support = support_of_histogram(buckets, counts, guarantee.relation.moves / float(guarantee.epsilon))
         words = f"a noisy histogram of users by rows (ε = {guarantee.epsilon.normalize():f})"
         return cls(support, Basis.BOUGHT, words, guarantee, buckets, counts, event)
 
     @classmethod
     def exact(cls, table: Table) -> Profile:
         """The exact profile of a table from ``eh.read``: for the data holder's eyes, marked NOT PRIVATE everywhere."""
-        from evenhand.tables.summaries import per_user
-
-        users = per_user(table)
-        counted = table.engine.fetch(users.group_by("rows").aggregate(users=users.count())).reveal()
-        return cls.of_table(counted["rows"].to_pylist(), counted["users"].to_pylist())
+        support = exact_sizes(table, per_user(table)).reveal()
+        return cls.of_table(support.sizes, support.users)
 
     @classmethod
     def of_table(cls, sizes: npt.ArrayLike, users: npt.ArrayLike) -> Profile:

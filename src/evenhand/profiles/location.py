@@ -18,7 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.guarantee import Relation, split
-from evenhand.planning.weights import Array, Support
+from evenhand.profiles.counting import users_by_place
+from evenhand.profiles.support import Array, Support
+from evenhand.release import Measurement
+from evenhand.tables import Table
+from evenhand.tables.expressions import Rows
 
 _EVIDENCE = 100  # users × ε that the histogram should hold; more buys nothing
 LOCATION_SHARES = (0.03, 0.25)
@@ -47,6 +51,22 @@ class LocationRequest:
     bins: int
     expected: float
 
+    def of(self, table: Table, users: Rows, width: int) -> Measurement:
+        """Users with enough rows, by where their mean lies: one bin per user, whatever the arithmetic does.
+
+        Args:
+            table: of the users.
+            users: one row per user: ``rows`` and ``above_0``, their sum in steps above the lower bound.
+            width: steps between the bounds.
+        """
+        import ibis
+
+        asked = users.filter(users.rows >= self.rows)
+        position = asked.above_0.cast("float64") / (asked.rows.cast("float64") * float(width))
+        place = (position * float(self.bins)).floor().cast("int64")
+        place = ibis.least(ibis.greatest(place, 0), self.bins - 1)
+        return users_by_place(table, asked, place, self.bins, table.relation.moves)
+
 
 @dataclass(frozen=True)
 class Location:
@@ -70,7 +90,7 @@ def location_request(support: Support, epsilon: Decimal, relation: Relation) -> 
         epsilon: what is left.
         relation: decides how far one user moves the histogram.
     """
-    people, sensitivity = support.people, _sensitivity(relation)
+    people, sensitivity = support.people, relation.moves
     share = min(max(_EVIDENCE / max(people * float(epsilon), 1e-9), LOCATION_SHARES[0]), LOCATION_SHARES[1])
     part, _ = split(epsilon, round(share, 4))
     budget = float(part) / sensitivity
@@ -93,7 +113,7 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
         relation: as when it was bought.
     """
     noisy = np.asarray(counts, dtype=np.float64)
-    bins, scale = len(noisy), _sensitivity(relation) / float(request.epsilon)
+    bins, scale = len(noisy), relation.moves / float(request.epsilon)
     first, last = _shortest(noisy, _MOST * request.expected, _CAUTION * scale)
     middles = (np.arange(bins) + 0.5) / bins
     inside = np.maximum(noisy[first:last], 0.0)
@@ -139,7 +159,3 @@ def _shortest(counts: Array, wanted: float, caution: float) -> tuple[int, int]:
             first = int(runs.argmax())
             return first, first + width
     return 0, len(counts)
-
-
-def _sensitivity(relation: Relation) -> int:
-    return 1 if relation is Relation.PRESENCE else 2

@@ -1,0 +1,58 @@
+"""A strategy with its bound, and what is known about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from evenhand.bounding.strategy import Strategy
+from evenhand.release import Bounding, Error
+
+NOT_KNOWN = Error(None).basis
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A bound on each user: given, or chosen from released or public facts only.
+
+    Args:
+        strategy: with its bound.
+        basis: what the bound was chosen from; None if it was given.
+        paid: the part of ε that the choice cost.
+        noise: forecast standard deviation of the noise; None where nothing was compared.
+        bias: forecast of what the bound does, in the unit of the value; None if nothing is known.
+        bias_basis: where that forecast comes from.
+        shown: the bound in the unit of the value, where that is not the strategy's own.
+        words: what happens to a user, where the strategy alone can't say it.
+    """
+
+    strategy: Strategy
+    basis: str | None = None
+    paid: Decimal = Decimal(0)
+    noise: float | None = None
+    bias: float | None = None
+    bias_basis: str = NOT_KNOWN
+    shown: float | None = None
+    words: str | None = None
+
+    @property
+    def forecast(self) -> float:
+        """Forecast root mean squared error: noise and bias together."""
+        return math.hypot(self.noise or 0.0, self.bias or 0.0)
+
+    @property
+    def bounding(self) -> Bounding:
+        """How the choice appears in the release."""
+        shown = float(self.strategy.bound) if self.shown is None else self.shown
+        words = self.strategy.describe() if self.words is None else self.words
+        chosen = "given" if self.basis is None else f"chosen from {self.basis}"
+        return Bounding(self.strategy.title, shown, words, chosen, self.paid or None)
+
+    def costing(self, paid: Decimal) -> Choice:
+        """The same choice, once it is known what it cost."""
+        return replace(self, paid=paid)
+
+    def error(self, noise: float) -> Error:
+        """The forecast error once the noise is known."""
+        return Error(noise, self.bias, self.bias_basis)

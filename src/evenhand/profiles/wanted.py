@@ -1,0 +1,114 @@
+"""The one way to a profile: given by the analyst, kept by the session, or bought out of a release's ε."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from evenhand.guarantee import Purchase, split
+from evenhand.ledger import Cost, Ledger
+from evenhand.profiles.buckets import Buckets, row_buckets
+from evenhand.profiles.counting import users_by_bucket
+from evenhand.profiles.profile import Profile
+from evenhand.profiles.shelf import About, Shelf
+from evenhand.profiles.support import Support, support_of_histogram
+from evenhand.release import Measurement, Receipt, debit
+from evenhand.tables import Table
+from evenhand.tables.summaries import per_user
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Users by what they contribute, as far as a release may know it.
+
+    Args:
+        buckets: the public raster.
+        counts: users per bucket, noisy or given.
+        epsilon: the ε that explains their noise; a public prior has next to none.
+        basis: where they come from, in words.
+        paid: what they cost this release.
+    """
+
+    buckets: Buckets
+    counts: Sequence[float]
+    epsilon: float
+    basis: str
+    paid: Decimal = Decimal(0)
+
+    @property
+    def support(self) -> Support:
+        """A plausible list of users behind it."""
+        return support_of_histogram(self.buckets, self.counts, 1 / self.epsilon)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A profile that a release wants, and where it will come from.
+
+    Settled before the debit, so that preview, event and release name the same purchase, whatever other threads buy meanwhile.
+
+    Args:
+        about: what it counts.
+        given: the analyst's, which comes first.
+        kept: the session's.
+        table: whose users are counted; None if nothing is to be kept.
+        shelf: where a bought one is kept.
+    """
+
+    about: About
+    given: Profile | None = None
+    kept: Profile | None = None
+    table: Table | None = None
+    shelf: Shelf | None = None
+
+    @classmethod
+    def settle(cls, table: Table, shelf: Shelf, about: About, given: Profile | None = None) -> Wanted:
+        """Look on the shelf, unless the analyst gave one."""
+        return cls(about, given, None if given else shelf.find(table, about), table, shelf)
+
+    @property
+    def known(self) -> Profile | None:
+        """What is there already."""
+        return self.given or self.kept
+
+    @property
+    def purchases(self) -> tuple[Purchase, ...]:
+        """What a release that uses it must name."""
+        return () if self.known is None or self.table is None else self.known.purchases(self.table.relation)
+
+    def price(self, epsilon: Decimal, share: float | Decimal) -> tuple[Decimal, Decimal]:
+        """What it takes of ε, and what it leaves."""
+        return (Decimal(0), epsilon) if self.known is not None else split(epsilon, share)
+
+    def get(self, receipt: Receipt, buckets: Buckets, measurement: Measurement, paid: Decimal) -> Histogram:
+        """The profile over ``buckets``: as known, or measured with ``paid`` and kept for later releases, which will name it."""
+        if self.known is not None:
+            if self.kept is not None and self.shelf is not None and self.table is not None:
+                self.shelf.take(self.table, self.about)
+            return Histogram(buckets, *_over(self.known, buckets), self.known.words)
+        noisy = receipt.numbers(measurement, paid).values
+        if self.shelf is not None and self.table is not None:
+            promise = self.table.guarantee(paid, Decimal(0))
+            self.shelf.put(self.table, self.about, Profile.bought(buckets, noisy, promise, receipt.event))
+        words = "a noisy histogram of users by contribution, bought with part of ε"
+        return Histogram(buckets, noisy, float(paid), words, paid)
+
+
+def buy(table: Table, epsilon: Decimal, ledger: Ledger) -> Profile:
+    """A noisy histogram of users by number of rows, as a release of its own."""
+    buckets, users = row_buckets(), per_user(table)
+    guarantee = table.guarantee(epsilon, Decimal(0))
+    receipt = debit(ledger, guarantee, Cost.pure(epsilon), {"statistic": "profile", "buckets": buckets.size})
+    noisy = receipt.numbers(users_by_bucket(table, users, users.rows, buckets), epsilon)
+    return Profile.bought(buckets, noisy.values, guarantee, receipt.event)
+
+
+def _over(profile: Profile, buckets: Buckets) -> tuple[Sequence[float], float]:
+    """A profile as counts over ``buckets``, and the ε that explains their noise."""
+    if profile.noisy is not None and profile.guarantee is not None and profile.buckets == buckets:
+        return profile.noisy, float(profile.guarantee.epsilon)
+    places = buckets.index(np.ceil(profile.support.sizes).astype(np.int64))
+    return np.bincount(places, weights=profile.support.users, minlength=buckets.size).tolist(), 1e6

@@ -1,0 +1,32 @@
+"""The list of statistics: session, command line, plan, preview and audit read it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from evenhand.guarantee import UsageError
+from evenhand.statistics.count import Count
+from evenhand.statistics.histogram import Histogram
+from evenhand.statistics.mean import Mean
+from evenhand.statistics.quantiles import Quantiles
+from evenhand.statistics.statistic import Statistic
+from evenhand.statistics.sum import Sum
+from evenhand.statistics.users import Users
+from evenhand.statistics.variance import Variance
+
+STATISTICS: dict[str, type[Statistic]] = {
+    kind.name: kind for kind in (Count, Users, Sum, Mean, Variance, Quantiles, Histogram)
+}
+"""All of them, by name."""
+
+S = TypeVar("S", bound=type[Statistic])
+
+
+def register(statistic: S) -> S:
+    """Put a statistic from outside on the list; usable as a class decorator."""
+    if statistic.name in STATISTICS or not statistic.name.isidentifier():
+        raise UsageError(
+            f"name={statistic.name!r} can't name a statistic: expected a Python name that is not among {list(STATISTICS)}."
+        )
+    STATISTICS[statistic.name] = statistic
+    return statistic

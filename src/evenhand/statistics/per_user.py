@@ -1,0 +1,174 @@
+"""The road per user: one pass makes a few integers per user, the strategy bounds them, and their totals leave.
+
+It is taken by releases without groups: the strategy's own arithmetic applies, no row is weighted, and a mean can be
+released around a located centre.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import ClassVar
+
+from evenhand.bounding import PROFILE_SHARE, Choice, Contribution, Strategy, Summary
+from evenhand.profiles import About, Wanted, row_buckets, rows_with, total_buckets, users_by_bucket
+from evenhand.release import Additive, Bounding, Error, Exact, Measurement, Receipt, noise_for
+from evenhand.statistics.draft import UNBOUNDED, Draft, Outcome
+from evenhand.statistics.request import Request, free, promise
+from evenhand.statistics.statistic import Statistic
+from evenhand.tables import Grid, Secret, Table
+from evenhand.tables.expressions import Integers, Rows
+from evenhand.tables.summaries import exact_sum, per_user
+
+EXACT = Error(0.0, 0.0, "the exact answer is public")
+
+
+@dataclass(frozen=True)
+class PerUser(ABC):
+    """A statistic without groups.
+
+    Args:
+        statistic: what is asked for.
+        request: table, ε and bounding.
+        columns: the value column with its grid; none for a count of rows.
+    """
+
+    share: ClassVar[Decimal] = PROFILE_SHARE
+    located: ClassVar[bool] = False
+
+    statistic: Statistic
+    request: Request
+    columns: tuple[tuple[str, Grid], ...] = ()
+
+    def draft(self) -> Draft:
+        """Work the release out from public facts."""
+        request, strategy = self.request, self.request.strategy
+        if strategy is not None:
+            users = per_user(request.table, self.columns, strategy.rows_kept)
+            error, choice = self.forecast(users, strategy), Choice(strategy)
+            return self._draft(
+                choice.bounding, error, None, lambda receipt: self.finish(users, choice, request.epsilon, receipt)
+            )
+        wanted = request.wants(self.about())
+
+        def choose_and_run(receipt: Receipt) -> Outcome:
+            with self._users() as (table, users):
+                choice, left = self.choose(users, wanted, receipt)
+                kept = choice.strategy.rows_kept
+                bounded = users if kept is None else per_user(table, self.columns, kept)
+                return self.finish(bounded, choice, left, receipt)
+
+        return self._draft(request.pending(wanted, self.share, self.located), Error(None), wanted, choose_and_run)
+
+    @abstractmethod
+    def about(self) -> About:
+        """The profile that a choice of the bound wants; refuses a strategy whose bound can't be chosen."""
+
+    @abstractmethod
+    def forecast(self, users: Rows, strategy: Strategy) -> Error:
+        """The error under a given bound, as far as public facts tell; refuses what does not fit, before any debit."""
+
+    @abstractmethod
+    def choose(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Choice, Decimal]:
+        """The bound, and what is left of ε."""
+
+    @abstractmethod
+    def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
+        """Bound the users, and release what they add up to."""
+
+    def summary(self, users: Rows) -> Summary:
+        """The per-user columns of this statistic."""
+        return Summary(users.rows, users.above_0, self.columns[0][1]) if self.columns else Summary(users.rows)
+
+    def measure(self, users: Rows, contribution: Contribution) -> Measurement:
+        """The totals of a bounded contribution, with its declared sensitivity."""
+        totals = fetch_totals(self.request.table, users, contribution.integers)
+        return Measurement(totals, contribution.l1, contribution.l2_squared)
+
+    @contextmanager
+    def _users(self) -> Iterator[tuple[Table, Rows]]:
+        """The summaries that a bound is chosen from and then applied to, and the rows they come from.
+
+        A strategy that draws rows needs them again once its bound is known: then a copy of them is kept.
+        """
+        table, named = self.request.table, self.request.named
+        names = [name for name, _ in self.columns]
+        rows = table.once(names) if named is not None and named.draws_rows else nullcontext(table)
+        with rows as copy, copy.engine.kept(per_user(copy, self.columns)) as users:
+            yield copy, users
+
+    def _draft(
+        self, bounding: Bounding, error: Error, wanted: Wanted | None, run: Callable[[Receipt], Outcome]
+    ) -> Draft:
+        request, query = self.request, {**self.statistic.query, "bounding": bounding.to_dict()}
+        return Draft(self.statistic.words, promise(request, wanted), request.pure(), query, bounding, error, run)
+
+
+@dataclass(frozen=True)
+class Total(PerUser):
+    """A count or sum: one bounded total, plus noise.
+
+    Args:
+        contribute: what a user adds under a strategy.
+        unit: what one integer step is worth.
+    """
+
+    contribute: Callable[[Strategy, Summary], Contribution] = field(kw_only=True)
+    unit: float = 1
+
+    def about(self) -> About:
+        """Of totals; of rows for a count, and where rows are what is known or bounded."""
+        auto, question = self.request.auto, self.statistic.words
+        auto.require("total", f"a {question}")
+        if not self.columns or auto.for_total.counts_rows or auto.profile is not None:
+            return rows_with((name for name, _ in self.columns), question)
+        return About("total", self.columns, question)
+
+    def forecast(self, users: Rows, strategy: Strategy) -> Error:
+        contribution = self.contribute(strategy, self.summary(users))
+        noise = noise_for(contribution.l1, contribution.l2_squared, self.request.epsilon)
+        return Error(noise.variance**0.5 * self.unit)
+
+    def choose(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Choice, Decimal]:
+        assert wanted is not None  # a total is chosen for only where row counts are hidden
+        request, summary = self.request, self.summary(users)
+        by_rows = wanted.about.quantity == "rows"
+        if by_rows or summary.grid is None:
+            buckets, quantity = row_buckets(), summary.rows
+        else:
+            buckets, quantity = total_buckets(summary.grid.reach), summary.total.abs()
+        paid, left = wanted.price(request.epsilon, request.auto.share or self.share)
+        measurement = users_by_bucket(request.table, users, quantity, buckets)
+        histogram = wanted.get(receipt, buckets, measurement, paid)
+        choice = request.auto.for_total.best_for_total(histogram, float(left), summary, by_rows)
+        return choice.costing(histogram.paid), left
+
+    def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
+        contribution = self.contribute(choice.strategy, self.summary(users))
+        noisy = receipt.numbers(self.measure(users, contribution), epsilon)
+        value = noisy.values[0] * self.unit
+        error = choice.error(noisy.noise.variance**0.5 * self.unit)
+        return Outcome(value, Additive(value, noisy.noise, self.unit), choice.bounding, error)
+
+
+def public_total(request: Request, statistic: Statistic, value: Callable[[Rows], Integers]) -> Draft:
+    """An exact answer: under values, who is there and with how many rows is public."""
+    users = per_user(request.table)
+    totals = fetch_totals(request.table, users, [value(users)])
+
+    def run(receipt: Receipt) -> Outcome:
+        exact = receipt.public(totals(), request.relation)[0]
+        return Outcome(exact, Exact(exact), UNBOUNDED, EXACT)
+
+    return Draft(statistic.words, free(request), None, statistic.query, UNBOUNDED, EXACT, run)
+
+
+def fetch_totals(table: Table, users: Rows, integers: Sequence[Integers]) -> Callable[[], Secret[list[int]]]:
+    """Sum each per-user expression over all users, in the engine."""
+    sums = users.aggregate(**{f"total_{index}": exact_sum(table, value) for index, value in enumerate(integers)})
+    return lambda: table.engine.fetch(sums).map(
+        lambda found: [int(found[f"total_{index}"][0].as_py() or 0) for index in range(len(integers))]
+    )

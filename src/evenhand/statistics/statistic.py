@@ -1,0 +1,191 @@
+"""What a statistic is: public parameters, what a user or a row adds, and how noisy sums are read.
+
+There are two roads. Per user (`per_user.py`): without groups, one integer or a few per user, the strategy's own arithmetic, and
+means around a located centre. Per row (`per_row.py`): with groups, and for everything else, row integers weighted by user. A
+statistic says what it needs on the road per row; ``ungrouped`` takes the road per user where there is one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from evenhand.bounding import weight_for_average
+from evenhand.guarantee import Relation
+from evenhand.noise import IntegerNoise
+from evenhand.profiles import Support
+from evenhand.release import Interval
+from evenhand.statistics.keys import Keys
+from evenhand.tables import Bounds, Grid, Table, parse_bounds
+from evenhand.tables.expressions import Integers
+from evenhand.tables.numbers import number
+
+if TYPE_CHECKING:
+    from evenhand.statistics.draft import Draft
+    from evenhand.statistics.per_row import PerRow
+    from evenhand.statistics.request import Request
+
+S = TypeVar("S", bound="Statistic")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The released value of one group, its interval, and the standard deviation of its noise."""
+
+    value: float
+    interval: Interval
+    noise: float
+
+
+class Statistic(ABC):
+    """A question about a table. Subclasses are frozen dataclasses whose fields are the public parameters.
+
+    A statistic from outside is such a class on the list (`evenhand.statistics.register`): ``session.ask(Mine("v"), epsilon=1)``,
+    or by its name, ``session.mine("v", epsilon=1)``, alone, by group, in ``aggregate``, in a preview and on the command line;
+    ``planned_as`` puts it into plans. Its integers are weighted, summed, measured against ``reach`` and given noise by the
+    framework; ``hidden`` integers of one row of weight 1 must not move by more than ``reach`` in L1 norm, which the neighbour
+    suite and the audit check.
+    """
+
+    name: ClassVar[str]
+    """The method of a session, and the word on the command line."""
+
+    planned_as: ClassVar[str | None] = None
+    """Which forecast a plan uses: "count", "sum" or "mean"; None if it can't be planned."""
+
+    road: ClassVar[type[PerRow] | None] = None
+    """A road per row of its own."""
+
+    aggregates: ClassVar[bool] = True
+    """Whether it may share a pass with others in ``session.aggregate``."""
+
+    distinct: ClassVar[bool] = False
+    """Whether a user counts once in each group, however many rows there are."""
+
+    selects_keys: ClassVar[bool] = True
+    """Whether groups may be selected privately; otherwise they must be public."""
+
+    shown_as: ClassVar[str | None] = None
+    """The column of a released frame; the name if None."""
+
+    rows_are: ClassVar[str] = "groups"
+    """What the rows of a released frame are."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """The statistic in words."""
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """Its public parameters, for the ledger."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {"statistic": self.name, **{name: _plain(value) for name, value in given.items()}}
+
+    def check(self, table: Table, by_row: bool = False) -> None:  # noqa: B027 (most need nothing)
+        """Refuse, before any debit, a table that lacks what it needs; ``by_row``, also what the road per row can't do."""
+
+    @classmethod
+    def planned_bounds(cls, bounds: Bounds) -> Bounds:
+        """The bounds of what a plan forecasts, given those of a value."""
+        return bounds
+
+    def ungrouped(self, request: Request) -> Draft | None:
+        """The road per user, if there is one."""
+        return None
+
+    def placed(self, keys: Keys, table: Table) -> Keys:
+        """The groups, split further by where a value lies, for histograms and quantiles."""
+        return keys
+
+    @property
+    def columns(self) -> tuple[tuple[str, Grid], ...]:
+        """The value columns it reads, with their grids."""
+        return ()
+
+    @property
+    def sum_grid(self) -> Grid | None:
+        """The grid of a sum: alone, under hidden counts, it is bounded by its values instead of its rows."""
+        return None
+
+    @abstractmethod
+    def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
+        """What one row adds: integers by name, weighted, given the row's weight and values on their grids."""
+
+    @abstractmethod
+    def hidden(self, relation: Relation) -> tuple[str, ...]:
+        """Which of the integers need noise; none if the statistic is public under this relation."""
+
+    def public(self, relation: Relation) -> tuple[str, ...]:
+        """Which of the integers are public under this relation and needed to read the result."""
+        return ()
+
+    @abstractmethod
+    def reach(self, relation: Relation) -> int:
+        """The L1 norm by which one row of weight 1 can move the hidden integers."""
+
+    @abstractmethod
+    def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
+        """The estimate for one group, from the integers that may be seen: noisy ones, and those that are public.
+
+        ``noise`` is None when nothing had to be hidden.
+        """
+
+    @property
+    def is_average(self) -> bool:
+        """Whether weights matter rather than totals: then bounding biases only if heavy users differ from the others."""
+        return False
+
+    def best_weight(self, support: Support, epsilon: float) -> Fraction:
+        """How many rows one user should count for at most, given how many rows users have: for averages."""
+        return weight_for_average(support, epsilon)
+
+
+@dataclass(frozen=True)
+class OfColumn(Statistic):
+    """A statistic of a numeric column with public bounds.
+
+    Args:
+        column: its name.
+        bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped.
+    """
+
+    column: str
+    bounds: Bounds | Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        parse_bounds(self.bounds)  # refuses what are none
+
+    @property
+    def range(self) -> Bounds:
+        """The bounds as numbers."""
+        return parse_bounds(self.bounds)
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} of {self.column}"
+
+    @property
+    def query(self) -> dict[str, Any]:
+        return {**super().query, "bounds": list(self.range)}
+
+    def check(self, table: Table, by_row: bool = False) -> None:
+        number(table, self.column)
+
+    @property
+    @abstractmethod
+    def grid(self) -> Grid:
+        """The public grid that row values are rounded to."""
+
+    @property
+    def columns(self) -> tuple[tuple[str, Grid], ...]:
+        return ((self.column, self.grid),)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return float(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
