@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from outcomes import Check, Outcome, Size, lines, near
+from outcomes import Check, Outcome, Rows, Size, lines, near
 
 from epasto2020.methods import METHODS, Data, squared_errors
 from evenhand.guarantee import DataError
@@ -27,7 +27,7 @@ def reproduce(out: Path, size: Size = "full", data: Path | None = None) -> Outco
         data: ``drugLibTrain_raw.tsv``.
     """
     table = look_alike() if data is None else read(data)
-    rows = []
+    rows: Rows = []
     for epsilon in EPSILONS:
         errors = squared_errors(table, epsilon, RELEASES[size])
         rows += [{"epsilon": epsilon, "error": errors[method], "method": method} for method in METHODS]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Hashable
 from contextlib import closing, nullcontext
 from decimal import Decimal
+from typing import cast
 from unittest import mock
 
 import ibis
@@ -22,6 +24,7 @@ from evenhand.audit import BlackBox, Claim, Exact, KnownLaw, LikelihoodRatio, Pa
 from evenhand.audit.catalogue import Case, releases, selections
 from evenhand.audit.confidence import at_least, at_most
 from evenhand.audit.learners import learners
+from evenhand.audit.mechanism import Mechanism
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import run
 from evenhand.audit.remembering import Remembering
@@ -79,7 +82,10 @@ def test_estimators_keep_their_claims(case: Case) -> None:
 def test_estimators_and_selection_without_noise_are_caught(case: Case) -> None:
     """Each case runs the code that is shipped: take the noise out of it, and the audit must notice."""
     with seam.replaced(seam.silent):
-        found = (LikelihoodRatio().examine(case.mechanism, pair, 100) for pair in case.neighbours(quick=True))
+        found = (
+            LikelihoodRatio().examine(cast(Mechanism, case.mechanism), pair, 100)
+            for pair in case.neighbours(quick=True)
+        )
         assert any(evidence.epsilon > case.mechanism.claim.epsilon for evidence in found)
 
 
@@ -164,7 +170,7 @@ def test_selection_follows_its_exact_law() -> None:
     scores, drawn = [0, -1, -2, 1, -5], 4_000
     for scale, broken in ((2, False), (1, True)):
         chooser = NoisyMax.calibrated(1, Decimal(1)) if not broken else NoisyMax.calibrated(1, Decimal(2))
-        counts = Counter(chooser.choose(scores) for _ in range(drawn))
+        counts: Counter[Hashable] = Counter(chooser.choose(scores) for _ in range(drawn))
         law = permute_and_flip(scores, 2.0)
         assert math.isclose(sum(law.values()), 1, abs_tol=1e-12)
         statistic = sum((counts[index] - drawn * chance) ** 2 / (drawn * chance) for index, chance in law.items())
@@ -200,7 +206,11 @@ def test_gaussian_noise_is_held_against_both_of_its_parameters() -> None:
 
 
 def test_exact_laws_are_compared_exactly() -> None:
-    law = {0: {"a": 0.5, "b": 0.5}, 1: {"a": 0.25, "b": 0.75}, 2: {"a": 0.5, "c": 0.5}}
+    law: dict[int, dict[Hashable, float]] = {
+        0: {"a": 0.5, "b": 0.5},
+        1: {"a": 0.25, "b": 0.75},
+        2: {"a": 0.5, "c": 0.5},
+    }
     mechanism = KnownLaw("law", Claim(math.log(2)), lambda table: law[table])
     assert Exact().examine(mechanism, Pair("", 0, 1), 0).epsilon == pytest.approx(math.log(2))
     assert not audit(mechanism, [Pair("", 0, 1)]).refuted
