@@ -14,8 +14,8 @@ from benchmarks.accuracy import means, quantiles, totals
 from benchmarks.accuracy.cases import COUNTS, EPSILONS, HARD, VALUES, draw_means
 from benchmarks.accuracy.report import report
 from benchmarks.results import keep
+from benchmarks.shapes import user_means
 from evenhand.guarantee import Relation
-from evenhand.planning.shapes import user_means
 
 QUANTILE_SHAPES = ("shop", "course", "Pareto 1.5, 5k users", "log-normal 1, 20k users")
 TABLES = 8  # with the same counts and fresh user means

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from outcomes import Outcome, Rows, Size, lines, near
+
+from reproductions.outcomes import Outcome, Rows, Size, lines, near
 
 ALPHAS = (0.25, 0.5, 1.0, 2.0)
 USERS = {"small": 100_000, "full": 1_000_000}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outcomes import Check, Outcome, Rows, Size
-
-from banerjee.common import WRONG, line_chart, simulated_need, slope
 from evenhand.recommender.tastes import preset
+from reproductions.banerjee.common import WRONG, line_chart, simulated_need, slope
+from reproductions.outcomes import Check, Outcome, Rows, Size
 
 GRIDS = {
     "small": ((60, 120, 240), (5, 10, 20), range(4)),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from outcomes import Check, Outcome, Rows, Size, lines
 
-from epasto2020.methods import METHODS, squared_errors, synthetic
+from reproductions.epasto2020.methods import METHODS, squared_errors, synthetic
+from reproductions.outcomes import Check, Outcome, Rows, Size, lines
 
 SIZES = {"small": (600, 3000), "full": (600, 1200, 1800, 2400, 3000)}
 TABLES = {"small": 3, "full": 10}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from outcomes import Check, Outcome, Rows, Size, lines, near
 
-from epasto2020.methods import METHODS, Data, squared_errors
 from evenhand.guarantee import DataError
+from reproductions.epasto2020.methods import METHODS, Data, squared_errors
+from reproductions.outcomes import Check, Outcome, Rows, Size, lines, near
 
 EPSILONS = (1.0, 2.0, 3.0)
 RELEASES = {"small": 150, "full": 200}

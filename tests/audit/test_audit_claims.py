@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import closing, nullcontext
 from decimal import Decimal
 from typing import cast
@@ -20,7 +20,7 @@ import pytest
 from scipy import stats
 
 from evenhand.apps.audit_sketches import sketches
-from evenhand.audit import BlackBox, Claim, Exact, KnownLaw, LikelihoodRatio, Pair, audit, permute_and_flip
+from evenhand.audit import BlackBox, Claim, Exact, KnownLaw, LikelihoodRatio, Pair, audit
 from evenhand.audit.catalogue import Case, releases, selections
 from evenhand.audit.confidence import at_least, at_most
 from evenhand.audit.learners import learners
@@ -163,6 +163,30 @@ def test_the_audit_is_not_blind() -> None:
     case = next(case for case in QUICK if case.title == "sum, TotalCap (presence)")
     finding = audit(case.mechanism, case.neighbours(quick=True)[:1], 20_000)
     assert 0.8 < finding.epsilon <= 1.1, finding
+
+
+def permute_and_flip(scores: Sequence[int], scale: float) -> dict[Hashable, float]:
+    """How likely each index is chosen: candidates in random order, each accepted with p = exp((score − best)/scale).
+
+    Index i comes right after some set S of rejected candidates: P(i) = p_i · Σ_k k!(n−1−k)!/n! · e_k, with e_k the sum over
+    all S of size k of ∏(1 − p_j), an elementary symmetric polynomial.
+
+    Reference: McKenna and Sheldon 2020.
+    """
+    best, size = max(scores), len(scores)
+    accepted = [math.exp((score - best) / scale) for score in scores]
+    law: dict[Hashable, float] = {}
+    for index, own in enumerate(accepted):
+        sums = [1.0] + [0.0] * (size - 1)
+        for other, chance in enumerate(accepted):
+            if other != index:
+                for k in range(size - 1, 0, -1):
+                    sums[k] += sums[k - 1] * (1 - chance)
+        orders = (
+            math.factorial(k) * math.factorial(size - 1 - k) / math.factorial(size) * sums[k] for k in range(size)
+        )
+        law[index] = own * sum(orders)
+    return law
 
 
 def test_selection_follows_its_exact_law() -> None:
