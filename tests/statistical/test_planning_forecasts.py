@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pytest
 from benchmarks import shapes
-from evenhand.planning.shapes import Rows
+from benchmarks.shapes import Rows
 
 from evenhand.planning import Profile, plan
 
