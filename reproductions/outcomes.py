@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 Size = Literal["small", "full"]
+Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Outcome:
 
     title: str
     checks: list[Check]
-    rows: list[dict[str, Any]]
+    rows: Rows
     files: list[str] = field(default_factory=list)
 
     @property
@@ -54,7 +55,7 @@ class Outcome:
         return self
 
 
-def lines(rows: list[dict[str, Any]], x: str, y: str, by: str, title: str, log_y: bool = True) -> Any:
+def lines(rows: Rows, x: str, y: str, by: str, title: str, log_y: bool = True) -> Any:
     """Lines over a logarithmic horizontal axis."""
     import altair as alt
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import partial
 
 from evenhand.recommender.at_home import answer
 from evenhand.recommender.at_home.coins import Coins
@@ -72,7 +73,7 @@ Answer = Callable[[Task, Token, Mapping[int, bool], Coins], Report]
 def worst_ratio(task: Task, serial: int, inputs: list[dict[int, bool]], respond: Answer = answer) -> Fraction | None:
     """The largest ratio of any report's probabilities under any two inputs; None if one of them is 0."""
     token = Token(task.short_id, serial, bytes(8))
-    laws = [law_of(lambda coins, x=x: respond(task, token, x, coins).answer) for x in inputs]
+    laws = [law_of(partial(lambda x, coins: respond(task, token, x, coins).answer, x)) for x in inputs]
     worst = Fraction(1)
     for report in set().union(*laws):
         chances = [law.get(report, Fraction(0)) for law in laws]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,7 +25,7 @@ import evenhand as eh
 from evenhand.noise import NoisyMax, seam
 from evenhand.release import Receipt
 
-Question = Callable[[eh.Session], Any]
+Question = Callable[[Any], Any]  # of a session, or of its previews
 Questions = dict[str, Question]
 
 NOISE: dict[str, Callable[[int, int], int]] = {
@@ -120,8 +121,8 @@ def look(open_table: Callable[[], eh.Table], questions: Questions, tape: Tape) -
             with tape.playing():
                 for name, question in questions.items():
                     events = len(ledger.events)
-                    entries[f"preview of {name}"] = _watched(lambda question=question: question(session.preview), plain)
-                    entries[name] = _watched(lambda question=question: question(session), plain)
+                    entries[f"preview of {name}"] = _watched(partial(question, session.preview), plain)
+                    entries[name] = _watched(partial(question, session), plain)
                     entries[name]["paid"] = len(ledger.events) - events
             entries["session"] = _watched(lambda: repr(session), plain)
             entries["ledger"] = _watched(lambda: _events(ledger), plain)

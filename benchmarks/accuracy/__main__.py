@@ -1,10 +1,9 @@
-"""Run with ``python -m benchmarks.accuracy [--short]``; writes results/DATE.json and results/DATE.md."""
+"""Run with ``python -m benchmarks.accuracy [--short]``; writes results/DATE.md and raw/DATE.json."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ import numpy as np
 from benchmarks.accuracy import means, quantiles, totals
 from benchmarks.accuracy.cases import COUNTS, EPSILONS, HARD, VALUES, draw_means
 from benchmarks.accuracy.report import report
+from benchmarks.results import keep
+from benchmarks.shapes import user_means
 from evenhand.guarantee import Relation
-from evenhand.planning.shapes import user_means
 
 QUANTILE_SHAPES = ("shop", "course", "Pareto 1.5, 5k users", "log-normal 1, 20k users")
 TABLES = 8  # with the same counts and fresh user means
-HERE = Path(__file__).parent
 
 
 def run(repeats: int, mean_repeats: int) -> dict[str, Any]:
@@ -56,15 +55,11 @@ def main() -> None:
     """Measure, write, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="few repetitions: a minute instead of ten")
-    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     arguments = parser.parse_args()
     result = run(*((2000, 1) if arguments.short else (10000, 3)))
     today = datetime.date.today().isoformat()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / f"{today}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    text = report(result, today)
-    (arguments.out / f"{today}.md").write_text(text, encoding="utf-8")
-    print(text)
+    keep(arguments.out, today, report(result, today), result)
 
 
 if __name__ == "__main__":

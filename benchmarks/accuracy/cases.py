@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.planning import shapes
-from evenhand.planning.shapes import Rows
+from benchmarks import shapes
+from benchmarks.shapes import Rows
 
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 4.0)
 FROM = 0.1  # the bars hold from this ε on

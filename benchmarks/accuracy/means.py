@@ -106,7 +106,9 @@ def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repea
     """Root mean squared error of Evenhand and of the strategies in hindsight, over tables with the same counts."""
     rng, eps = np.random.default_rng(seed), float(epsilon)
     runs = [(table, *choose(table, epsilon, relation, rng)) for table in tables for _ in range(repeats)]
-    rmse = math.sqrt(float(np.mean([squared_error(table, *run, relation, rng) for table, *run in runs])))
+    rmse = math.sqrt(
+        float(np.mean([squared_error(table, choice, left, relation, rng) for table, choice, left in runs]))
+    )
     largest, rows = float(tables[0].rows.max()), float(tables[0].rows.sum())
 
     def lowest(bounds: Array, error: Callable[[Table, float], float]) -> float:
@@ -118,7 +120,7 @@ def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repea
         best["centred interval"] = lowest(
             bounds / 2, lambda table, cap: clipped(table, 0.5, (cap, cap), eps, rows, relation)
         )
-    first = {id(table): run for table, *run in reversed(runs) if run[0].centre is not None}
+    first = {id(table): (choice, left) for table, choice, left in reversed(runs) if choice.centre is not None}
     if len(first) == len(tables):
         caps = np.geomspace(largest * 1e-3, largest, 40)
 
@@ -138,5 +140,5 @@ def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repea
         "rmse": rmse,
         "hindsight": best,
         "multiple": rmse / min(best.values()),
-        "located": sum(run[1].centre is not None for run in runs) / len(runs),
+        "located": sum(choice.centre is not None for _, choice, _ in runs) / len(runs),
     }

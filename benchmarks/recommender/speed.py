@@ -1,6 +1,6 @@
 """Speed of the recommender's server on one core, against its bars and against pure-LDP's OLH server.
 
-    python -m benchmarks.recommender [--out FILE]
+    python -m benchmarks.recommender [--out FOLDER]
 
 Every figure is the best of several runs, in reports per second of one core's time, so that what else the machine
 does matters little.
@@ -9,7 +9,6 @@ does matters little.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import sys
@@ -17,16 +16,17 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks.results import keep, table
 from evenhand.recommender import Campaign
 from evenhand.recommender.at_server import Batch, Fold
 from evenhand.recommender.simulation import BlockPeople
 from evenhand.recommender.tastes import preset
 
 RUNS = 5
-RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,30 @@ def on_one_core() -> None:
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks.recommender", *sys.argv[1:]])
 
 
+def report(figures: list[Figure], facts: dict[str, Any]) -> str:
+    """Markdown: a row per figure."""
+    rows = [
+        [
+            figure.what,
+            f"{figure.reports_per_second:,.0f}",
+            "" if figure.bar is None else f"{figure.bar:,.0f}",
+            "" if figure.bar is None else "holds" if figure.holds else "MISSED",
+        ]
+        for figure in figures
+    ]
+    return f"""# Recommender, {facts["date"]}
+
+Peak memory {facts["peak_memory_mb"]:,} MB, {facts["cores"]} cores, load {facts["load"]}.
+
+{table(["", "reports per second", "bar", ""], rows)}
+"""
+
+
 def main() -> int:
     """Print the figures, write them down, and exit 1 if a bar is missed."""
     on_one_core()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=RESULTS / f"{time.strftime('%Y-%m-%d')}.json")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     out = parser.parse_args().out
     figures = [
         *from_a_pool("maxsense", 1000, 20, "popular", simulated=True),
@@ -130,17 +149,12 @@ def main() -> int:
         *from_own_queries("projection", 200, 40, "mirrored", 3e5, both=False),
         *pure_ldp(),
     ]
-    for figure in figures:
-        bar = "" if figure.bar is None else f"  bar {figure.bar:>12,.0f}  {'holds' if figure.holds else 'MISSED'}"
-        print(f"{figure.what:<58}{figure.reports_per_second:>14,.0f}/s{bar}")
-    facts = {
+    facts: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d"),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "figures": [asdict(figure) for figure in figures],
     }
-    print(f"peak memory {facts['peak_memory_mb']:,} MB, {facts['cores']} cores, load {facts['load']}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(facts, indent=1) + "\n")
+    keep(out, str(facts["date"]), report(figures, facts), facts)
     return int(not all(figure.holds for figure in figures))

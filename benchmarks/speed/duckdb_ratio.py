@@ -61,7 +61,7 @@ def run() -> dict[str, float]:
         },
         repeats=3,
     )
-    ratios = {}
+    ratios: dict[str, float] = {}
     for times in (plain, grouped, limited):
         ratios |= {name: seconds / times["bare"] for name, seconds in times.items() if name != "bare"}
     return ratios | {

@@ -108,7 +108,7 @@ def _many_users(strategy: Strategy, name: str, fixed: bool) -> Picture:
     for rows in range(1, 41, 2):
         stars = random.choice([1.0, 2.0, 3.0, 4.0, 5.0], rows, p=[0.1, 0.1, 0.2, 0.3, 0.3])
         before.append({"x": rows, "y": float(stars.sum()), "series": AS_IS})
-        after.append({"x": rows, "y": Person(stars).adds(strategy, STARS), "series": name})
+        after.append({"x": rows, "y": Person(stars.tolist()).adds(strategy, STARS), "series": name})
     bound = 10 * STARS[1]
     chart = dots(before + after, [AS_IS, name], "rows of a user", "stars added") + rule(bound, "bound 10 · 5 = 50")
     return Picture(before + after if fixed else before, styled(chart))
@@ -144,7 +144,7 @@ def located_mean() -> Picture:
     people: Points = []
     for rows in range(2, 41, 2):
         stars = np.clip(random.normal(random.normal(3.5, 0.25), 1.0, rows), *STARS)
-        people.append({"x": rows, "y": _residual(stars, strategy, grid), "series": "users near the centre"})
+        people.append({"x": rows, "y": _residual(stars.tolist(), strategy, grid), "series": "users near the centre"})
     spots = dots(people, [AS_IS, name, "users near the centre"], "", "")
     band = bands(points, [AS_IS, name, "users near the centre"], "rows of a user", "stars − 3.5 · rows")
     return Picture(points + people, styled(band + spots))
@@ -163,7 +163,7 @@ def norm_clip() -> Picture:
     name, genres = "NormClip(20)", ["drama", "comedy", "crime", "nature"]
     points: Points = []
     for who, rows in (("a user with 12 rows", [6, 3, 2, 1]), ("a user with 60 rows", [30, 18, 9, 3])):
-        genre = np.repeat(genres, rows)
+        genre = np.repeat(genres, rows).tolist()
         person = Person([1.0] * len(genre), genre=genre)
         after = person.ask(
             lambda session: session.sum(

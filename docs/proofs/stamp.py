@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 STAMPS = HERE / "stamps.json"
 
+Definition = ast.FunctionDef | ast.ClassDef
 Stamps = dict[str, dict[str, list[str] | str]]
 
 
@@ -48,25 +49,26 @@ def _code(reference: str) -> str:
     """The code of one function or class, without comment lines, docstrings, white space and trailing commas."""
     path, _, name = reference.partition("::")
     source = (ROOT / "src" / "evenhand" / path).read_text(encoding="utf-8")
-    node: ast.AST = ast.parse(source)
+    node: ast.Module | Definition = ast.parse(source)
     for part in name.split("."):
-        found = [child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part]
+        found = [child for child in ast.iter_child_nodes(node) if isinstance(child, Definition) and child.name == part]
         if not found:
             raise LookupError(f"{reference}: there is no {part}; a proof is about code that is gone")
         node = found[0]
+    assert isinstance(node, Definition), reference
     lines = source.splitlines()
     for docstring in (_docstring(inner) for inner in ast.walk(node)):
         if docstring is not None:
-            lines[docstring.lineno - 1 : docstring.end_lineno] = [""] * (docstring.end_lineno - docstring.lineno + 1)
+            first, last = docstring.lineno - 1, docstring.end_lineno or docstring.lineno
+            lines[first:last] = [""] * (last - first)
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     kept = [line for line in lines[first - 1 : node.end_lineno] if not line.lstrip().startswith("#")]
     return re.sub(r",(?=[)\]}])", "", re.sub(r"\s+", "", "".join(kept)))
 
 
 def _docstring(node: ast.AST) -> ast.Expr | None:
-    body = getattr(node, "body", None)
-    if isinstance(node, ast.FunctionDef | ast.ClassDef) and body and isinstance(body[0], ast.Expr):
-        return body[0] if isinstance(body[0].value, ast.Constant) else None
+    if isinstance(node, Definition) and isinstance(node.body[0], ast.Expr):
+        return node.body[0] if isinstance(node.body[0].value, ast.Constant) else None
     return None
 
 

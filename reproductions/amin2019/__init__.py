@@ -1,6 +1,6 @@
 """Reproductions of Amin, Kulesza, Muñoz Medina and Vassilvitskii, Bounding User Contributions (ICML 2019)."""
 
-from amin2019 import fig1, fig2, fig3
+from reproductions.amin2019 import fig1, fig2, fig3
 
 REPRODUCTIONS = {
     "amin2019-fig1": fig1.reproduce,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from outcomes import Outcome, Size, lines, near
+
+from reproductions.outcomes import Outcome, Rows, Size, lines, near
 
 ALPHAS = (0.25, 0.5, 1.0, 2.0)
 USERS = {"small": 100_000, "full": 1_000_000}
@@ -18,7 +19,7 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
     The paper shows "different values of α" over infinitely many users and names neither; here α is 0.25, 0.5, 1 and 2, and the tail
     beyond the listed users is added as an integral.
     """
-    rows = []
+    rows: Rows = []
     for alpha in ALPHAS:
         shares, tail = participation(alpha, USERS[size])
         mass = np.concatenate([np.cumsum(shares[::-1])[::-1] + tail, [tail]])

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from outcomes import Check, Outcome, Size, lines
 
-from amin2019.fig2 import ALPHAS, participation
-from evenhand.planning.learning_bounds import chaudhuri
+from reproductions.amin2019.bounds import chaudhuri
+from reproductions.amin2019.fig2 import ALPHAS, participation
+from reproductions.outcomes import Check, Outcome, Size, lines
 
 EXAMPLES = {"small": 20_000, "full": 100_000}
 RUNS = {"small": 20, "full": 100}

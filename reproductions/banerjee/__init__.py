@@ -1,6 +1,6 @@
 """Reproductions of Banerjee, Hegde and Massoulié, The Price of Privacy in Untrusted Recommendation Engines."""
 
-from banerjee import maxsense_scaling, mirrored, pairwise_rich, regimes
+from reproductions.banerjee import maxsense_scaling, mirrored, pairwise_rich, regimes
 
 REPRODUCTIONS = {
     "banerjee-maxsense-scaling": maxsense_scaling.reproduce,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outcomes import Check, Outcome, Size
-
-from banerjee.common import WRONG, line_chart, simulated_need, slope
 from evenhand.recommender.tastes import preset
+from reproductions.banerjee.common import WRONG, line_chart, simulated_need, slope
+from reproductions.outcomes import Check, Outcome, Rows, Size
 
 GRIDS = {
     "small": ((60, 120, 240), (5, 10, 20), range(4)),
@@ -19,7 +18,7 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
     """Simulate campaigns over N at w = 10 and over w at N = 120 or 400, and fit the two exponents."""
     items, rated, seeds = GRIDS[size]
     fixed_items, fixed_rated, tastes = items[-2], 10, preset("popular")
-    rows = [
+    rows: Rows = [
         {"items": n, "rated": fixed_rated, "users": simulated_need("maxsense", tastes, n, fixed_rated, 1.0, seeds)}
         for n in items
     ] + [

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from outcomes import Check, Outcome, Size
-
-from banerjee.common import WRONG, line_chart, simulated_need, slope
 from evenhand.recommender.tastes import preset
+from reproductions.banerjee.common import WRONG, line_chart, simulated_need, slope
+from reproductions.outcomes import Check, Outcome, Rows, Size
 
 GRIDS = {"small": ((40, 80, 160), range(4)), "full": ((50, 100, 200, 400, 800), range(8))}
 
@@ -16,7 +15,7 @@ GRIDS = {"small": ((40, 80, 160), range(4)), "full": ((50, 100, 200, 400, 800), 
 def reproduce(out: Path, size: Size = "full") -> Outcome:
     """Simulate campaigns with w = N/2 over N, and fit the exponent of users against N log N."""
     items, seeds = GRIDS[size]
-    rows = [
+    rows: Rows = [
         {
             "items": n,
             "users": simulated_need("pairwise", preset("mirrored"), n, n // 2, 1.0, seeds),

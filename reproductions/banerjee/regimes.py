@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outcomes import Check, Outcome, Size
-
-from banerjee.common import WRONG, line_chart, simulated_need, slope
 from evenhand.recommender.tastes import preset
+from reproductions.banerjee.common import WRONG, line_chart, simulated_need, slope
+from reproductions.outcomes import Check, Outcome, Rows, Size
 
 GRIDS = {"small": (60, (20, 30, 60), range(3)), "full": (120, (30, 40, 60, 80, 120), range(6))}
 
@@ -19,7 +18,7 @@ GRIDS = {"small": (60, (20, 30, 60), range(3)), "full": (120, (30, 40, 60, 80, 1
 def reproduce(out: Path, size: Size = "full") -> Outcome:
     """Simulate both sketches over w at one N, and compare how fast their needs grow as ratings get scarce."""
     items, rated, seeds = GRIDS[size]
-    rows = [
+    rows: Rows = [
         {
             "rated": w,
             "sketch": sketch,

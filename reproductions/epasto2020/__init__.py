@@ -1,6 +1,6 @@
 """Reproductions of Epasto, Mahdian, Mao, Mirrokni and Ren, Smoothly Bounding User Contributions (NeurIPS 2020)."""
 
-from epasto2020 import example1, fig1, fig2, logistic, table1, theorem3
+from reproductions.epasto2020 import example1, fig1, fig2, logistic, table1, theorem3
 
 REPRODUCTIONS = {
     "epasto2020-fig1": fig1.reproduce,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from outcomes import Check, Outcome, Size, lines, near
 
 from evenhand.learning import LabelPrivateRegression
+from reproductions.outcomes import Check, Outcome, Size, lines, near
 
 SIZES = {"small": (2, 5), "full": (2, 3, 5, 8, 12)}
 

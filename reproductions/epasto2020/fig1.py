@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from outcomes import Check, Outcome, Size, lines
 
-from epasto2020.methods import METHODS, squared_errors, synthetic
+from reproductions.epasto2020.methods import METHODS, squared_errors, synthetic
+from reproductions.outcomes import Check, Outcome, Rows, Size, lines
 
 SIZES = {"small": (600, 3000), "full": (600, 1200, 1800, 2400, 3000)}
 TABLES = {"small": 3, "full": 10}
@@ -15,7 +15,7 @@ TABLES = {"small": 3, "full": 10}
 
 def reproduce(out: Path, size: Size = "full") -> Outcome:
     """Average squared error of predictions, over 10 generated tables each."""
-    rows = []
+    rows: Rows = []
     for n in SIZES[size]:
         found = [squared_errors(synthetic(n, 1.5, seed), 1.0, 10) for seed in range(TABLES[size])]
         rows += [
@@ -27,7 +27,7 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
     )
 
 
-def checks(rows: list[dict[str, float | str]], x: str) -> list[Check]:
+def checks(rows: Rows, x: str) -> list[Check]:
     """What the figure shows: our method is best everywhere, by orders of magnitude against all rows."""
     error = {(row["method"], row[x]): float(row["error"]) for row in rows}
     points = sorted({row[x] for row in rows}, key=float)

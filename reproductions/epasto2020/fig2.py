@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from outcomes import Check, Outcome, Size, lines
 
-from epasto2020.fig1 import TABLES
-from epasto2020.methods import METHODS, squared_errors, synthetic
+from reproductions.epasto2020.fig1 import TABLES
+from reproductions.epasto2020.methods import METHODS, squared_errors, synthetic
+from reproductions.outcomes import Check, Outcome, Rows, Size, lines
 
 ALPHAS = {"small": (1.5, 2.5), "full": (1.5, 1.75, 2.0, 2.25, 2.5, 3.0)}
 
 
 def reproduce(out: Path, size: Size = "full") -> Outcome:
     """Average squared error of predictions, over 10 generated tables each; a low α makes users more unequal."""
-    rows = []
+    rows: Rows = []
     for alpha in ALPHAS[size]:
         found = [squared_errors(synthetic(3000, alpha, seed), 1.0, 10) for seed in range(TABLES[size])]
         rows += [

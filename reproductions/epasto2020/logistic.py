@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from outcomes import Check, Outcome, Size, lines
 
 from evenhand.learning import WeightedERM
+from reproductions.outcomes import Check, Outcome, Size, lines
 
 ROWS = {"small": 20_000, "full": 100_000}
 TABLES = {"small": 6, "full": 20}

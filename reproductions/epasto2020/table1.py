@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from outcomes import Check, Outcome, Size, lines, near
 
-from epasto2020.methods import METHODS, Data, squared_errors
 from evenhand.guarantee import DataError
+from reproductions.epasto2020.methods import METHODS, Data, squared_errors
+from reproductions.outcomes import Check, Outcome, Rows, Size, lines, near
 
 EPSILONS = (1.0, 2.0, 3.0)
 RELEASES = {"small": 150, "full": 200}
@@ -27,7 +27,7 @@ def reproduce(out: Path, size: Size = "full", data: Path | None = None) -> Outco
         data: ``drugLibTrain_raw.tsv``.
     """
     table = look_alike() if data is None else read(data)
-    rows = []
+    rows: Rows = []
     for epsilon in EPSILONS:
         errors = squared_errors(table, epsilon, RELEASES[size])
         rows += [{"epsilon": epsilon, "error": errors[method], "method": method} for method in METHODS]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from outcomes import Check, Outcome, Size, lines
 
 from evenhand.planning.support import support_of_counts
 from evenhand.planning.weights import Sums, row_limit_bound, row_limit_variance, smooth_bound, smooth_variance
+from reproductions.outcomes import Check, Outcome, Rows, Size, lines
 
 INSTANCES = {"small": 300, "full": 5000}
 
@@ -16,7 +16,7 @@ INSTANCES = {"small": 300, "full": 5000}
 def reproduce(out: Path, size: Size = "full") -> Outcome:
     """The ratio of the two minimal variances on random instances: counts of many shapes, σ² and ε over six decades."""
     random = np.random.default_rng(2020)
-    rows = []
+    rows: Rows = []
     for _ in range(INSTANCES[size]):
         alpha, users = random.uniform(0.3, 4.0), int(random.integers(1, 200))
         counts = np.minimum(np.ceil(random.pareto(alpha, users) + 1e-9), 10_000)

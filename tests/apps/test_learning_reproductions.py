@@ -14,14 +14,9 @@ ROOT = Path(__file__).parents[2]
 NAMES = ("fig1", "fig2", "example1", "table1", "logistic", "theorem3")
 
 
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "reproductions"))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_reproduction_holds(name: str, tmp_path: Path) -> None:
-    from epasto2020 import REPRODUCTIONS
+    from reproductions.epasto2020 import REPRODUCTIONS
 
     outcome = REPRODUCTIONS[f"epasto2020-{name}"](tmp_path, "small")
     assert outcome.holds, [check for check in outcome.checks if not check.holds]
@@ -29,7 +24,7 @@ def test_reproduction_holds(name: str, tmp_path: Path) -> None:
 
 
 def test_the_file_of_table_1_is_read_as_described(tmp_path: Path) -> None:
-    from epasto2020 import table1
+    from reproductions.epasto2020 import table1
 
     path = tmp_path / "drugLibTrain_raw.tsv"
     frame = pd.DataFrame(
@@ -50,7 +45,7 @@ def test_the_file_of_table_1_is_read_as_described(tmp_path: Path) -> None:
 
 
 def test_the_checks_of_table_1_would_notice_another_answer() -> None:
-    from epasto2020 import table1
+    from reproductions.epasto2020 import table1
 
     right = {("Our method", e): table1.OURS[e] for e in table1.EPSILONS}
     right |= {("All rows", e): table1.ALL_ROWS[e] for e in table1.EPSILONS}

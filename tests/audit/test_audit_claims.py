@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Hashable, Sequence
 from contextlib import closing, nullcontext
 from decimal import Decimal
+from typing import cast
 from unittest import mock
 
 import ibis
@@ -18,10 +20,11 @@ import pytest
 from scipy import stats
 
 from evenhand.apps.audit_sketches import sketches
-from evenhand.audit import BlackBox, Claim, Exact, KnownLaw, LikelihoodRatio, Pair, audit, permute_and_flip
+from evenhand.audit import BlackBox, Claim, Exact, KnownLaw, LikelihoodRatio, Pair, audit
 from evenhand.audit.catalogue import Case, releases, selections
 from evenhand.audit.confidence import at_least, at_most
 from evenhand.audit.learners import learners
+from evenhand.audit.mechanism import Mechanism
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import run
 from evenhand.audit.remembering import Remembering
@@ -79,7 +82,10 @@ def test_estimators_keep_their_claims(case: Case) -> None:
 def test_estimators_and_selection_without_noise_are_caught(case: Case) -> None:
     """Each case runs the code that is shipped: take the noise out of it, and the audit must notice."""
     with seam.replaced(seam.silent):
-        found = (LikelihoodRatio().examine(case.mechanism, pair, 100) for pair in case.neighbours(quick=True))
+        found = (
+            LikelihoodRatio().examine(cast(Mechanism, case.mechanism), pair, 100)
+            for pair in case.neighbours(quick=True)
+        )
         assert any(evidence.epsilon > case.mechanism.claim.epsilon for evidence in found)
 
 
@@ -159,12 +165,36 @@ def test_the_audit_is_not_blind() -> None:
     assert 0.8 < finding.epsilon <= 1.1, finding
 
 
+def permute_and_flip(scores: Sequence[int], scale: float) -> dict[Hashable, float]:
+    """How likely each index is chosen: candidates in random order, each accepted with p = exp((score − best)/scale).
+
+    Index i comes right after some set S of rejected candidates: P(i) = p_i · Σ_k k!(n−1−k)!/n! · e_k, with e_k the sum over
+    all S of size k of ∏(1 − p_j), an elementary symmetric polynomial.
+
+    Reference: McKenna and Sheldon 2020.
+    """
+    best, size = max(scores), len(scores)
+    accepted = [math.exp((score - best) / scale) for score in scores]
+    law: dict[Hashable, float] = {}
+    for index, own in enumerate(accepted):
+        sums = [1.0] + [0.0] * (size - 1)
+        for other, chance in enumerate(accepted):
+            if other != index:
+                for k in range(size - 1, 0, -1):
+                    sums[k] += sums[k - 1] * (1 - chance)
+        orders = (
+            math.factorial(k) * math.factorial(size - 1 - k) / math.factorial(size) * sums[k] for k in range(size)
+        )
+        law[index] = own * sum(orders)
+    return law
+
+
 def test_selection_follows_its_exact_law() -> None:
     """Chi-square against the formula, false alarms once in 10⁶; a chooser with half the noise is caught."""
     scores, drawn = [0, -1, -2, 1, -5], 4_000
     for scale, broken in ((2, False), (1, True)):
         chooser = NoisyMax.calibrated(1, Decimal(1)) if not broken else NoisyMax.calibrated(1, Decimal(2))
-        counts = Counter(chooser.choose(scores) for _ in range(drawn))
+        counts: Counter[Hashable] = Counter(chooser.choose(scores) for _ in range(drawn))
         law = permute_and_flip(scores, 2.0)
         assert math.isclose(sum(law.values()), 1, abs_tol=1e-12)
         statistic = sum((counts[index] - drawn * chance) ** 2 / (drawn * chance) for index, chance in law.items())
@@ -200,7 +230,11 @@ def test_gaussian_noise_is_held_against_both_of_its_parameters() -> None:
 
 
 def test_exact_laws_are_compared_exactly() -> None:
-    law = {0: {"a": 0.5, "b": 0.5}, 1: {"a": 0.25, "b": 0.75}, 2: {"a": 0.5, "c": 0.5}}
+    law: dict[int, dict[Hashable, float]] = {
+        0: {"a": 0.5, "b": 0.5},
+        1: {"a": 0.25, "b": 0.75},
+        2: {"a": 0.5, "c": 0.5},
+    }
     mechanism = KnownLaw("law", Claim(math.log(2)), lambda table: law[table])
     assert Exact().examine(mechanism, Pair("", 0, 1), 0).epsilon == pytest.approx(math.log(2))
     assert not audit(mechanism, [Pair("", 0, 1)]).refuted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from collections.abc import Hashable
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -41,7 +42,9 @@ def test_no_proof_is_stale(stamp: ModuleType) -> None:
     )
 
 
-def test_a_change_is_noticed_and_a_comment_is_not(stamp: ModuleType, tmp_path: Path) -> None:
+def test_a_change_is_noticed_and_a_comment_is_not(
+    stamp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     room = tmp_path / "src" / "evenhand"
     room.mkdir(parents=True)
     stamp_here = stamp.digest
@@ -54,16 +57,13 @@ def test_a_change_is_noticed_and_a_comment_is_not(stamp: ModuleType, tmp_path: P
         original.replace("min(x, 1)", "min(x, 2)"): False,
         original.replace("min", "max"): False,
     }
-    root, stamp.ROOT = stamp.ROOT, tmp_path
-    try:
-        digests = {}
-        for text in variants:
-            (room / "a.py").write_text(text)
-            digests[text] = stamp_here(["a.py::A.f"])
-        with pytest.raises(LookupError, match="is gone"):
-            stamp_here(["a.py::A.g"])
-    finally:
-        stamp.ROOT = root
+    monkeypatch.setattr(stamp, "ROOT", tmp_path)
+    digests = {}
+    for text in variants:
+        (room / "a.py").write_text(text)
+        digests[text] = stamp_here(["a.py::A.f"])
+    with pytest.raises(LookupError, match="is gone"):
+        stamp_here(["a.py::A.g"])
     assert {text: digest == digests[original] for text, digest in digests.items()} == variants
 
 
@@ -96,7 +96,7 @@ def test_threshold_lets_lonely_groups_through_with_probability_delta(k: int, eps
         q = math.exp(-float(epsilon) / k)
         return 1 - (1 - q ** (tau - 1) / (1 + q)) ** k
 
-    def law(present: bool, tau: int) -> dict[str, float]:
+    def law(present: bool, tau: int) -> dict[Hashable, float]:
         return {"none": 1 - chance(tau), "some": chance(tau)} if present else {"none": 1.0}
 
     claim, pair = Claim(float(epsilon), float(delta)), [Pair("alone", True, False)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import evenhand as eh
@@ -47,7 +48,7 @@ def _cases() -> Iterator[Case]:
             yield Case(
                 f"sum-TotalCap({cap})",
                 relation,
-                lambda ask, cap=cap: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=eh.TotalCap(cap)),
+                _ask("sum", "v", bounds=BOUNDS, epsilon=1, bounding=eh.TotalCap(cap)),
                 on_spark=cap == 5,
             )
         yield Case(
@@ -64,14 +65,14 @@ def _cases() -> Iterator[Case]:
             yield Case(
                 f"sum-SmoothWeights({h})",
                 relation,
-                lambda ask, h=h: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(h)),
+                _ask("sum", "v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(h)),
                 attains=1 - 1e-6,
                 on_spark=h == 2,
             )
             yield Case(
                 f"mean-SmoothWeights({h})",
                 relation,
-                lambda ask, h=h: ask.mean("v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(h)),
+                _ask("mean", "v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(h)),
                 attains=1 - 1e-6,
                 on_spark=h == "1/3",
             )
@@ -96,7 +97,7 @@ def _cases() -> Iterator[Case]:
             yield Case(
                 f"mean-located-{below}-{above}",
                 relation,
-                lambda ask, below=below, above=above: located_mean(ask, below, above, bounds=BOUNDS),
+                partial(located_mean, below=below, above=above, bounds=BOUNDS),
                 1.0 if max(below, above) < 2**40 else None,
                 on_spark=below == 1000,
             )
@@ -107,18 +108,18 @@ def _cases() -> Iterator[Case]:
         yield Case(
             f"count-{strategy.title}",
             "presence",
-            lambda ask, strategy=strategy: ask.count(epsilon=1, bounding=strategy),
+            _ask("count", epsilon=1, bounding=strategy),
         )
     for length in ("0.001", 5, 60):
         yield Case(
             f"sum-CentredInterval({length})",
             "values",
-            lambda ask, length=length: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=eh.CentredInterval(length)),
+            _ask("sum", "v", bounds=BOUNDS, epsilon=1, bounding=eh.CentredInterval(length)),
         )
         yield Case(
             f"mean-CentredInterval({length})",
             "values",
-            lambda ask, length=length: ask.mean("v", bounds=BOUNDS, epsilon=1, bounding=eh.CentredInterval(length)),
+            _ask("mean", "v", bounds=BOUNDS, epsilon=1, bounding=eh.CentredInterval(length)),
             on_spark=length == 5,
         )
 
@@ -147,8 +148,8 @@ def _grouped_cases() -> Iterator[Case]:
         yield Case("count-by-auto", relation, _ask("count", **third, epsilon=1), None)
         yield Case("users-by-auto", relation, _ask("users", **by, epsilon=1), None)
         yield Case("quantiles", relation, _ask("quantiles", "v", [0.1, 0.9], bounds=BOUNDS, epsilon=1), None)
-        for how, bounding in (("auto", eh.NormClip(norm=2)), ("NormClip(2)", eh.NormClip(2, norm=2))):
-            given = {"epsilon": 1, "delta": 1e-6, "bounding": bounding}
+        for how, clip in (("auto", eh.NormClip(norm=2)), ("NormClip(2)", eh.NormClip(2, norm=2))):
+            given = {"epsilon": 1, "delta": 1e-6, "bounding": clip}
             yield Case(f"mean-by-gaussian-{how}", relation, _ask("mean", "v", bounds=BOUNDS, **by, **given), None)
             yield Case(f"sum-by-gaussian-{how}", relation, _ask("sum", "v", bounds=BOUNDS, **by, **given), None)
             if (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ class Asked:
     def bounding(self) -> Any:
         low, high = self.bounds
         cap = min(max(high - low, abs(low) / 100, abs(high) / 100) * self.size, 2.0**199)
-        made = {
+        made: dict[str, Callable[[], Any]] = {
             "auto": lambda: "auto",
             "SmoothWeights": lambda: eh.SmoothWeights(self.size),
             "TotalCap": lambda: eh.TotalCap(cap),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from evenhand.guarantee import Relation
 from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, bounded_erm, selection, sources
 from evenhand.learning.features import feature_map
+from evenhand.learning.label_grid import label_steps
 from evenhand.learning.losses import LOSSES, loss_named
-from evenhand.learning.regression import label_steps
 from evenhand.learning.sources import SLOPE_STEPS, MemoryRows
 from evenhand.noise import seam
 from evenhand.tables import Grid

@@ -261,7 +261,12 @@ def test_labels_wait_for_the_debit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     table = eh.read(frame, user="who", protects="labels")
     fetched: list[Any] = []
     real = type(table.engine).fetch
-    monkeypatch.setattr(type(table.engine), "fetch", lambda self, e: fetched.append(tuple(e.columns)) or real(self, e))
+
+    def fetch(engine: Any, expression: Any) -> Any:
+        fetched.append(tuple(expression.columns))
+        return real(engine, expression)
+
+    monkeypatch.setattr(type(table.engine), "fetch", fetch)
     ledger = eh.Ledger(tmp_path / "budget.db", epsilon=1)
     model = LabelPrivateRegression(1, label_bounds=(0, 1), ledger=ledger)
     model.fit(table, "label")

@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
-from click.testing import CliRunner
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from evenhand.apps.recommender_cli import app
 from evenhand.guarantee import EvenhandError
@@ -32,7 +31,6 @@ from evenhand.recommender.at_home import ratings as ratings_module
 from evenhand.recommender.at_home.sketches import sketch_for
 from evenhand.recommender.messages import SENSING, SKETCHES, PublishedModel, Query, Report, Task, Token
 
-COMMAND = typer.main.get_command(app)
 NAMES = ("alien", "brazil", "casablanca", "dune", "élan", "fargo, again", 'the "heat"', " ikiru", "\ufffd", "n/a")
 
 
@@ -136,7 +134,7 @@ def by_command(task: Task, rows: bytes, column: str, public_rated: bool | None, 
                 given += ["--query", "query.json"]
             told = []
             for command in (given, [*given, "--json"]):
-                result = CliRunner().invoke(COMMAND, [*command, "--diary", "diary.db"])
+                result = CliRunner().invoke(app, [*command, "--diary", "diary.db"])
                 assert result.exception is None or isinstance(result.exception, EvenhandError | SystemExit)
                 files = sorted(path.name for path in Path().iterdir())
                 sent = masked(Path("report.bin").read_bytes()) if "report.bin" in files else None

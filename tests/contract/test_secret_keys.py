@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -44,7 +44,7 @@ class Recording:
         return getattr(self.engine, name)
 
 
-def _table(rows: list[tuple[str, str | None]]) -> eh.Table:
+def _table(rows: Sequence[tuple[str, str | None]]) -> eh.Table:
     users, groups = zip(*rows, strict=True) if rows else ((), ())
     return eh.read(pa.table({"u": pa.array(users, pa.string()), "g": pa.array(groups, pa.string())}), user="u")
 
@@ -55,7 +55,7 @@ def _release(table: eh.Table, k: int | None) -> Any:
     return draft.run(Receipt(draft.cost.epsilon, draft.cost.delta, "test")).value
 
 
-def supporters(rows: list[tuple[str, str | None]], k: int) -> Counter[bytes]:
+def supporters(rows: Sequence[tuple[str, str | None]], k: int) -> Counter[bytes]:
     """How many users support each group, before noise."""
     table = _table(rows)
     recording = Recording(table.engine)

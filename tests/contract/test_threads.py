@@ -34,12 +34,13 @@ def opened(kind: str) -> list[eh.Table]:
 def answers(table: eh.Table, found: Counter[Any]) -> None:
     """Exact numbers of users, and by group; or the kind of error."""
     for _ in range(TIMES):
-        for options in ({}, {"by": "g", "keys": ["a"], "bounding": eh.NormClip(1)}):
-            draft = Drafts(table).users(epsilon=1, **options)
+        for by in (None, "g"):
+            given: dict[str, Any] = {"by": by, "keys": ["a"], "bounding": eh.NormClip(1)} if by else {}
+            draft = Drafts(table).users(epsilon=1, **given)
             try:
                 with seam.replaced(seam.silent):
                     value = draft.run(Receipt(draft.cost.epsilon, draft.cost.delta, "test")).value
-                found[int(value["users"].iloc[0]) if options else value] += 1
+                found[int(value["users"].iloc[0]) if by else value] += 1
             except Exception as error:
                 found[f"{type(error).__name__}: {error}"] += 1
 

@@ -59,7 +59,7 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "pandas on Arrow": lambda folder: ARROW.to_pandas(types_mapper=pd.ArrowDtype),
     "pandas with categories": lambda folder: ARROW.to_pandas().astype({"u": "category"}),
     "polars": lambda folder: pl.from_arrow(ARROW),
-    "lazy polars": lambda folder: pl.from_arrow(ARROW).lazy(),
+    "lazy polars": lambda folder: pl.LazyFrame(ARROW),
     "Arrow table": lambda folder: ARROW,
     "Arrow batch": lambda folder: ARROW.to_batches()[0],
     "Arrow reader": lambda folder: ARROW.to_reader(),

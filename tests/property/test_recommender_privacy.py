@@ -11,6 +11,7 @@ import functools
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -76,7 +77,8 @@ def test_ratings_that_cannot_be_used_change_no_law(sketch: str) -> None:
     token = Token(task.short_id, 0, bytes(8))
     for ratings in ({}, {3: True}, {3: False}):
         with_junk, without = (
-            law_of(lambda coins, x=x: answer(task, token, x, coins).answer) for x in ({**junk, **ratings}, ratings)
+            law_of(partial(lambda x, coins: answer(task, token, x, coins).answer, x))
+            for x in ({**junk, **ratings}, ratings)
         )
         assert with_junk == without
 
@@ -131,7 +133,8 @@ def test_who_has_more_than_the_cap_subsamples_uniformly(sketch: str) -> None:
     for serial in range(task.tokens):
         token = Token(task.short_id, serial, bytes(8))
         whole, *parts = (
-            law_of(lambda coins, x=x, t=token: answer(task, t, x, coins).answer) for x in (everything, *pairs)
+            law_of(partial(lambda t, x, coins: answer(task, t, x, coins).answer, token, x))
+            for x in (everything, *pairs)
         )
         for report in whole:
             assert whole[report] == sum(part.get(report, 0) for part in parts) / len(parts)

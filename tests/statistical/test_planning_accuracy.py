@@ -7,19 +7,14 @@ thousand runs. Seeds are fixed: a run that passes keeps passing until the code c
 
 from __future__ import annotations
 
-import sys
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-from evenhand.guarantee import Relation
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from benchmarks.accuracy import means, peers, totals
 from benchmarks.accuracy.cases import COUNTS, VALUES, draw_means
+
+from evenhand.guarantee import Relation
 
 ON = [
     "MovieLens-20M",

@@ -10,9 +10,10 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks import shapes
+from benchmarks.shapes import Rows
 
-from evenhand.planning import Profile, plan, shapes
-from evenhand.planning.shapes import Rows
+from evenhand.planning import Profile, plan
 
 RUNS = 4000
 SHAPES: dict[str, Rows] = {

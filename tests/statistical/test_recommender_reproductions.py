@@ -9,18 +9,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("banerjee-maxsense-scaling", "banerjee-pairwise-rich", "banerjee-regimes", "banerjee-mirrored")
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "reproductions"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reproduction_holds(name: str, tmp_path: Path) -> None:
-    from banerjee import REPRODUCTIONS
+    from reproductions.banerjee import REPRODUCTIONS
 
     outcome = REPRODUCTIONS[name](tmp_path, "small")
     assert outcome.holds, [check for check in outcome.checks if not check.holds]
@@ -28,8 +22,8 @@ def test_reproduction_holds(name: str, tmp_path: Path) -> None:
 
 
 def test_a_wrong_exponent_would_be_noticed() -> None:
-    from banerjee.common import slope
-    from outcomes import Check
+    from reproductions.banerjee.common import slope
+    from reproductions.outcomes import Check
 
     found = slope([100, 200, 400], [100**1.5, 200**1.5, 400**1.5])  # N to the 1.5, as if the theorem said so
     assert found == pytest.approx(1.5)
@@ -37,6 +31,6 @@ def test_a_wrong_exponent_would_be_noticed() -> None:
 
 
 def test_every_reproduction_is_listed() -> None:
-    from banerjee import REPRODUCTIONS
+    from reproductions.banerjee import REPRODUCTIONS
 
     assert tuple(REPRODUCTIONS) == NAMES

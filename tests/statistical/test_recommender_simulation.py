@@ -7,6 +7,7 @@ show that a test would notice.
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def shares_by_clients(sketch: ServerSketch, serial: int, rows: NDArray[np.int8],
     shares = np.zeros(sketch.task.questions)
     for row, weight in zip(rows, weights, strict=True):
         ratings = {int(item): bool(row[item] > 0) for item in np.flatnonzero(row)}
-        for bits, chance in law_of(lambda coins, x=ratings: tuple(home.bits(query, x, coins))).items():
+        for bits, chance in law_of(partial(lambda x, coins: tuple(home.bits(query, x, coins)), ratings)).items():
             shares += weight * float(chance) * np.array(bits)
     return shares
 

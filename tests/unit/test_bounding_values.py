@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -90,8 +91,8 @@ MEANS: list[tuple[str, Any, Each, Each]] = [
     (
         relation,
         eh.SmoothWeights(h),
-        lambda values, h=h: min(h, len(values)) * fmean(values),
-        lambda values, h=h: min(h, len(values)),
+        partial(lambda h, values: min(h, len(values)) * fmean(values), h),
+        partial(lambda h, values: min(h, len(values)), h),
     )
     for relation in ("presence", "values")
     for h in (1, 3.5, 1000)

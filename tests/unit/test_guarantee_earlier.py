@@ -19,9 +19,9 @@ from evenhand.guarantee import Guarantee, Purchase, Relation
 from evenhand.learning import BoundedERM, HypothesisSelection, WeightedERM
 from evenhand.session import Drafts
 
-BOUNDS = {"bounds": (0, 2)}
-KEYS = {"by": "g", "keys": ["a", "b"]}
-ONE = {"epsilon": 1}
+BOUNDS: dict[str, Any] = {"bounds": (0, 2)}
+KEYS: dict[str, Any] = {"by": "g", "keys": ["a", "b"]}
+ONE: dict[str, Any] = {"epsilon": 1}
 
 
 @pytest.fixture
@@ -127,12 +127,13 @@ def test_a_profile_from_a_file_is_named_and_a_prior_is_not(session: eh.Session, 
 
 def test_what_nothing_was_bought_for_names_nothing(session: eh.Session) -> None:
     session.profile(epsilon=2)
-    for ask in (
+    asks: list[Callable[[], Any]] = [
         lambda: session.users(**ONE),
         lambda: session.count(bounding=eh.TotalCap(3), **ONE),
         lambda: session.sum("v", **BOUNDS, **ONE),  # wants a profile of totals
         lambda: session.count(**KEYS, **ONE),
-    ):
+    ]
+    for ask in asks:
         assert ask().guarantee.earlier == ()
 
 
@@ -183,6 +184,7 @@ def test_a_model_names_the_profile_it_was_given(session: eh.Session, name: str) 
         guarantee = model.fit(X, y, users=users).guarantee_
         assert guarantee.earlier == (Purchase(bought.id, Decimal(paid)),)
         assert ledger.events[0].guarantee == guarantee
+    assert profile.guarantee is not None
     values = replace(profile, guarantee=replace(profile.guarantee, relation=Relation.VALUES))
     with pytest.raises(eh.UsageError, match="bought under protects='values'"):
         LEARNERS[name](profile=values).fit(X, y, users=users)

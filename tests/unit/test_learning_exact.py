@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import decimal
 import itertools
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ibis
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from scipy import sparse
@@ -48,7 +50,7 @@ def test_noise_has_all_its_digits_whatever_the_program_does_with_decimals(
         draws = itertools.cycle(
             [2**vector_noise.BITS // 3, 2**vector_noise.BITS * 3 // 7, 2**vector_noise.BITS * 5 // 11]
         )
-        monkeypatch.setattr(vector_noise.secrets, "randbits", lambda count: next(draws))
+        monkeypatch.setattr(secrets, "randbits", lambda count: next(draws))
 
     scripted()
     scale = Fraction(10**90, 7)
@@ -64,7 +66,7 @@ def test_noise_has_all_its_digits_whatever_the_program_does_with_decimals(
 def test_the_radius_is_computed_to_a_hundred_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """One coordinate: ± the logarithm of a uniform draw, compared with another library's."""
     draw = 2**vector_noise.BITS // 3
-    monkeypatch.setattr(vector_noise.secrets, "randbits", lambda count: draw)
+    monkeypatch.setattr(secrets, "randbits", lambda count: draw)
     with mpmath.workdps(150):
         exact = -mpmath.log(mpmath.mpf(draw + 1) / 2**vector_noise.BITS) * 10**100
         assert abs(abs(vector_noise.add_spherical([0], Fraction(10**100))[0]) - exact) < 1
@@ -122,7 +124,8 @@ def test_sums_are_right_to_a_stated_part_of_the_rows(loss: str) -> None:
         point = Coefficients.zero(2).moved(f * scale)
         for x in (np.array([[29491, 14000]]), rng.integers(-23000, 23000, size=(1, 2)), np.array([[20000, 20000]])):
             rows = _KeptArrays(np.repeat(x, 100_000, axis=0).astype(float), np.ones(100_000))
-            margin = sum(Fraction(c, 2**FINENESS) * int(v) for c, v in zip(point.steps, x[0], strict=True)) / STEPS
+            parts = (Fraction(c, 2**FINENESS) * int(v) for c, v in zip(point.steps, x[0], strict=True))
+            margin = sum(parts, Fraction()) / STEPS
             with mpmath.workdps(40):
                 slope = exact_slope(loss, mpmath.mpf(margin.numerator) / margin.denominator)
             for found, feature in zip(rows.gradient(point, chosen), x[0], strict=True):
@@ -197,7 +200,7 @@ def test_minimising_takes_few_passes_whatever_the_rows(loss: str, monkeypatch: p
             passes = 0
             smooth = chosen.roundest * 2 * len(X)
             objective = Objective(
-                lambda f, rows=rows: rows.gradient(f, chosen), lambda f, rows=rows: rows.hessian(f, chosen),
+                partial(rows.gradient, loss=chosen), partial(rows.hessian, loss=chosen),
                 regularisation, smooth, mapped.size,
             )  # fmt: skip
             found = minimise(objective, 1e-3 * chosen.steepest)

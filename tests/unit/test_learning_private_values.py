@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,12 @@ class Zone(datetime.tzinfo):
     def utcoffset(self, moment: Any) -> Any:
         return _raise()
 
+    def dst(self, moment: Any) -> Any:
+        return _raise()
+
+    def tzname(self, moment: Any) -> Any:
+        return _raise()
+
 
 class Colour(enum.Enum):
     RED = 1
@@ -60,14 +67,17 @@ def of_itself() -> list[Any]:
 
 
 def fraction() -> Any:
-    made = object.__new__(hostile(Fraction))
+    made: Any = object.__new__(hostile(Fraction))
     for name, whole in (("_numerator", 7), ("_denominator", 2)):
         Fraction.__dict__[name].__set__(made, whole)
     return made
 
 
 OBJECTS: dict[str, Callable[[], Any]] = {
-    **{f"{kind.__name__} {args}"[:30]: lambda kind=kind, args=args: hostile(kind)(*args) for kind, args in PLAIN},
+    **{
+        f"{kind.__name__} {args}"[:30]: partial(lambda kind, args: hostile(kind)(*args), kind, args)
+        for kind, args in PLAIN
+    },
     "object": lambda: hostile(object)(),
     "fraction": fraction,
     "empty fraction": lambda: emptied(Fraction),

@@ -31,7 +31,8 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def model(**options: Any) -> LabelPrivateRegression:
-    return LabelPrivateRegression(**({"epsilon": 1.0, "label_bounds": (-5, 11), "noise_sd": 1.0} | options))
+    given: dict[str, Any] = {"epsilon": 1.0, "label_bounds": (-5, 11), "noise_sd": 1.0} | options
+    return LabelPrivateRegression(**given)
 
 
 def test_it_finds_the_coefficients(data: Any) -> None:

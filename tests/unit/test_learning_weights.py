@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import clarabel
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from scipy.optimize import linprog
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.weights.baselines import all_rows, best_row_limit
-from evenhand.learning.weights.problem import build
+from evenhand.learning.weights.problem import Problem, build
 from evenhand.learning.weights.solve import cost, optimise
 
 
@@ -30,7 +33,7 @@ def zipf_table(n: int, d: int, alpha: float, seed: int) -> tuple[np.ndarray, np.
     return rng.normal(size=(n, d)), np.array(counts)
 
 
-def problem(X: np.ndarray, counts: np.ndarray, sd: float, noise: float):
+def problem(X: np.ndarray, counts: np.ndarray, sd: float, noise: float) -> Problem:
     return build(X, counts, sd**2, noise, [f"x{j}" for j in range(X.shape[1])])
 
 
@@ -132,7 +135,7 @@ def test_many_coordinates_use_conjugate_gradients_and_stay_honest(monkeypatch: p
         (lambda x: [x, np.zeros(50)], "x1"),
     ],
 )
-def test_columns_that_others_determine_are_named(columns, named: str) -> None:
+def test_columns_that_others_determine_are_named(columns: Callable[[Any], list[Any]], named: str) -> None:
     X = np.column_stack(columns(np.linspace(0, 1, 50)))
     with pytest.raises(UsageError, match=named):
         problem(X, np.ones(50, dtype=int), 1.0, 1.0)

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,7 @@ def test_events_can_not_be_changed_by_sql(location: str) -> None:
     debit(ledger)
     for statement in ("UPDATE evenhand_event SET cost = ''", "DELETE FROM evenhand_event"):
         with pytest.raises(LedgerError, match="never changed or deleted"):
-            ledger._store.run(lambda c, sql=statement: c.exec_driver_sql(sql), write=True)
+            ledger._store.run(partial(lambda sql, c: c.exec_driver_sql(sql), statement), write=True)
     ledger.verify()
 
 
@@ -323,9 +324,9 @@ def test_the_order_of_events_does_not_depend_on_the_clock(tmp_path: Path, monkey
         hour_back = 0
 
         @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+        def now(cls, tz: datetime.tzinfo | None = None) -> Backwards:
             cls.hour_back += 1
-            return datetime.datetime(2030, 1, 1, 12, tzinfo=tz) - datetime.timedelta(hours=cls.hour_back)
+            return cls(2030, 1, 1, 12, tzinfo=tz) - datetime.timedelta(hours=cls.hour_back)
 
     monkeypatch.setattr(module, "datetime", Backwards)
     ledger = Ledger(tmp_path / "b.db", epsilon=1)

@@ -34,7 +34,7 @@ def plain_error(error: BaseException) -> str:
     return str(error)
 
 
-def error_in_child(work: Callable[[], None], before: Callable[[], None]) -> str:
+def error_in_child(work: Callable[[], object], before: Callable[[], None]) -> str:
     """Run ``before`` and ``work`` in a forked child; return the LedgerError that it met."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -186,7 +186,7 @@ def test_a_read_only_file_can_be_read_but_not_debited(open_path: Path) -> None:
 
 def test_a_read_only_directory_can_not_hold_a_new_ledger(open_path: Path) -> None:
     open_path.chmod(0o555)
-    told = error_in_child(lambda: Ledger(open_path / "b.db", epsilon=1) and None, drop_root)
+    told = error_in_child(lambda: Ledger(open_path / "b.db", epsilon=1), drop_root)
     assert "it can't be opened" in told
     assert not (open_path / "b.db").exists()
 
@@ -194,7 +194,7 @@ def test_a_read_only_directory_can_not_hold_a_new_ledger(open_path: Path) -> Non
 def test_an_unreadable_file(open_path: Path) -> None:
     Ledger(open_path / "b.db", epsilon=1)
     (open_path / "b.db").chmod(0o000)
-    assert "it can't be opened" in error_in_child(lambda: Ledger(open_path / "b.db") and None, drop_root)
+    assert "it can't be opened" in error_in_child(lambda: Ledger(open_path / "b.db"), drop_root)
 
 
 def fill(path: Path) -> None:

@@ -138,9 +138,9 @@ def test_of_columns_that_became_public_only_user_columns_of_the_release_are_let_
     assert ledger.events[0].guarantee.user == ("u",)
     ask("g", "u")
     ask("x", user=("x",))
-    for refused in (lambda: ask("people"), lambda: ask("u", user=("x",)), lambda: ask("u", user=())):
+    for public, user in (("people", ("u",)), ("u", ("x",)), ("u", ())):
         with pytest.raises(UsageError, match="as public"):
-            refused()
+            ask(public, user=user)
     ledger.verify()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def test_a_pareto_tail_falls_as_it_should() -> None:
     ("counts", "words"),
     [([], "empty"), ([3, -1], "negative"), ([1, float("inf")], "infinite"), ([0, 0], "zeros"), (["a"], "numbers")],
 )
-def test_counts_that_make_no_sense_are_refused(counts: list[object], words: str) -> None:
+def test_counts_that_make_no_sense_are_refused(counts: list[Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         Profile.counts(counts)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.shapes import extreme, geometric
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.planning import Support, centred_bound, row_limit_bound, smooth_bound, support_of_counts
-from evenhand.planning.shapes import extreme, geometric
 from evenhand.planning.weights import Sums, centred_worst_case, quantile_bound, row_limit_variance, smooth_variance
 
 COUNTS = [1, 2, 3, 10, 100]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evenhand.guarantee import BudgetExceeded, DataError, UsageError
-from evenhand.recommender.at_home import Diary, check_query, place
+from evenhand.recommender.at_home import Diary, check_query
 from evenhand.recommender.at_home import diary as diary_module
 from evenhand.recommender.messages import Query, Task, Token
 
@@ -174,8 +174,8 @@ def test_a_new_diary_and_the_folders_made_for_it_are_synced(tmp_path: Path, monk
         synced.append(opened[handle])
         real_sync(handle)
 
-    monkeypatch.setattr(place.os, "open", open_)
-    monkeypatch.setattr(place.os, "fsync", sync)
+    monkeypatch.setattr(os, "open", open_)
+    monkeypatch.setattr(os, "fsync", sync)
     diary = Diary()
     assert diary.path == tmp_path / "new/data/evenhand/diary.db"
     assert synced == [str(tmp_path / folder) for folder in ("", "new", "new/data", "new/data/evenhand")]
@@ -210,7 +210,7 @@ def test_places_that_cannot_keep_a_diary_are_explained(tmp_path: Path, monkeypat
     def refuse(_: int) -> None:
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(place.os, "fsync", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(DataError, match="can't be synced"):
         Diary(tmp_path / "diary.db")
 
@@ -280,7 +280,7 @@ def test_a_diary_of_before_is_taken_up(tmp_path: Path) -> None:
         old.execute("INSERT INTO answers VALUES (x'00', '1.5', x'00')")
     old.close()
     diary = Diary(path)
-    assert (diary.spent, diary.lifetime, diary.public_rated) == (Decimal("1.5"), 2, None)
+    assert (diary.spent, diary.lifetime, diary.public_rated) == (Decimal("1.5"), Decimal(2), None)
     with pytest.raises(BudgetExceeded):
         diary.answer(make_task(), token_for(make_task()), {})
 

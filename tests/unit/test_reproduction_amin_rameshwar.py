@@ -23,7 +23,7 @@ def test_the_numbers_are_those_of_the_paper(name: str, tmp_path: Path) -> None:
 
 def test_a_wrong_number_does_not_hold() -> None:
     registry()
-    from outcomes import near
+    from reproductions.outcomes import near
 
     assert not near("x", 1.2, 1.0, 0.1).holds
     assert near("x", 1.05, 1.0, 0.1).holds
@@ -38,7 +38,7 @@ def test_a_wrong_number_does_not_hold() -> None:
 )
 def test_real_ratings_are_counted(tmp_path: Path, file: str, text: str) -> None:
     registry()
-    from amin2019.fig1 import read_counts
+    from reproductions.amin2019.fig1 import read_counts
 
     (tmp_path / file).write_text(text)
     assert np.sort(read_counts(tmp_path / file)).tolist() == [1, 2]

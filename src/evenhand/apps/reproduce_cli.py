@@ -77,17 +77,16 @@ def _data(run: Any, data: Path | None) -> dict[str, Path]:
 
 def registry() -> dict[str, Any]:
     """All reproductions by name, from the repository that this installation comes from."""
-    folder = Path(__file__).resolve().parents[3] / "reproductions"
-    if not folder.is_dir():
+    root = Path(__file__).resolve().parents[3]
+    if not (root / "reproductions").is_dir():
         raise UsageError(
             "reproductions come with the source repository, not with the installed package; clone it and run there."
         )
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
     found: dict[str, Any] = {}
     for paper in PAPERS:
-        if (folder / paper / "__init__.py").exists():
-            found |= importlib.import_module(paper).REPRODUCTIONS
+        found |= importlib.import_module(f"reproductions.{paper}").REPRODUCTIONS
     return found
 
 

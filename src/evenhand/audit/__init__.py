@@ -9,7 +9,7 @@ which tells the two apart more often than the claim allows.
     finding.epsilon, finding.refuted
 """
 
-from evenhand.audit.laws import law_of, permute_and_flip
+from evenhand.audit.laws import law_of
 from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, KnownLaw, Law, Mechanism, Outputs, Pair
 from evenhand.audit.search import Finding, audit
 from evenhand.audit.testers import Evidence, Exact, HockeyStick, LikelihoodRatio, Tester
@@ -31,5 +31,4 @@ __all__ = [
     "Tester",
     "audit",
     "law_of",
-    "permute_and_flip",
 ]

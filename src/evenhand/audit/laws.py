@@ -1,4 +1,4 @@
-"""Exact laws of randomised code: permute-and-flip by formula, and any code that tosses few coins by trying every outcome."""
+"""The exact law of code that tosses few coins, by trying every outcome."""
 
 from __future__ import annotations
 
@@ -6,30 +6,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-
-
-def permute_and_flip(scores: Sequence[int], scale: float) -> dict[Hashable, float]:
-    """How likely each index is chosen: candidates in random order, each accepted with p = exp((score − best)/scale).
-
-    Index i comes right after some set S of rejected candidates: P(i) = p_i · Σ_k k!(n−1−k)!/n! · e_k, with e_k the sum over
-    all S of size k of ∏(1 − p_j), an elementary symmetric polynomial.
-
-    Reference: McKenna and Sheldon 2020.
-    """
-    best, size = max(scores), len(scores)
-    accepted = [math.exp((score - best) / scale) for score in scores]
-    law: dict[Hashable, float] = {}
-    for index, own in enumerate(accepted):
-        sums = [1.0] + [0.0] * (size - 1)
-        for other, chance in enumerate(accepted):
-            if other != index:
-                for k in range(size - 1, 0, -1):
-                    sums[k] += sums[k - 1] * (1 - chance)
-        orders = (
-            math.factorial(k) * math.factorial(size - 1 - k) / math.factorial(size) * sums[k] for k in range(size)
-        )
-        law[index] = own * sum(orders)
-    return law
 
 
 class ScriptedCoins:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from evenhand.planning import shapes
+from benchmarks import shapes
 
 
 def test_movielens_20m() -> None:

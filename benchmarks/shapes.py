@@ -2,7 +2,7 @@
 
 No third-party data is bundled. Shapes with published quantiles are interpolated log-linearly between them, with one exponent
 fitted so that the number of rows is right; they are the same on every run. The others draw from a distribution
-with the caller's generator: they feed demos, tests and benchmarks, never a release.
+with the caller's generator: they feed tests, benchmarks and reproductions, never a release.
 """
 
 from __future__ import annotations

@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 import pytest
-
-from evenhand.guarantee import UsageError
-from evenhand.planning.learning_bounds import (
+from reproductions.amin2019.bounds import (
     Capped,
     amin2018_corollary_1,
     bias,
@@ -17,6 +15,8 @@ from evenhand.planning.learning_bounds import (
     corollary_1,
     theorem_1,
 )
+
+from evenhand.guarantee import UsageError
 
 CAPPED = Capped([10, 2, 2, 2], tau=4)  # n = 16, n_τ = 10
 

@@ -1,0 +1,104 @@
+"""The rules of the house that can be read from the tree: what one room knows stays in that room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import evenhand as eh
+from evenhand import bounding
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "evenhand"
+LONGEST = 300
+STRATEGIES = "|".join(name for name in bounding.__all__ if name in {*eh.__all__, "LocatedMean"})
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pattern that may occur only below some paths of the package.
+
+    Args:
+        pattern: what must not be there.
+        example: a line that breaks the rule.
+        allowed: below ``src/evenhand``.
+        only: the one file it is about; all Python of the package unless given.
+        words: also for README and docs.
+    """
+
+    pattern: str
+    example: str
+    allowed: tuple[str, ...] = ()
+    only: str = "**/*.py"
+    words: bool = False
+
+    def files(self) -> Iterator[Path]:
+        for path in SRC.glob(self.only):
+            if not path.relative_to(SRC).as_posix().startswith(self.allowed):
+                yield path
+        if self.words:
+            yield from (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+
+    def broken_in(self, files: Iterable[Path]) -> list[str]:
+        return [
+            f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, found.start()) + 1}"
+            for path in sorted(files)
+            for text in [path.read_text(encoding="utf-8")]
+            for found in re.finditer(self.pattern, text)
+        ]
+
+
+RULES = {
+    "only bounding tells strategies apart": Rule(
+        rf"isinstance\([^)]*\b(?:{STRATEGIES})\b|case (?:\w+\.)?(?:{STRATEGIES})\(",
+        "if isinstance(strategy, eh.TotalCap):",
+        ("bounding/",),
+    ),
+    "only release opens a secret": Rule(r"\.reveal\(", "secret.reveal()", ("release/", "tables/secret.py")),
+    "only engines know engines by name": Rule(
+        r"engine\.name (?:[=!]=|in |not in )", 'if table.engine.name == "spark":', ("tables/engines/",)
+    ),
+    "only pages write HTML": Rule(r"<(?:style|html)\b", "'<html lang=\"en\">'", ("pages/",)),
+    "answers of a session have types": Rule(r"-> Any", "def count(self) -> Any:", only="session.py"),
+    "what is cited is in the repository": Rule(r"\bmethod\.md\b", "Reference: method.md §3."),
+    "weighted is the word of the field": Rule(r"(?i)\bweighed\b", "Weighed rows", words=True),
+}
+NOT_YET = set(RULES)
+"""Rules that the tree does not keep yet. A rule that is kept fails here until it leaves this list."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason="not yet")) if name in NOT_YET else name
+        for name in RULES
+    ],
+)
+def test_the_house_keeps_its_rules(name: str) -> None:
+    rule = RULES[name]
+    assert rule.broken_in(rule.files()) == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_broken_rule_is_noticed(name: str) -> None:
+    assert re.search(RULES[name].pattern, RULES[name].example)
+    assert any(RULES[name].files())
+
+
+@pytest.mark.xfail(strict=True, reason="not yet")
+def test_modules_are_short() -> None:
+    long = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8").count("\n") for path in SRC.rglob("*.py")
+    }
+    assert {path: lines for path, lines in long.items() if lines >= LONGEST} == {}
+
+
+@pytest.mark.xfail(strict=True, reason="not yet")
+def test_the_guide_for_contributors_names_what_is_there() -> None:
+    named = re.findall(r"`((?:[\w*-]+/)+[\w*.-]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(named) > 20
+    assert [path for path in named if not any([*ROOT.glob(path), *SRC.glob(path)])] == []
