@@ -21,6 +21,7 @@ from evenhand.planning import priors
 from evenhand.planning.buckets import Buckets
 from evenhand.planning.support import support_of_counts, support_of_histogram
 from evenhand.planning.weights import Support
+from evenhand.release import not_private
 from evenhand.tables import Table
 
 NOT_PRIVATE = "NOT PRIVATE: drawn from the exact table, for the data holder's eyes only"
@@ -102,7 +103,7 @@ class Profile:
         from evenhand.tables.summaries import per_user
 
         users = per_user(table)
-        counted = table.engine.fetch(users.group_by("rows").aggregate(users=users.count())).reveal()
+        counted = not_private(table.engine.fetch(users.group_by("rows").aggregate(users=users.count())))
         return cls.of_table(counted["rows"].to_pylist(), counted["users"].to_pylist())
 
     @classmethod

@@ -16,11 +16,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from evenhand.bounding import Auto
 from evenhand.guarantee import Relation, UsageError, divide, parse_fraction
-from evenhand.noise import NoisyMax
 from evenhand.planning import Support, quantile_bound
 from evenhand.release import Error, Receipt
 from evenhand.statistics.allocation import Allocation
@@ -38,7 +38,6 @@ from evenhand.tables import Bounds, Grid, parse_bounds
 from evenhand.tables.numbers import number
 
 _POINT_BITS = 12
-_LOWEST_SCORE = -(2**62)  # clamped here: 1-Lipschitz, so the sensitivity of a score still holds
 
 
 @dataclass(frozen=True)
@@ -150,18 +149,14 @@ def _run(
         reading(grouped) as copy,
         bounded_sums(grouped, copy, cells, allocation, Norm.ROWS, receipt, groups) as (limit, capacity, sums),
     ):
-        weights = sums().reveal()["rows.rows"]
+        weights = sums().map(lambda found: found["rows.rows"])
     found: list[list[float]] = []
     for quantile in quantiles:
-        receipt.use(share)
-        chooser = NoisyMax.calibrated(_sensitivity(quantile, capacity, grouped.request.relation), share)
-        column = [
-            _choose(chooser, quantile, weights[group * cells.cells : (group + 1) * cells.cells])
-            for group in range(groups)
-        ]
-        found.append([cells.grid.origin + cells.grid.units(point) for point in column])
+        scores = weights.map(partial(_scores, quantile, cells.cells))
+        chosen = receipt.choices(scores, _sensitivity(quantile, capacity, grouped.request.relation), share)
+        found.append([cells.grid.origin + cells.grid.units(point) for point in chosen.places])
     found = _increasing(found, quantiles)
-    ranks = float(chooser.scale) / (quantiles[-1].denominator * FULL) * math.log(cells.cells)
+    ranks = float(chosen.scale) / (quantiles[-1].denominator * FULL) * math.log(cells.cells)
     error = RankError(None, None, f"of bounding not known; the noise moves ranks by up to about {ranks:,.0f} rows")
     named = {f"q{float(quantile):g}": column for quantile, column in zip(quantiles, found, strict=True)}
     interval = QuantileInterval((cells.grid.low, cells.grid.high), named, cells.inner)
@@ -172,18 +167,20 @@ def _run(
 
 
 def _sensitivity(quantile: Fraction, capacity: int, relation: Relation) -> int:
-    """How far one user moves each score, in the integer scores of `_choose`."""
+    """How far one user moves each score, in the integers of `_scores`."""
     a, b = quantile.numerator, quantile.denominator
     return capacity * (max(a, b - a) if relation is Relation.PRESENCE else b)
 
 
-def _choose(chooser: NoisyMax, quantile: Fraction, weights: Sequence[int]) -> int:
-    """The chosen grid point; for q = a/b the scores are b times those above, so that they are integers."""
+def _scores(quantile: Fraction, points: int, weights: Sequence[int]) -> list[list[int]]:
+    """The score of each grid point, group by group; for q = a/b they are b times those above, so that they are integers."""
     a, b = quantile.numerator, quantile.denominator
-    running = [0, *itertools.accumulate(weights)]
-    offsets = [b * below - a * running[-1] for below in running]
-    scores = (-max(0, before, -upto) for before, upto in itertools.pairwise(offsets))
-    return chooser.choose([max(score, _LOWEST_SCORE) for score in scores])
+    scores = []
+    for start in range(0, len(weights), points):
+        running = [0, *itertools.accumulate(weights[start : start + points])]
+        offsets = [b * below - a * running[-1] for below in running]
+        scores.append([-max(0, before, -upto) for before, upto in itertools.pairwise(offsets)])
+    return scores
 
 
 def _increasing(found: list[list[float]], quantiles: Sequence[Fraction]) -> list[list[float]]:

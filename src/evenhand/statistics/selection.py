@@ -21,7 +21,7 @@ from evenhand.release import Measurement, Receipt
 from evenhand.statistics.keys import PLACE, Keys, distinct_keys, found_keys, placed
 from evenhand.statistics.request import Request
 from evenhand.statistics.totals import bucket_counts
-from evenhand.tables import Secret, Table
+from evenhand.tables import Table
 from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.table import key_names
 
@@ -84,12 +84,13 @@ def select_keys(
         supported = sampled_rows(copy, pairs, limit)
         counted = supported.group_by(key_names(len(by))).aggregate(supporters=supported.count())
         with engine.kept(placed(counted)) as groups:
-            tested = engine.fetch(groups.select(PLACE, "supporters")).reveal()
-            places, supporters = (tested[name].to_pylist() for name in (PLACE, "supporters"))
+            tested = engine.fetch(groups.select(PLACE, "supporters"))
+            supporters = tested.map(
+                lambda rows: [int(count) for count in rows.sort_by(PLACE)["supporters"].to_pylist()]
+            )
             needed = threshold(limit, epsilon, delta)
-            measured = Measurement(lambda: Secret([int(count) for count in supporters]), limit, limit)
-            passing = [places[position] for position in receipt.passing(measured, needed, epsilon, delta)]
-            yield Selection(found_keys(request.table, by, groups, passing), limit, needed)
+            places = receipt.selected(Measurement(lambda: supporters, limit, limit), needed, epsilon, delta)
+            yield Selection(found_keys(request.table, by, groups, places), limit, needed)
 
 
 def _choose_limit(table: Table, pairs: Any, epsilon: Decimal, left: Decimal, receipt: Receipt) -> int:
