@@ -70,9 +70,9 @@ class Tape:
     @contextmanager
     def playing(self) -> Iterator[None]:
         """All noise comes from this tape."""
-        honest = Receipt.passing
+        honest = Receipt.selected
 
-        def passing(receipt: Receipt, *arguments: Any, **options: Any) -> Any:
+        def selected(receipt: Receipt, *arguments: Any, **options: Any) -> Any:
             self._selecting += 1
             try:
                 return honest(receipt, *arguments, **options)
@@ -81,7 +81,7 @@ class Tape:
 
         with ExitStack() as stack:
             stack.enter_context(seam.replaced(self.draw))
-            stack.enter_context(mock.patch.object(Receipt, "passing", passing))
+            stack.enter_context(mock.patch.object(Receipt, "selected", selected))
             stack.enter_context(
                 mock.patch.object(NoisyMax, "choose", lambda chooser, scores: self.choose(chooser, scores))
             )

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
-from unittest import mock
 
 from evenhand.noise import NoisyMax
-from evenhand.release import Measurement, Receipt
-from evenhand.release.door import SATURATION, Noisy, noise_for
+from evenhand.release import Choices, Measurement, Noisy, Receipt, noise_for
+from evenhand.release.door import saturated
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Outcome
-from evenhand.tables import Table
+from evenhand.tables import Secret, Table
 
 Ask = Callable[[Drafts], Draft]
 
@@ -91,9 +90,7 @@ def watch(table: Table, ask: Ask, replay: Sequence[Step] | None = None, seed: in
     """
     draft = ask(Drafts(table))
     receipt = _Watching(draft, replay, None if seed is None else random.Random(seed))
-    with mock.patch.object(NoisyMax, "calibrated", receipt.chooser):
-        outcome = draft.measure(receipt)
-    return Watched(draft, receipt.steps, outcome)
+    return Watched(draft, receipt.steps, draft.measure(receipt))
 
 
 class _Watching(Receipt):
@@ -107,40 +104,44 @@ class _Watching(Receipt):
         self._replay = replay
         self._noise = noise
 
-    def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
-        super().use(epsilon, delta)
+    def _use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
+        super()._use(epsilon, delta)
         self._payments += 1
 
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
-        self.use(epsilon, delta)
+        self._use(epsilon, delta)
         return self._measure(measurement, epsilon, delta)
 
     def numbers_of_all(
         self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
     ) -> list[Noisy]:
-        self.use(epsilon, delta)
+        self._use(epsilon, delta)
         return [self._measure(measurement, epsilon, delta) for measurement in measurements]
 
     def _measure(self, measurement: Measurement, epsilon: Decimal, delta: Decimal) -> Noisy:
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
-        exact = [max(-SATURATION, min(SATURATION, value)) for value in measurement.integers().reveal()]
+        exact = saturated(measurement.integers().reveal())
         output = [value + self._pretend(float(noise.scale)) for value in exact]
         l1 = None if delta else measurement.l1  # Gaussian noise protects the L2 norm only
         step = self._record(Step("sum", exact, l1, measurement.l2_squared, output, self._payments))
         return Noisy(list(step.output), noise)
 
-    def passing(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
+    def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
         """Without noise, and not played back: positions mean nothing on another table, so the tables must agree on what is shown."""
-        self.use(epsilon, delta)
+        self._use(epsilon, delta)
         exact = measurement.integers().reveal()
         shown = [place for place, value in enumerate(exact) if value >= threshold]
         self.steps.append(Step("support", exact, measurement.l1, measurement.l2_squared, len(shown), self._payments))
         return shown
 
-    def chooser(self, sensitivity: int, epsilon: Decimal) -> _Choosing:
-        return _Choosing(self, sensitivity, 2 * max(sensitivity, 1) / float(epsilon))
+    def choices(
+        self, scores: Secret[list[list[int]]], sensitivity: int, epsilon: Decimal, monotone: bool = False
+    ) -> Choices:
+        self._use(epsilon)
+        scale = NoisyMax.calibrated(sensitivity, epsilon, monotone).scale
+        return Choices([self._choose(saturated(one), sensitivity, float(scale)) for one in scores.reveal()], scale)
 
-    def choose(self, scores: Sequence[int], sensitivity: int, scale: float) -> int:
+    def _choose(self, scores: Sequence[int], sensitivity: int, scale: float) -> int:
         noisy = [score + self._pretend(scale) for score in scores]
         best = max(range(len(scores)), key=lambda index: noisy[index])
         return int(self._record(Step("choice", list(scores), sensitivity, None, best, self._payments)).output)
@@ -153,16 +154,6 @@ class _Watching(Receipt):
             step = replace(step, output=self._replay[len(self.steps)].output)
         self.steps.append(step)
         return step
-
-
-@dataclass(frozen=True)
-class _Choosing:
-    receipt: _Watching = field(repr=False)
-    sensitivity: int
-    scale: float
-
-    def choose(self, scores: Sequence[int]) -> int:
-        return self.receipt.choose(scores, self.sensitivity, self.scale)
 
 
 def integers(table: Table, ask: Ask) -> list[list[int]]:

@@ -46,7 +46,7 @@ def _polars(path: Path) -> Callable[[], Any]:
     def work() -> Any:
         kept = pl.scan_parquet(path).filter(pl.int_range(pl.len()).shuffle().over("userId") < 100)
         total = kept.select(pl.col("rating").clip(0, 5).sum()).collect().item()
-        return noise.add([round(total)])
+        return noise.add_to([round(total)])
 
     return work
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from benchmarks.shapes import movielens_20m
-
-from evenhand.guarantee import DataError
 from evenhand.planning.buckets import row_buckets
 from evenhand.planning.caps import PROFILE_SHARE, total_caps
+
+from evenhand.guarantee import DataError
 from reproductions.outcomes import Check, Outcome, Size, lines, near
 
 Counts = npt.NDArray[np.int64]

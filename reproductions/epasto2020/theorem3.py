@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-
 from evenhand.planning.support import support_of_counts
 from evenhand.planning.weights import Sums, row_limit_bound, row_limit_variance, smooth_bound, smooth_variance
+
 from reproductions.outcomes import Check, Outcome, Rows, Size, lines
 
 INSTANCES = {"small": 300, "full": 5000}

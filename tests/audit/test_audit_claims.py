@@ -117,7 +117,7 @@ def test_every_case_runs_the_shipped_noise(case: Case) -> None:
     """An audit of a formula, or of numbers that were remembered with their noise, would go on without it."""
     pair = case.neighbours(quick=True)[0]
     with (
-        mock.patch.object(IntegerNoise, "add", _reached),
+        mock.patch.object(IntegerNoise, "add_to", _reached),
         mock.patch.object(NoisyMax, "choose", _reached),
         pytest.raises(Shipped),
     ):

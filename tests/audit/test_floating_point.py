@@ -75,7 +75,7 @@ def release() -> Callable[[int], float]:
     assert math.log2(unit) == round(math.log2(unit)), "a power of two, so that scaling back rounds nothing"
 
     def draw(secret: int) -> float:
-        return steps[secret].noise.add(steps[secret].exact)[0] * unit
+        return steps[secret].noise.add_to(steps[secret].exact)[0] * unit
 
     return draw
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, bounded_erm, selection, sources
+from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, bounded_erm, hypotheses, sources
 from evenhand.learning.features import feature_map
 from evenhand.learning.label_grid import label_steps
 from evenhand.learning.losses import LOSSES, loss_named
 from evenhand.learning.sources import SLOPE_STEPS, MemoryRows
-from evenhand.noise import seam
+from evenhand.noise import NoisyMax, seam
 from evenhand.tables import Grid
 
 seeds = st.integers(0, 10**6)
@@ -163,9 +163,9 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
     model = HypothesisSelection([across, picky], rows_per_user=tau, protects=protects, loss=loss, label_bounds=(0, 1))
     wild = np.where(victim[:, None], rng.choice([1e300, -1e9, np.inf, np.nan, 0.5], size=X.shape), X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "noisy_max", lambda *given: scores)
+        patch.setattr(NoisyMax, "choose", scores.choose)
         patch.setattr(
-            selection, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+            hypotheses, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         model.fit(X, labels, users=users)
         model.fit(wild, np.where(victim, 1 - labels, labels), users=users)
@@ -173,7 +173,7 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
     first, changed, absent = scores.seen
     others = [changed] if protects == "values" else [absent]
     for other in others:
-        assert all(abs(a - b) <= tau * selection._UNIT for a, b in zip(first, other, strict=True))
+        assert all(abs(a - b) <= tau * hypotheses._UNIT for a, b in zip(first, other, strict=True))
     if protects == "presence":
         assert all(a <= b for a, b in zip(first, absent, strict=True)), "a user only lowers scores"
 
@@ -191,7 +191,7 @@ def test_a_user_moves_the_weighted_gradient_as_declared(seed: int, loss: str, h:
         codes = np.unique(users[kept], return_inverse=True)[1]
         rows = MemoryRows(features[kept], targets[kept], codes, Relation.VALUES, ("user",))
         with rows.weighted(mapped, h) as weighted:
-            return weighted.gradient(f, chosen, 1.0)
+            return weighted.gradient(f, chosen, 1.0).reveal()
 
     everyone = np.ones(len(users), dtype=bool)
     full = gradient(everyone, X)

@@ -15,6 +15,7 @@ import evenhand as eh
 from evenhand.guarantee import UsageError
 from evenhand.learning import BoundedERM, WeightedERM
 from evenhand.noise import seam
+from evenhand.tables import Secret
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_the_row_limit_holds_in_the_engine(frame: pd.DataFrame) -> None:
     rows = EngineRows(eh.read(frame, user="who"), "label", ["a", "b"], Classes((0, 1)))
     complete = frame[frame[["a", "b", "label"]].notna().all(axis=1)]
     for tau in (1, 3):
-        with rows.limited(feature_map(2, 1.0, None, True), tau) as kept:
+        with rows.limited(feature_map(2, 1.0, None, True), tau, Secret.reveal) as kept:
             assert kept.rows == np.minimum(complete.groupby("who").size(), tau).sum()
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from evenhand.learning import noise_level
 from evenhand.learning.intervals import ErrorLaw, spherical_radius
-from evenhand.learning.vector_noise import add_normal, add_spherical
+from evenhand.noise.vectors import add_normal, add_spherical
 
 ALARM = 1e-6
 SCALE = Fraction(2**30)

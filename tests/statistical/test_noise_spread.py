@@ -50,7 +50,7 @@ NOISES: list[tuple[type[IntegerNoise], Callable[[Fraction], Cdf]]] = [(Laplace, 
 @pytest.mark.parametrize("scale", SCALES, ids=float)
 @pytest.mark.parametrize(("kind", "cdf"), NOISES, ids=["laplace", "gaussian"])
 def test_the_spread_is_right(kind: type[IntegerNoise], cdf: Callable[[Fraction], Cdf], scale: Fraction) -> None:
-    samples = kind(scale).add([0] * SAMPLES)
+    samples = kind(scale).add_to([0] * SAMPLES)
     assert fits(samples, cdf(scale))
 
 
@@ -60,19 +60,19 @@ def test_the_spread_is_right(kind: type[IntegerNoise], cdf: Callable[[Fraction],
 def test_a_wrong_scale_is_noticed(
     kind: type[IntegerNoise], cdf: Callable[[Fraction], Cdf], scale: Fraction, off: Fraction
 ) -> None:
-    samples = kind(scale * off).add([0] * SAMPLES)
+    samples = kind(scale * off).add_to([0] * SAMPLES)
     assert not fits(samples, cdf(scale))
 
 
 @pytest.mark.parametrize("scale", [SCALES[4], SCALES[5]], ids=float)
 def test_saturation_at_32_bits_is_noticed(scale: Fraction) -> None:
     """What OpenDP does when a domain says ``int``."""
-    samples = [max(-(2**31), min(2**31 - 1, value)) for value in Laplace(scale).add([0] * SAMPLES)]
+    samples = [max(-(2**31), min(2**31 - 1, value)) for value in Laplace(scale).add_to([0] * SAMPLES)]
     assert not fits(samples, laplace_cdf(scale))
 
 
 def test_noise_is_added_to_the_value_and_independently() -> None:
-    noisy = Laplace(Fraction(1000)).add([10**12, -(10**12)] * (SAMPLES // 2))
+    noisy = Laplace(Fraction(1000)).add_to([10**12, -(10**12)] * (SAMPLES // 2))
     up, down = [value - 10**12 for value in noisy[::2]], [value + 10**12 for value in noisy[1::2]]
     assert fits(up, laplace_cdf(Fraction(1000)))
     # A sum of two independent ones is at most 0 with probability just above 1/2; of equal or opposite ones likewise, so

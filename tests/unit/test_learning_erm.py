@@ -19,11 +19,10 @@ import evenhand as eh
 from evenhand.guarantee import BudgetExceeded, Relation, UsageError
 from evenhand.learning import BoundedERM, HypothesisSelection, WeightedERM
 from evenhand.learning import minimise as optimiser
-from evenhand.learning.accounting import noise_multiplier, zcdp
 from evenhand.learning.losses import LOSSES, loss_named
 from evenhand.learning.minimise import Coefficients, Objective, minimise
 from evenhand.learning.row_choice import Scales, choose_rows
-from evenhand.noise import seam
+from evenhand.noise import noise_multiplier, rho_of_steps, seam
 from evenhand.planning import Profile, support_of_counts
 
 TRUTH = np.array([3.0, -2.0, 1.0])
@@ -119,7 +118,7 @@ def test_the_noise_is_what_the_accountant_asks_for(relation: Relation, moved: in
     combined = multiplier / (moved * np.sqrt(80))
     assert dp_accounting.get_epsilon_gaussian(combined, 1e-6) <= 0.7
     assert dp_accounting.get_epsilon_gaussian(combined * 0.99, 1e-6) > 0.7
-    assert float(zcdp(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 1.0, relation), 80, relation)) == (
+    assert float(rho_of_steps(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 1.0, relation), 80, relation)) == (
         pytest.approx(0.5 / combined**2)
     )
     sampled = float(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 0.1, relation))

@@ -21,9 +21,8 @@ from scipy import sparse
 
 import evenhand as eh
 from evenhand.guarantee import DataError, Relation, UsageError, split
-from evenhand.learning import LabelPrivateRegression, RegressionWeights, WeightedERM, vector_noise
+from evenhand.learning import LabelPrivateRegression, RegressionWeights, WeightedERM
 from evenhand.learning import minimise as optimiser
-from evenhand.learning.accounting import gaussian_delta, noise_multiplier, zcdp
 from evenhand.learning.engine import EngineRows
 from evenhand.learning.features import STEPS, feature_map
 from evenhand.learning.inputs import user_codes
@@ -32,7 +31,10 @@ from evenhand.learning.minimise import FINENESS, Coefficients, Objective, minimi
 from evenhand.learning.sources import FINE_BITS, _KeptArrays
 from evenhand.learning.targets import Classes
 from evenhand.learning.weights.exact import _magnitudes
-from evenhand.ledger import mechanism_delta
+from evenhand.ledger import mechanism_delta, rho_with_pure
+from evenhand.noise import noise_multiplier, rho_of_steps, vectors
+from evenhand.noise.steps import gaussian_delta
+from evenhand.tables import Secret
 
 CONTEXTS = [
     decimal.Context(prec=2),
@@ -47,29 +49,27 @@ def test_noise_has_all_its_digits_whatever_the_program_does_with_decimals(
     context: decimal.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def scripted() -> None:
-        draws = itertools.cycle(
-            [2**vector_noise.BITS // 3, 2**vector_noise.BITS * 3 // 7, 2**vector_noise.BITS * 5 // 11]
-        )
+        draws = itertools.cycle([2**vectors.BITS // 3, 2**vectors.BITS * 3 // 7, 2**vectors.BITS * 5 // 11])
         monkeypatch.setattr(secrets, "randbits", lambda count: next(draws))
 
     scripted()
     scale = Fraction(10**90, 7)
-    expected = vector_noise.add_spherical([0, 0], scale), vector_noise.add_normal([0, 0, 0], scale)
+    expected = vectors.add_spherical([0, 0], scale), vectors.add_normal([0, 0, 0], scale)
     scripted()
     with decimal.localcontext(context):
-        assert (vector_noise.add_spherical([0, 0], scale), vector_noise.add_normal([0, 0, 0], scale)) == expected
-        smallest = vector_noise._uniform()
+        assert (vectors.add_spherical([0, 0], scale), vectors.add_normal([0, 0, 0], scale)) == expected
+        smallest = vectors._uniform()
     assert len(smallest.as_tuple().digits) >= 100
     assert all(len(str(abs(value))) > 80 and not str(value).endswith("0" * 10) for part in expected for value in part)
 
 
 def test_the_radius_is_computed_to_a_hundred_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """One coordinate: ± the logarithm of a uniform draw, compared with another library's."""
-    draw = 2**vector_noise.BITS // 3
+    draw = 2**vectors.BITS // 3
     monkeypatch.setattr(secrets, "randbits", lambda count: draw)
     with mpmath.workdps(150):
-        exact = -mpmath.log(mpmath.mpf(draw + 1) / 2**vector_noise.BITS) * 10**100
-        assert abs(abs(vector_noise.add_spherical([0], Fraction(10**100))[0]) - exact) < 1
+        exact = -mpmath.log(mpmath.mpf(draw + 1) / 2**vectors.BITS) * 10**100
+        assert abs(abs(vectors.add_spherical([0], Fraction(10**100))[0]) - exact) < 1
 
 
 @pytest.mark.parametrize("context", CONTEXTS[:2])
@@ -81,7 +81,7 @@ def test_rho_is_never_below_what_is_spent(context: decimal.Context, relation: Re
         moved = 1 if relation is Relation.PRESENCE else 4
         exact = Fraction(50 * moved, 2) / multiplier**2 + Fraction(part) ** 2 / 2
         with decimal.localcontext(context):
-            declared = zcdp(multiplier, 50, relation, part)
+            declared = rho_with_pure(rho_of_steps(multiplier, 50, relation), part)
             whole = WeightedERM(steps=50)._cost(Decimal(1), Decimal("1e-6"), part, multiplier, relation).rho
         assert 0 <= Fraction(declared) - exact < Fraction(1, 10**39)
         assert whole == declared
@@ -314,7 +314,7 @@ def test_the_rows_that_are_kept_do_not_follow_the_owners_seed() -> None:
     seen = set()
     for _ in range(4):
         backend.raw_sql("select setseed(0.42)").fetchall()
-        with rows.limited(feature_map(1, 1.0, None, intercept=False), 1) as kept:
+        with rows.limited(feature_map(1, 1.0, None, intercept=False), 1, Secret.reveal) as kept:
             point = Coefficients.zero(1)
             seen.add(tuple(kept.integer_gradient(point, loss_named("logistic", None))))
     assert len(seen) > 1

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
-from evenhand.learning.private_values import identity, number, same
+from evenhand.learning.private_values import double, identity, same
 
 METHODS = """
     __eq__ __ne__ __hash__ __lt__ __gt__ __le__ __ge__ __bool__ __float__ __int__ __index__ __complex__ __str__ __repr__
@@ -92,7 +92,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", OBJECTS)
 def test_no_method_of_an_object_is_called(name: str) -> None:
     value = OBJECTS[name]()
-    assert type(number(value)) is float
+    assert type(double(value)) is float
     known = identity(value)
     assert not same(value, "another")
     assert known is None or {known: 1}[identity(value)] == 1
@@ -103,13 +103,13 @@ def test_a_subclass_counts_as_the_plain_value(kind: type, args: tuple[Any, ...])
     value, usual = hostile(kind)(*args), kind(*args)
     assert identity(value) == identity(usual) is not None
     assert same(value, usual)
-    np.testing.assert_equal(number(value), number(usual))
+    np.testing.assert_equal(double(value), double(usual))
 
 
 def test_what_defines_no_equality_is_told_apart_by_itself() -> None:
     assert same(Colour.RED, Colour.RED)
     assert not same(Colour.RED, Colour.BLUE)
-    assert number(fraction()) == 3.5
+    assert double(fraction()) == 3.5
 
 
 ROWS = 24

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.shapes import extreme, geometric
+from evenhand.planning.weights import Sums, centred_worst_case, quantile_bound, row_limit_variance, smooth_variance
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.planning import Support, centred_bound, row_limit_bound, smooth_bound, support_of_counts
-from evenhand.planning.weights import Sums, centred_worst_case, quantile_bound, row_limit_variance, smooth_variance
 
 COUNTS = [1, 2, 3, 10, 100]
 some_counts = st.lists(st.integers(1, 300), min_size=2, max_size=30)

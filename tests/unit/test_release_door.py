@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import evenhand as eh
-from evenhand.noise import Gaussian, Laplace, rho_for, seam
+from evenhand.guarantee import Relation
+from evenhand.noise import Gaussian, Laplace, NoisyMax, noise_multiplier, rho_for, seam
 from evenhand.release import Measurement, Receipt
 from evenhand.release.door import SATURATION
 from evenhand.tables import Secret
@@ -125,7 +127,7 @@ def test_a_receipt_draws_no_more_than_was_paid() -> None:
     receipt.numbers(_measurement([1]), Decimal("0.5"), Decimal("1e-6"))
     for epsilon, delta in (("1e-9", "0"), ("0", "1e-9")):
         with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
-            receipt.use(Decimal(epsilon), Decimal(delta))
+            receipt._use(Decimal(epsilon), Decimal(delta))
 
 
 def test_noise_is_scaled_to_the_declared_bound() -> None:
@@ -147,6 +149,64 @@ def test_noise_is_scaled_to_the_declared_bound() -> None:
         ("laplace", 120.0),
         ("laplace", 24.0),
     ]
+
+
+def test_every_way_out_counts_down_before_anything_is_read() -> None:
+    def read(*given: object) -> Any:
+        raise AssertionError("read before it was paid for")
+
+    class Closed(Secret[Any]):
+        reveal = read
+
+    receipt, half = Receipt(Decimal("0.25"), Decimal(0), "event"), Decimal("0.5")
+    measurement, relation = Measurement(read, 1, 1), Relation.PRESENCE
+    for way_out in (
+        lambda: receipt.numbers(measurement, half),
+        lambda: receipt.numbers_of_all([measurement], half),
+        lambda: receipt.selected(measurement, 1, half, Decimal(0)),
+        lambda: receipt.choices(Closed([[1]]), 1, half),
+        lambda: receipt.vector(read, Fraction(1), half),
+        lambda: receipt.vectors(1, 1.0, relation, Fraction(1), half, Decimal("1e-6"))(Closed([1])),
+    ):
+        with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
+            way_out()
+
+
+def test_vectors_get_noise_for_what_was_declared() -> None:
+    drawn: list[tuple[str, Fraction]] = []
+
+    def note(name: str, values: Any, scale: Fraction) -> list[int]:
+        drawn.append((name, scale))
+        return list(values)
+
+    receipt = Receipt(Decimal(2), Decimal("1e-6"), "event")
+    half, delta, l2 = Decimal("0.5"), Decimal("1e-6"), Fraction(30, 7)
+    with seam.replaced(note):
+        assert receipt.vector(lambda opener: opener(Secret([3, 4])), l2, half) == [3, 4]
+        noisy = receipt.vectors(2, 1.0, Relation.VALUES, l2, half, delta)
+        assert [noisy(Secret([place])) for place in range(2)] == [[0], [1]]
+        with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
+            noisy(Secret([2]))
+    normal = noise_multiplier(half, delta, 2, 1.0, Relation.VALUES) * l2
+    assert drawn == [("spherical", l2 * 2), ("normal", normal), ("normal", normal)]
+
+
+@pytest.mark.parametrize(("monotone", "scale"), [(False, 24), (True, 12)])
+def test_choices_are_paid_for_once_and_saturate(monotone: bool, scale: int) -> None:
+    receipt = Receipt(Decimal("0.5"), Decimal(0), "event")
+    scores = [[0, 5, 3], [-(10**30), -(10**40)], [1, 10**30]]
+    with seam.replaced(seam.silent):
+        chosen = receipt.choices(Secret(scores), 6, Decimal("0.5"), monotone)
+    assert chosen.places == [1, 0, 1]
+    assert chosen.scale == scale
+    assert NoisyMax(chosen.scale).epsilon(6, monotone) == Decimal("0.5")
+
+
+def test_exact_counts_leave_only_where_they_are_public() -> None:
+    receipt = Receipt(Decimal(1), Decimal(0), "event")
+    assert receipt.public(Secret(3), Relation.VALUES) == 3
+    with pytest.raises(eh.EvenhandError, match="protects='presence'"):
+        receipt.public(Secret(3), Relation.PRESENCE)
 
 
 def test_totals_saturate_before_noise() -> None:

@@ -74,7 +74,7 @@ class FixedRelease:
         columns = []
         for place, step in enumerate(runs[0]):
             noise = step.noise if self.disturb is None else self.disturb(step.noise)
-            drawn = noise.add(step.exact * (count - whole))
+            drawn = noise.add_to(step.exact * (count - whole))
             rows = [value for steps in runs for value in steps[place].noisy] + drawn
             columns.append(np.array(rows, dtype=np.float64).reshape(count, len(step.exact)))
             columns.append(np.full((count, 1), float(step.noise.scale)))
@@ -169,7 +169,7 @@ def recorded(draft: Draft, receipt: type[Receipt] = Receipt, disturb: Disturb | 
     def record(name: str, values: Sequence[int], scale: Fraction) -> list[int]:
         noise = _NOISES[name](scale)
         drawn = noise if disturb is None else disturb(noise)
-        noisy = Context().run(drawn.add, values)  # an empty context: not back into this recorder
+        noisy = Context().run(drawn.add_to, values)  # an empty context: not back into this recorder
         steps.append(Step(list(values), noise, noisy))
         return noisy
 

@@ -18,7 +18,7 @@ from evenhand.audit.releases import EndToEnd, FixedRelease, Transcript, shown_ke
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
-from evenhand.release import Measurement, Noisy
+from evenhand.release import Measurement, Noisy, not_private
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 
@@ -93,21 +93,18 @@ class Unsplit(Transcript):
     """Forgets that ε has to be shared: the profile and the release each get all of it."""
 
     def __init__(self, epsilon: Decimal, delta: Decimal, event: str) -> None:
-        super().__init__(epsilon, delta, event)
+        super().__init__(1000 * epsilon, delta, event)
         self._whole = epsilon
 
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         return super().numbers(measurement, self._whole)
 
-    def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
-        pass
-
 
 class AnyGroup(Transcript):
     """Shows every group whose noisy number of supporters is positive: most that a user alone has made."""
 
-    def passing(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
-        return super().passing(measurement, 1, epsilon, delta)
+    def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
+        return super().selected(measurement, 1, epsilon, delta)
 
 
 def first_rows(ask: Drafts) -> Draft:
@@ -125,7 +122,7 @@ def bound_from_cells(ask: Drafts) -> Draft:
     rows = ask.table.expression
     cells = rows.group_by(["u", (rows.v >= 0).name("cell")]).aggregate(count=rows.count())
     norms = cells.group_by("u").aggregate(square=(cells["count"] * cells["count"]).sum())
-    found = ask.table.engine.fetch(norms.aggregate(square=norms.square.max())).reveal().to_pylist()
+    found = not_private(ask.table.engine.fetch(norms.aggregate(square=norms.square.max()))).to_pylist()
     largest = max(math.isqrt(int(found[0]["square"] or 0)), 1)
     draft: Draft = ask.histogram("v", [LOW, 0, HIGH], epsilon=1, bounding=NormClip(largest))
     return draft

@@ -1,8 +1,8 @@
 """Models learned from people's rows under user-level differential privacy, as scikit-learn estimators."""
 
 from evenhand.learning.bounded_erm import BoundedERM
+from evenhand.learning.hypotheses import HypothesisSelection
 from evenhand.learning.regression import LabelPrivateRegression
-from evenhand.learning.selection import HypothesisSelection
 from evenhand.learning.weighted_erm import WeightedERM
 from evenhand.learning.weights.integer import RegressionWeights
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.guarantee import Guarantee, UsageError, suggest
 from evenhand.ledger import Cost, Ledger
-from evenhand.release.door import Receipt, debit
+from evenhand.release import Receipt, debit
 
 
 def pay(ledger: Ledger | None, guarantee: Guarantee, cost: Cost, query: Mapping[str, Any]) -> Receipt:

@@ -16,16 +16,17 @@ from evenhand.guarantee import Amount, Relation, parse_epsilon
 from evenhand.learning.base import choice, pay, public_number, whole_number
 from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
 from evenhand.learning.intervals import spherical_radius
-from evenhand.learning.linear_model import LinearModel, moves, require_public, rows_support
+from evenhand.learning.linear_model import LinearModel, moves
 from evenhand.learning.losses import Loss
 from evenhand.learning.minimise import FINENESS, Coefficients, Objective, minimise
 from evenhand.learning.private_rows import open_rows
 from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU, RowChoice, Scales, choose_rows
-from evenhand.learning.sources import KeptRows, Source
-from evenhand.learning.vector_noise import add_spherical
+from evenhand.learning.row_profile import profile_price, require_public, rows_support
+from evenhand.learning.sources import Source
 from evenhand.ledger import Cost, Ledger
 from evenhand.profiles import Profile
+from evenhand.release import Opener, Receipt
 
 ACCURACY = Fraction(1, 1000)
 """The optimiser's gradient norm, in units of what one user can do: 0.2 % more noise buys a certain answer."""
@@ -140,15 +141,14 @@ class BoundedERM(LinearModel):
         with source.reading():
             left = epsilon
             if tau is None or regularisation is None:
-                support, left = rows_support(source, self.profile, epsilon, receipt)
+                _, left = profile_price(source, self.profile, epsilon)
+                support = rows_support(source, self.profile, epsilon, receipt)
                 chosen = choose_rows(support, self._scales(loss, mapped, left, source.relation), tau, regularisation)
                 chosen = _within_range(chosen, regularisation, least_regularisation(1, loss, mapped, source.relation))
             else:  # nothing to choose, so nothing is bought; of the forecast only the noise is known
                 noise = self._scales(loss, mapped, left, source.relation).noise(tau, regularisation)
                 chosen = RowChoice(tau, regularisation, math.nan, math.nan, noise, math.nan)
-            receipt.use(left)
-            with source.limited(mapped, chosen.tau) as rows:
-                self._adopt(self._release(rows, loss, mapped, chosen, left, source.relation), mapped, targets)
+            self._adopt(self._release(source, loss, mapped, chosen, left, receipt), mapped, targets)
         self.guarantee_, self.forecast_ = guarantee, chosen
         return self
 
@@ -207,28 +207,32 @@ class BoundedERM(LinearModel):
         )
 
     def _release(
-        self, rows: KeptRows, loss: Loss, mapped: FeatureMap, chosen: RowChoice, epsilon: Decimal, relation: Relation
+        self, source: Source, loss: Loss, mapped: FeatureMap, chosen: RowChoice, epsilon: Decimal, receipt: Receipt
     ) -> Floats:
         one_user = Fraction(chosen.tau) * Fraction(loss.steepest * mapped.norm * (1 + 1e-12))
         accuracy = one_user * ACCURACY
-        objective = Objective(
-            lambda f: rows.gradient(f, loss),
-            lambda f: rows.hessian(f, loss),
-            chosen.regularisation,
-            loss.roundest * mapped.norm**2 * rows.rows,
-            mapped.size,
-        )
-        # Nothing is left of the model from twice MOST_ROWS on: there is nothing to minimise.
-        kept = min(max(2 - Fraction(rows.rows, MOST_ROWS), Fraction(0)), Fraction(1))
-        minimiser = minimise(objective, float(accuracy)) if kept else Coefficients.zero(mapped.size)
-        exact = (moves(relation) * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
+        exact = (moves(source.relation) * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
         exact += fading(chosen, loss, accuracy)
         exponent = math.floor(math.log2(_LATTICE * float(epsilon) / float(exact)))
-        shift = kept * Fraction(2) ** (exponent - FINENESS)
-        lattice = [math.floor(step * shift + Fraction(1, 2)) for step in minimiser.steps]
         # Rounding moves either minimiser by at most half a step a coordinate.
         steps = exact * Fraction(2) ** exponent + math.isqrt(mapped.size) + 1
-        noisy = add_spherical(lattice, steps / Fraction(epsilon))
+
+        def lattice(opener: Opener) -> list[int]:
+            with source.limited(mapped, chosen.tau, opener) as rows:
+                objective = Objective(
+                    lambda f: rows.gradient(f, loss),
+                    lambda f: rows.hessian(f, loss),
+                    chosen.regularisation,
+                    loss.roundest * mapped.norm**2 * rows.rows,
+                    mapped.size,
+                )
+                # Nothing is left of the model from twice MOST_ROWS on: there is nothing to minimise.
+                kept = min(max(2 - Fraction(rows.rows, MOST_ROWS), Fraction(0)), Fraction(1))
+                minimiser = minimise(objective, float(accuracy)) if kept else Coefficients.zero(mapped.size)
+            shift = kept * Fraction(2) ** (exponent - FINENESS)
+            return [math.floor(step * shift + Fraction(1, 2)) for step in minimiser.steps]
+
+        noisy = receipt.vector(lattice, steps, epsilon)
         unit = float(Fraction(2) ** -exponent)
         self.rows_per_user_, self.regularisation_ = chosen.tau, chosen.regularisation
         self.sensitivity_ = float(steps) * unit

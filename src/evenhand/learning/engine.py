@@ -20,11 +20,11 @@ from evenhand.learning.features import STEPS, FeatureMap
 from evenhand.learning.losses import EXPRESSIONS, Loss
 from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
-from evenhand.learning.sources import FINE_BITS, SLOPE_STEPS, KeptRows, Source, WeightedRows
+from evenhand.learning.sources import FINE_BITS, SLOPE_STEPS, KeptRows, SmoothRows, Source
 from evenhand.learning.targets import Classes, Targets
-from evenhand.profiles import Buckets, Support, support_of_counts, users_by_bucket
-from evenhand.release import Measurement
-from evenhand.tables import Table
+from evenhand.profiles import Buckets, Support, exact_sizes, or_one, users_by_bucket
+from evenhand.release import Measurement, Opener
+from evenhand.tables import Secret, Table
 from evenhand.tables.engines import one_reading
 from evenhand.tables.numbers import is_number, number
 from evenhand.tables.summaries import exact_sum, known
@@ -50,17 +50,11 @@ class EngineRows(Source):
         users = self._sizes()
         return users_by_bucket(self._table, users, users.rows, buckets)
 
-    def public_support(self) -> Support:
-        assert self.relation.counts_are_public
-        users = self._sizes()
-        sizes = users.group_by("rows").aggregate(users=users.count()).order_by("rows")
-        frame = self._table.engine.fetch(sizes).reveal()
-        if not frame.num_rows:
-            return support_of_counts([1])  # an empty table: any bound will do
-        return Support(*(frame[name].to_numpy(zero_copy_only=False).astype(float) for name in ("rows", "users")))
+    def public_support(self) -> Secret[Support]:
+        return exact_sizes(self._table, self._sizes()).map(or_one)
 
     @contextmanager
-    def limited(self, features: FeatureMap, tau: int) -> Iterator[KeptRows]:
+    def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:
         import ibis
 
         rows = self._prepared(features)
@@ -69,10 +63,10 @@ class EngineRows(Source):
         window = ibis.window(group_by=self._users(drawn), order_by="draw")
         ranked = drawn.mutate(place=ibis.row_number().over(window))
         with self._table.engine.kept(ranked.filter(ranked.place < tau).select("target", *_columns(features))) as kept:
-            yield _KeptTable(self._table, kept, features)
+            yield _KeptTable(self._table, kept, features, opener)
 
     @contextmanager
-    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[WeightedRows]:
+    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[SmoothRows]:
         import ibis
 
         rows = self._prepared(features)
@@ -167,9 +161,9 @@ class EngineRows(Source):
 
 
 class _KeptTable(KeptRows):
-    def __init__(self, table: Table, rows: Any, features: FeatureMap) -> None:
-        self._table, self._rows, self._features, self._size = table, rows, features, features.size
-        self.rows = int(_fetch(table, rows, [rows.count()])[0])
+    def __init__(self, table: Table, rows: Any, features: FeatureMap, opener: Opener) -> None:
+        self._table, self._rows, self._features, self._open = table, rows, features, opener
+        self.rows = int(opener(_fetch(table, rows, [rows.count()]))[0])
 
     def integer_gradient(self, f: Coefficients, loss: Loss) -> list[int]:
         columns = _values(self._rows, self._features, 1.0)
@@ -178,24 +172,25 @@ class _KeptTable(KeptRows):
         whole_slope = EXPRESSIONS.clip((slope + 0.5).floor().cast("float64"), -(2.0**FINE_BITS), 2.0**FINE_BITS)
         stepped = self._rows.mutate(steps=whole_slope.cast("int64"))
         whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
-        return _sums(self._table, stepped, whole, self._features)
+        return self._open(_sums(self._table, stepped, whole, self._features))
 
     def hessian(self, f: Coefficients, loss: Loss) -> Floats:
         values = _values(self._rows, self._features, 1 / STEPS)
         curvature = loss.curvature(_margin(values, f.floats), self._rows.target, EXPRESSIONS)
         weighted = self._rows.mutate(curvature=curvature)
-        places = np.triu_indices(self._size)
+        size = self._features.size
+        places = np.triu_indices(size)
         products = [(weighted.curvature * (values[j] * values[k])).sum() for j, k in zip(*places, strict=True)]
-        upper = np.zeros((self._size, self._size))
-        upper[places] = _fetch(self._table, weighted, products)
+        upper = np.zeros((size, size))
+        upper[places] = self._open(_fetch(self._table, weighted, products))
         return upper + np.triu(upper, 1).T
 
 
-class _WeightedTable(WeightedRows):
+class _WeightedTable(SmoothRows):
     def __init__(self, table: Table, rows: Any, features: FeatureMap) -> None:
         self._table, self._rows, self._features = table, rows, features
 
-    def gradient(self, f: Floats, loss: Loss, share: float) -> list[int]:
+    def gradient(self, f: Floats, loss: Loss, share: float) -> Secret[list[int]]:
         rows = self._rows
         margin = _margin(_values(rows, self._features, 1 / STEPS), f)
         slope = loss.slope(margin, rows.target, EXPRESSIONS) * rows.weight * (SLOPE_STEPS / loss.steepest)
@@ -206,10 +201,11 @@ class _WeightedTable(WeightedRows):
         return _sums(self._table, stepped, whole, self._features)
 
 
-def _sums(table: Table, rows: Any, whole: Sequence[Any], features: FeatureMap) -> list[int]:
+def _sums(table: Table, rows: Any, whole: Sequence[Any], features: FeatureMap) -> Secret[list[int]]:
     """Exact sums of 64-bit integers, and of the constant feature's if there is one."""
     every = [*whole, rows.steps * STEPS] if features.intercept else whole
-    return [int(value) for value in _fetch(table, rows, [exact_sum(table, value) for value in every])]
+    found = _fetch(table, rows, [exact_sum(table, value) for value in every])
+    return found.map(lambda values: [int(value) for value in values])
 
 
 def _columns(features: FeatureMap) -> list[str]:
@@ -235,7 +231,7 @@ def _toward_zero(value: Any) -> Any:
     return (value < 0).ifelse(-whole, whole).cast("int64")
 
 
-def _fetch(table: Table, rows: Any, sums: Sequence[Any]) -> list[Any]:
+def _fetch(table: Table, rows: Any, sums: Sequence[Any]) -> Secret[list[Any]]:
     """One row of aggregates; sums over nothing are 0."""
-    frame = table.engine.fetch(rows.aggregate(**{f"sum_{index}": value for index, value in enumerate(sums)})).reveal()
-    return [frame[f"sum_{index}"][0].as_py() or 0 for index in range(len(sums))]
+    fetched = table.engine.fetch(rows.aggregate(**{f"sum_{index}": value for index, value in enumerate(sums)}))
+    return fetched.map(lambda frame: [frame[f"sum_{index}"][0].as_py() or 0 for index in range(len(sums))])

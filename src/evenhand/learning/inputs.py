@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
 from evenhand.guarantee import DataError, UsageError, suggest
-from evenhand.learning.private_values import Floats, declared, identity, missing, numbers
+from evenhand.learning.private_values import Floats, declared, doubles, identity, missing
 
 Integers = NDArray[np.int64]
 
@@ -101,7 +101,7 @@ def private_feature_matrix(X: Any) -> Floats:
         raise UsageError(
             f"X has {array.ndim} dimension(s); expected 2, one row for each label and one column a feature."
         )
-    return numbers(array, "X") if array.shape[1] else _without_features()
+    return doubles(array, "X") if array.shape[1] else _without_features()
 
 
 def _number_column(column: Any, name: str) -> Floats:
@@ -109,7 +109,7 @@ def _number_column(column: Any, name: str) -> Floats:
     kind = str(column.dtype).lower()
     if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal", "object", "null")):
         raise DataError(f"the feature {name!r} holds {column.dtype}, not numbers; expected a numeric column.")
-    return numbers(declared(column), f"the feature {name!r}")
+    return doubles(declared(column), f"the feature {name!r}")
 
 
 def _without_features() -> Floats:

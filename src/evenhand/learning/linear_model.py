@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evenhand.guarantee import Relation, UsageError, split
+from evenhand.guarantee import Relation
 from evenhand.learning.base import choice
 from evenhand.learning.features import FeatureMap
 from evenhand.learning.losses import LOSSES, Loss, loss_named
 from evenhand.learning.private_values import Floats
-from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Classes, Targets
-from evenhand.profiles import Profile, Support, row_buckets, support_of_histogram
-from evenhand.release import Receipt
-
-PROFILE_SHARE = Decimal("0.1")
-"""The part of ε that a profile of rows per user takes when their number is secret."""
 
 
 class LinearModel(BaseEstimator):  # type: ignore[misc]
@@ -103,31 +96,3 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
 def moves(relation: Relation) -> int:
     """How many users' worth of rows differ between neighbours: one is added, or one replaces another."""
     return 1 if relation is Relation.PRESENCE else 2
-
-
-def is_bought(source: Source, profile: Profile | None) -> bool:
-    """Whether a profile of rows per user has to be paid for."""
-    return profile is None and not source.relation.counts_are_public
-
-
-def require_public(profile: Profile | None) -> None:
-    """Refuse the exact profile of a table."""
-    if profile is not None and profile.mark:
-        raise UsageError(
-            "profile= is the exact profile of a table, which is not private; expected a public prior or a bought one."
-        )
-
-
-def rows_support(
-    source: Source, profile: Profile | None, epsilon: Decimal, receipt: Receipt
-) -> tuple[Support, Decimal]:
-    """Users by number of rows: given, public, or bought with a share of ε; and what is left of ε."""
-    if profile is not None:
-        require_public(profile)
-        return profile.support, epsilon
-    if source.relation.counts_are_public:
-        return source.public_support(), epsilon
-    buckets = row_buckets()
-    part, left = split(epsilon, PROFILE_SHARE)
-    noisy = receipt.numbers(source.histogram(buckets), part)
-    return support_of_histogram(buckets, noisy.values, 1 / float(part)), left

@@ -15,8 +15,8 @@ import numpy as np
 from evenhand.guarantee import DataError
 from evenhand.learning.inputs import Integers
 from evenhand.learning.private_values import Floats
-from evenhand.noise import NoisyMax
 from evenhand.release import Receipt
+from evenhand.tables import Secret
 
 Block = tuple[Integers, Floats]
 """The rows of a block and its unit vector."""
@@ -74,14 +74,16 @@ def enough_blocks(design: Floats, codes: Integers) -> list[Block]:
 
 def buy(
     blocks: list[Block],
-    labels: Floats,
+    labels: Secret[Floats],
     bounds: tuple[float, float],
     epsilon: Decimal,
     receipt: Receipt,
 ) -> float:
     """The estimate, for ε of a receipt."""
     grid = candidates(bounds[1] - bounds[0])
-    clean = np.where(np.isnan(labels), sum(bounds) / 2, np.clip(labels, *bounds))
-    receipt.use(epsilon)
-    chooser = NoisyMax.calibrated(SENSITIVITY, epsilon)
-    return float(grid[chooser.choose(scores(blocks, clean, grid))])
+
+    def scored(y: Floats) -> list[list[int]]:
+        return [scores(blocks, np.where(np.isnan(y), sum(bounds) / 2, np.clip(y, *bounds)), grid)]
+
+    (place,) = receipt.choices(labels.map(scored), SENSITIVITY, epsilon).places
+    return float(grid[place])

@@ -62,14 +62,14 @@ def objects(values: Any) -> NDArray[Any]:
     return column
 
 
-def numbers(column: NDArray[Any], what: str) -> Floats:
+def doubles(column: NDArray[Any], what: str) -> Floats:
     """Doubles, NaN where there is no number; infinite where a number is too large for a double.
 
     Refuses types that hold no numbers; a column of objects is read value by value.
     """
     require_numbers(column, what)
     if column.dtype.kind == "O":
-        return np.array([number(value) for value in column.ravel()], dtype=np.float64).reshape(column.shape)
+        return np.array([double(value) for value in column.ravel()], dtype=np.float64).reshape(column.shape)
     return column.astype(np.float64)
 
 
@@ -81,7 +81,7 @@ def require_numbers(column: NDArray[Any], what: str) -> None:
         raise DataError(f"{what} holds {column.dtype}, not numbers; expected a numeric type.")
 
 
-def number(value: Any) -> float:
+def double(value: Any) -> float:
     """One object as a double: numbers and text that spells one; anything else is NaN."""
     known = _plain(value)
     if _is(known, np.number, np.bool_) and not _is(known, np.complexfloating, np.timedelta64):

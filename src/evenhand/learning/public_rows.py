@@ -15,7 +15,8 @@ import numpy as np
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.learning.inputs import Given, user_codes, with_dummies
 from evenhand.learning.private_values import Floats
-from evenhand.tables import Table
+from evenhand.release import public
+from evenhand.tables import Secret, Table
 from evenhand.tables.numbers import number
 
 _LABEL = "label_value"
@@ -43,18 +44,20 @@ class PublicRows:
         self._table, self._public = table, (*users, *columns)
         rows = table.expression.select(**users, **columns, **{_LABEL: number(table, label)})
         self._rows = rows.order_by(list(self._public))
-        self._first = table.engine.fetch(self._rows.select(*self._public)).reveal()
+        self._first = public(table.engine.fetch(self._rows.select(*self._public)), table.relation)
         self.given = with_dummies(self._given(names), categories)
 
-    def labels(self) -> Floats:
+    def labels(self) -> Secret[Floats]:
         """The labels of the rows, as doubles, NaN where there is none; for after the debit."""
-        again = self._table.engine.fetch(self._rows).reveal()
-        if not again.select(list(self._public)).equals(self._first):
+        again = self._table.engine.fetch(self._rows)
+        if not public(again.map(lambda rows: rows.select(list(self._public))), self._table.relation).equals(
+            self._first
+        ):
             raise DataError(
                 "users or features of the table changed while the weights were being computed. The debit stands; fit again "
                 "on a table that does not change."
             )
-        return np.asarray(again[_LABEL].to_numpy(), dtype=np.float64)
+        return again.map(lambda rows: np.asarray(rows[_LABEL].to_numpy(), dtype=np.float64))
 
     def _given(self, names: Sequence[str]) -> Given:
         import pandas as pd

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +25,12 @@ from evenhand.learning.inputs import (
 )
 from evenhand.learning.intervals import ErrorLaw, combine
 from evenhand.learning.label_grid import label_grid, label_steps
-from evenhand.learning.private_values import Floats, numbers, require_numbers, unwarned
+from evenhand.learning.private_values import Floats, doubles, require_numbers, unwarned
 from evenhand.learning.progress import shown
 from evenhand.learning.public_rows import PublicRows, public_columns
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import Laplace
-from evenhand.release.door import Measurement, Receipt
+from evenhand.release import Measurement, Receipt, noise_for
 from evenhand.tables import Secret, Table, parse_bounds
 
 NOISE_SHARE = Decimal("0.1")
@@ -191,7 +189,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def _read_public(
         self, X: Any, y: Any, users: Any, epsilon: Decimal
-    ) -> tuple[Floats, Integers, Guarantee, Callable[[], Floats]]:
+    ) -> tuple[Floats, Integers, Guarantee, Callable[[], Secret[Floats]]]:
         """Features, users and the guarantee; and how to read the labels, which waits for the debit."""
         public = public_columns(X, y, users, self.features)
         if isinstance(X, Table):
@@ -212,7 +210,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             return design, codes, guarantee, rows.labels
         column = label_column(given.y, len(features))
         require_numbers(column, "y")
-        return design, codes, guarantee, partial(numbers, column, "y")
+        return design, codes, guarantee, lambda: Secret(doubles(column, "y"))
 
     def _validated(self, given: Given) -> Floats:
         """Check the features and remember their number and names, as scikit-learn does."""
@@ -248,7 +246,8 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
                 )
         weights.check(design, codes)
         # Noise that does not fit 64-bit integers is refused here, before the debit where the weights are known by then.
-        Laplace.calibrated(weights.heaviest_user(codes) * label_grid(bounds, weights.label_bits).width, epsilon)
+        heaviest = weights.heaviest_user(codes) * label_grid(bounds, weights.label_bits).width
+        noise_for(heaviest, heaviest**2, epsilon)
         return weights
 
     def _pay(self, guarantee: Guarantee) -> Receipt:
@@ -264,7 +263,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def _release(
         self,
         weights: RegressionWeights,
-        labels: Floats,
+        labels: Secret[Floats],
         codes: Integers,
         bounds: tuple[float, float],
         epsilon: Decimal,
@@ -273,9 +272,8 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     ) -> None:
         grid = label_grid(bounds, weights.label_bits)
         heaviest = weights.heaviest_user(codes) * grid.width
-        measurement = Measurement(
-            lambda: Secret(weights.apply(label_steps(labels, grid))), l1=heaviest, l2_squared=heaviest**2
-        )
+        exact = labels.map(lambda y: weights.apply(label_steps(y, grid)))
+        measurement = Measurement(lambda: exact, l1=heaviest, l2_squared=heaviest**2)
         noisy = receipt.numbers(measurement, epsilon)
         step = float(weights.unit / grid.steps_per_unit)
         shift = grid.origin * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)

@@ -22,7 +22,7 @@ from evenhand.learning.losses import Loss
 from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
 from evenhand.profiles import Buckets, Profile, Support, support_of_counts
-from evenhand.release import Measurement
+from evenhand.release import Measurement, Opener
 from evenhand.tables import Secret
 
 SLOPE_STEPS = 2**22
@@ -58,11 +58,11 @@ class KeptRows(ABC):
         """``Σ ℓ''(⟨f, x⟩, t)·x xᵀ``, roughly: it only leads the way."""
 
 
-class WeightedRows(ABC):
+class SmoothRows(ABC):
     """Rows with smooth weights ``min(h, s)/s``: the sums that noisy gradient descent needs, in integers."""
 
     @abstractmethod
-    def gradient(self, f: Floats, loss: Loss, share: float) -> list[int]:
+    def gradient(self, f: Floats, loss: Loss, share: float) -> Secret[list[int]]:
         """``Σ c·(ℓ'/steepest)·x`` over a random ``share`` of the users (all of them if 1), in grid units.
 
         One user moves it by at most ``h · SLOPE_STEPS · ‖x‖`` in L2 norm, exactly.
@@ -92,17 +92,17 @@ class Source(ABC):
         """Users by number of rows; one user moves it by 1 (presence)."""
 
     @abstractmethod
-    def public_support(self) -> Support:
+    def public_support(self) -> Secret[Support]:
         """The exact number of users with each number of rows, where that is public."""
 
     @abstractmethod
     @contextmanager
-    def limited(self, features: FeatureMap, tau: int) -> Iterator[KeptRows]:
-        """At most ``tau`` random rows of each user, for a while."""
+    def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:
+        """At most ``tau`` random rows of each user, for a while; their exact sums are opened with ``opener``."""
 
     @abstractmethod
     @contextmanager
-    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[WeightedRows]:
+    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[SmoothRows]:
         """All rows with the weights of bound ``h``, for a while."""
 
 
@@ -126,17 +126,16 @@ class MemoryRows(Source):
     def histogram(self, buckets: Buckets) -> Measurement:
         return Measurement(lambda: Secret([int(k) for k in buckets.histogram(self.counts)]), l1=1, l2_squared=1)
 
-    def public_support(self) -> Support:
-        assert self.relation.counts_are_public
-        return support_of_counts(self.counts if len(self.counts) else [1])  # an empty table: any bound will do
+    def public_support(self) -> Secret[Support]:
+        return Secret(support_of_counts(self.counts if len(self.counts) else [1]))  # an empty table: any bound will do
 
     @contextmanager
-    def limited(self, features: FeatureMap, tau: int) -> Iterator[KeptRows]:
+    def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:
         kept = random_ranks(self.users, self.counts) < tau
         yield _KeptArrays(features.integers(self.X[kept]), self.targets[kept])
 
     @contextmanager
-    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[WeightedRows]:
+    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[SmoothRows]:
         sizes, place = np.unique(self.counts, return_inverse=True)
         caps = np.array([slope_cap(int(size), h) for size in sizes], dtype=np.float64)[place]
         weights = np.minimum(float(h) / self.counts, 1.0)
@@ -174,12 +173,12 @@ class _KeptArrays(KeptRows):
         return np.asarray(self._X.T @ (self._X * weights[:, None])) / STEPS**2
 
 
-class _WeightedArrays(WeightedRows):
+class _WeightedArrays(SmoothRows):
     def __init__(self, X: Floats, targets: Floats, users: Integers, weights: Floats, caps: Floats) -> None:
         self._X, self._targets, self._users = X, targets, users
         self._weights, self._caps = weights, caps
 
-    def gradient(self, f: Floats, loss: Loss, share: float) -> list[int]:
+    def gradient(self, f: Floats, loss: Loss, share: float) -> Secret[list[int]]:
         total = np.zeros(self._X.shape[1], dtype=object)
         taken = None if share >= 1 else _draws(int(self._users.max(initial=0)) + 1) < np.uint64(share * 2.0**64)
         unit_f = f / STEPS
@@ -194,7 +193,7 @@ class _WeightedArrays(WeightedRows):
                 steps *= taken[self._users[part]]
             # Integers held as doubles: 4096 · 2^22 · 2^15 = 2^49, so this product is exact whatever the order.
             total += (steps @ X).astype(np.int64)
-        return [int(value) for value in total]
+        return Secret([int(value) for value in total])
 
 
 def random_ranks(users: Integers, counts: Integers) -> Integers:

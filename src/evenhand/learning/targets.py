@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.base import public_number
-from evenhand.learning.private_values import Floats, equal, missing, numbers
+from evenhand.learning.private_values import Floats, doubles, equal, missing
 from evenhand.tables import parse_bounds
 
 
@@ -56,7 +56,7 @@ class Bounded:
     def targets(self, column: NDArray[Any]) -> Floats:
         """Clamped labels about the middle, NaN where the label is missing."""
         half = self.width / 2
-        return np.clip(np.clip(numbers(column, "y"), *self.bounds) - self.offset, -half, half)
+        return np.clip(np.clip(doubles(column, "y"), *self.bounds) - self.offset, -half, half)
 
     @property
     def width(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
@@ -11,25 +11,30 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand.bounding import HETEROGENEITY, smooth_bound
-from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, split
-from evenhand.learning.accounting import noise_multiplier, zcdp
+from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import choice, pay, public_number, whole_number
 from evenhand.learning.features import STEPS, FeatureBounds, FeatureMap, feature_map
-from evenhand.learning.linear_model import PROFILE_SHARE, LinearModel, is_bought, require_public, rows_support
+from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.losses import Loss
 from evenhand.learning.private_rows import open_rows
 from evenhand.learning.private_values import Floats, unwarned
-from evenhand.learning.sources import SLOPE_STEPS, MemoryRows, WeightedRows
+from evenhand.learning.row_profile import profile_price, require_public, rows_support
+from evenhand.learning.sources import SLOPE_STEPS, MemoryRows, SmoothRows
 from evenhand.learning.threads import single_threaded
-from evenhand.learning.vector_noise import add_normal
-from evenhand.ledger import Cost, Ledger, mechanism_delta
+from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
+from evenhand.noise import noise_multiplier, rho_of_steps
 from evenhand.profiles import Profile, Sums, Support
+from evenhand.tables import Secret
 
 MOMENTUM = 0.9
 """Heavy-ball momentum: features in the unit ball leave most directions so flat that plain steps take hundreds."""
 
 LARGEST_WEIGHT = 2**20
 """The largest bound h on a user's weight."""
+
+
+Noise = Callable[[Secret[list[int]]], list[int]]
+"""What adds noise to the gradient of one step."""
 
 
 class WeightedERM(LinearModel):
@@ -125,19 +130,22 @@ class WeightedERM(LinearModel):
         mapped = feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
         require_public(self.profile)
         usable = mechanism_delta(delta)
-        bought = is_bought(source, self.profile)
-        spent, left = split(epsilon, PROFILE_SHARE) if bought else (Decimal(0), epsilon)
+        spent, left = profile_price(source, self.profile, epsilon)
         multiplier = noise_multiplier(left, usable, self.steps, float(self.sample), source.relation)
         guarantee = source.guarantee(epsilon, delta, self.profile)
         cost = self._cost(epsilon, usable, spent, multiplier, source.relation)
         receipt = pay(self.ledger, guarantee, cost, self._query(names))
         with source.reading():
-            support, left = rows_support(source, self.profile, epsilon, receipt)
-            receipt.use(left, usable)
-            h = self._weight_bound(support, mapped.size, multiplier, source.relation)
+            support = rows_support(source, self.profile, epsilon, receipt)
+            h = self._weight_bound(support, mapped.size, multiplier)
+            reach = h * SLOPE_STEPS * Fraction(math.isqrt(mapped.squared_norm) + 1)
+            noisy = receipt.vectors(self.steps, float(self.sample), source.relation, reach, left, usable)
+            weight = float(self.sample) * max(float(Sums.of(support).kept(np.array([float(h)]))[0]), 1.0)
+            unit = loss.steepest / (SLOPE_STEPS * STEPS * weight)
             with single_threaded(), source.weighted(mapped, h) as rows:
-                coefficients = self._descend(rows, loss, mapped, h, support, multiplier)
+                coefficients = self._descend(rows, noisy, loss, mapped, unit)
         self._adopt(coefficients, mapped, targets)
+        self.noise_scale_ = float(multiplier * reach) * unit
         self.guarantee_, self.weight_bound_, self.noise_multiplier_ = guarantee, float(h), float(multiplier)
         return self
 
@@ -168,9 +176,10 @@ class WeightedERM(LinearModel):
     ) -> Cost:
         if self.sample < 1:
             return Cost.approximate(epsilon, delta)
-        return Cost.zcdp(zcdp(multiplier, self.steps, relation, profile), epsilon=epsilon, delta=delta)
+        rho = rho_with_pure(rho_of_steps(multiplier, self.steps, relation), profile)
+        return Cost.zcdp(rho, epsilon=epsilon, delta=delta)
 
-    def _weight_bound(self, support: Support, size: int, multiplier: Fraction, relation: Relation) -> Fraction:
+    def _weight_bound(self, support: Support, size: int, multiplier: Fraction) -> Fraction:
         """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
         if not isinstance(self.weight_bound, str):
             return Fraction(self.weight_bound).limit_denominator(1000)
@@ -179,21 +188,15 @@ class WeightedERM(LinearModel):
         h = smooth_bound(support, 1.0, 1.0, math.sqrt(2 / noise), HETEROGENEITY)
         return Fraction(min(max(h, 1.0), float(LARGEST_WEIGHT))).limit_denominator(1000)
 
-    def _descend(
-        self, rows: WeightedRows, loss: Loss, mapped: FeatureMap, h: Fraction, support: Support, multiplier: Fraction
-    ) -> Floats:
+    def _descend(self, rows: SmoothRows, noisy: Noise, loss: Loss, mapped: FeatureMap, unit: float) -> Floats:
         """T noisy steps of constant length with momentum, and the average of the second half."""
-        weight = float(self.sample) * max(float(Sums.of(support).kept(np.array([float(h)]))[0]), 1.0)
-        reach = h * SLOPE_STEPS * Fraction(math.isqrt(mapped.squared_norm) + 1)
-        unit = loss.steepest / (SLOPE_STEPS * STEPS * weight)
         length = 1 / (loss.roundest * mapped.norm**2 + float(self.regularisation))
         f, speed, average = (np.zeros(mapped.size) for _ in range(3))
         for step in range(self.steps):
-            noisy = add_normal(rows.gradient(f, loss, float(self.sample)), multiplier * reach)
-            gradient = np.array([float(value) for value in noisy]) * unit
+            steps = noisy(rows.gradient(f, loss, float(self.sample)))
+            gradient = np.array([float(value) for value in steps]) * unit
             speed = MOMENTUM * speed - length * (gradient + float(self.regularisation) * f)
             f = f + speed
             if step >= self.steps // 2:
                 average += f / (self.steps - self.steps // 2)
-        self.noise_scale_ = float(multiplier * reach) * unit
         return average

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal, Inexact
+from fractions import Fraction
 from functools import lru_cache
 
 from evenhand.guarantee import Amount, UsageError, plain
@@ -40,6 +41,17 @@ def mechanism_delta(granted: Decimal) -> Decimal:
     that uses its whole grant is still safe: the ledger refuses it when the δ no longer fits.
     """
     return _SUMS.multiply(granted, _DECLARED)
+
+
+def rho_with_pure(rho: Fraction, epsilon: Decimal) -> Decimal:
+    """The ρ of a ρ-zCDP mechanism and a purely ε-private one together, rounded up at the fortieth decimal.
+
+    A pure ε is ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4), and ρ adds up.
+    """
+    total = rho + Fraction(epsilon) ** 2 / 2
+    return Decimal(
+        f"{math.ceil(total * 10**40)}e-40"
+    )  # from text: arithmetic would round to the program's own precision
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class IntegerNoise(ABC):
                 "lower the bound on a user's contribution or raise epsilon."
             )
 
-    def add(self, values: Sequence[int]) -> list[int]:
+    def add_to(self, values: Sequence[int]) -> list[int]:
         """Add independent noise to each integer."""
         substitute = seam.current()
         if substitute is not None:

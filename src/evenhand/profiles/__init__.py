@@ -1,7 +1,7 @@
 """What is known about how much users contribute: given, kept by the session, or bought."""
 
 from evenhand.profiles.buckets import Buckets, row_buckets, total_buckets
-from evenhand.profiles.counting import exact_sizes, public_sizes, users_by_bucket
+from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.profile import Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
@@ -26,6 +26,7 @@ __all__ = [
     "exact_sizes",
     "locate",
     "location_request",
+    "or_one",
     "public_sizes",
     "row_buckets",
     "rows_with",

@@ -55,6 +55,10 @@ def exact_sizes(table: Table, users: Rows, name: str = "rows") -> Secret[Support
 
 
 def public_sizes(table: Table, users: Rows, receipt: Receipt, name: str = "rows") -> Support:
-    """The same where it is public; for an empty table, where any bound will do, one user with one row."""
-    support = receipt.public(exact_sizes(table, users, name), table.relation)
+    """The same where it is public."""
+    return receipt.public(exact_sizes(table, users, name).map(or_one), table.relation)
+
+
+def or_one(support: Support) -> Support:
+    """Of an empty table, where any bound will do: one user with one row."""
     return support if len(support.sizes) else support_of_counts([1])

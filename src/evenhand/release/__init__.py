@@ -1,21 +1,25 @@
 """The only door out: bounded aggregate + noise + debit → `Release`."""
 
-from evenhand.release.door import Measurement, Noisy, Receipt, debit, noise_for
+from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
 from evenhand.release.intervals import Additive, Exact, Interval, Ratio, Scaled
 from evenhand.release.result import Bounding, Error, Release
 
 __all__ = [
     "Additive",
     "Bounding",
+    "Choices",
     "Error",
     "Exact",
     "Interval",
     "Measurement",
     "Noisy",
+    "Opener",
     "Ratio",
     "Receipt",
     "Release",
     "Scaled",
     "debit",
     "noise_for",
+    "not_private",
+    "public",
 ]

@@ -1,7 +1,8 @@
 """The only door out: debit, then measure, then noise.
 
-`Receipt` is what a committed debit hands back. Exact integers can be turned into noisy ones only through it, and
-it counts down what was paid for: code that forgets to split its ε can't draw noise twice with all of it.
+`Receipt` is what a committed debit hands back. It has a method for each way out: numbers, vectors, choices, selected keys
+and public facts. Nothing else opens a `Secret` or draws noise, and a receipt counts down what was paid for: code that
+forgets to split its ε can't draw noise twice with all of it.
 """
 
 from __future__ import annotations
@@ -9,17 +10,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeVar
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
 
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, divide, exact_difference
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import Gaussian, IntegerNoise, Laplace, opendp, rho_for
+from evenhand.noise import (
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    NoisyMax,
+    add_normal,
+    add_spherical,
+    noise_multiplier,
+    opendp,
+    rho_for,
+)
 from evenhand.tables import Secret
 
 T = TypeVar("T")
 
 SATURATION = 2**62
-"""Totals are clamped here before noise; a clamp is 1-Lipschitz, so the declared sensitivity still holds."""
+"""Totals and scores are clamped here before noise; a clamp is 1-Lipschitz, so the declared sensitivity still holds."""
+
+
+_OVERSPENT = (
+    "a release tried to use more privacy budget than it was debited; this is a defect in Evenhand, please report it."
+)
+
+
+class Opener(Protocol):
+    """Opens secrets, for a computation whose result gets noise before anybody sees it."""
+
+    def __call__(self, secret: Secret[T], /) -> T: ...
 
 
 @dataclass(frozen=True)
@@ -45,6 +68,14 @@ class Noisy:
     noise: IntegerNoise
 
 
+@dataclass(frozen=True)
+class Choices:
+    """The candidates that were chosen, by position, and the scale of the noise in their scores."""
+
+    places: list[int]
+    scale: Fraction
+
+
 class Receipt:
     """A committed debit, and how much of it has not been used yet."""
 
@@ -56,8 +87,8 @@ class Receipt:
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
-        self.use(epsilon, delta)
-        return Noisy(noise.add(_exact(measurement)), noise)
+        self._use(epsilon, delta)
+        return Noisy(noise.add_to(_exact(measurement)), noise)
 
     def numbers_of_all(
         self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
@@ -66,44 +97,103 @@ class Receipt:
         if not delta:
             share = divide(epsilon, max(len(measurements), 1))
             return [self.numbers(measurement, share) for measurement in measurements]
-        self.use(epsilon, delta)
+        self._use(epsilon, delta)
         rho = rho_for(epsilon, delta) / max(len(measurements), 1)
         noises = [Gaussian.calibrated(measurement.l2_squared, rho) for measurement in measurements]
-        return [Noisy(noise.add(_exact(one)), noise) for one, noise in zip(measurements, noises, strict=True)]
+        return [Noisy(noise.add_to(_exact(one)), noise) for one, noise in zip(measurements, noises, strict=True)]
 
-    def passing(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
+    def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
         """Which integers reach the threshold with Laplace noise, by position; δ pays for those that only one user made.
 
         How many integers there are depends on the table, so not even noisy ones leave.
         """
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon)
-        self.use(epsilon, delta)
-        return [place for place, value in enumerate(noise.add(_exact(measurement))) if value >= threshold]
+        self._use(epsilon, delta)
+        return [place for place, value in enumerate(noise.add_to(_exact(measurement))) if value >= threshold]
+
+    def choices(
+        self, scores: Secret[list[list[int]]], sensitivity: int, epsilon: Decimal, monotone: bool = False
+    ) -> Choices:
+        """A candidate with a high score from each list, by permute-and-flip.
+
+        Args:
+            scores: one list of integers for each choice.
+            sensitivity: how far one user moves any score; for several choices, the largest move in each, summed.
+            epsilon: for all of the choices together.
+            monotone: adding a user moves no score up, or none down.
+        """
+        noise = NoisyMax.calibrated(sensitivity, epsilon, monotone)
+        self._use(epsilon)
+        return Choices([noise.choose(saturated(candidates)) for candidates in scores.reveal()], noise.scale)
+
+    def vector(self, integers: Callable[[Opener], list[int]], l2: Fraction, epsilon: Decimal) -> list[int]:
+        """An integer vector with spherical noise: purely ε-private if one user moves it by at most ``l2`` in L2 norm.
+
+        ``integers`` is handed the means to open secrets: an optimiser has to look at exact sums again and again.
+        """
+        self._use(epsilon)
+        return add_spherical(integers(Secret.reveal), l2 / Fraction(epsilon))
+
+    def vectors(
+        self, count: int, share: float, relation: Relation, l2: Fraction, epsilon: Decimal, delta: Decimal
+    ) -> Callable[[Secret[list[int]]], list[int]]:
+        """What adds normal noise to ``count`` integer vectors, one after the other, each chosen in view of those before.
+
+        Args:
+            count: after so many vectors nothing is left.
+            share: the part of the users that each vector is a sum over (a Poisson sample); 1 is all of them.
+            relation: whether neighbours differ by a user added or by a user replaced.
+            l2: the largest L2 norm of what one user adds to a vector.
+            epsilon, delta: for all vectors together.
+        """
+        scale = noise_multiplier(epsilon, delta, count, share, relation) * l2
+        self._use(epsilon, delta)
+        left = iter(range(count))
+
+        def noisy(integers: Secret[list[int]]) -> list[int]:
+            if next(left, None) is None:
+                raise EvenhandError(_OVERSPENT)
+            return add_normal(integers.reveal(), scale)
+
+        return noisy
 
     def passed(self, names: Secret[T]) -> T:
-        """The names of groups that `passing` let through, as they are."""
+        """The names of groups that `selected` let through, as they are."""
         return names.reveal()
 
     def public(self, fact: Secret[T], relation: Relation) -> T:
-        """A function of public columns and row counts, as it is: nothing is hidden where the relation leaves them public."""
-        if not relation.counts_are_public:
-            raise EvenhandError(
-                f"a release tried to show exact counts under protects={relation.value!r}; this is a defect in Evenhand, please report it."
-            )
-        return fact.reveal()
+        """As the function `public`."""
+        return public(fact, relation)
 
-    def use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
-        """Take a part of what was paid for; a selection mechanism calls this before it draws."""
+    def _use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
+        """Take a part of what was paid for; each way out does so before it draws."""
         if epsilon > self._epsilon or delta > self._delta:
-            raise EvenhandError(
-                "a release tried to use more privacy budget than it was debited; this is a defect in Evenhand, please report it."
-            )
+            raise EvenhandError(_OVERSPENT)
         self._epsilon = exact_difference(self._epsilon, epsilon)
         self._delta = exact_difference(self._delta, delta)
 
 
+def public(fact: Secret[T], relation: Relation) -> T:
+    """A function of public columns and row counts, as it is: nothing is hidden where the relation leaves them public."""
+    if not relation.counts_are_public:
+        raise EvenhandError(
+            f"a release tried to show exact counts under protects={relation.value!r}; this is a defect in Evenhand, please report it."
+        )
+    return fact.reveal()
+
+
+def not_private(fact: Secret[T]) -> T:
+    """The exact value, without any guarantee: for the data holder's own eyes, and for audits of tables that hold nobody."""
+    return fact.reveal()
+
+
 def _exact(measurement: Measurement) -> list[int]:
-    return [max(-SATURATION, min(SATURATION, value)) for value in measurement.integers().reveal()]
+    return saturated(measurement.integers().reveal())
+
+
+def saturated(values: Sequence[int]) -> list[int]:
+    """Integers that 64 bits hold, whatever the table: noise and choices never raise."""
+    return [max(-SATURATION, min(SATURATION, value)) for value in values]
 
 
 def noise_for(l1: int, l2_squared: int, epsilon: Decimal, delta: Decimal = Decimal(0)) -> IntegerNoise:

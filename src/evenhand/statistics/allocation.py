@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from evenhand.bounding import PROFILE_SHARE
 from evenhand.guarantee import split
-from evenhand.ledger import Cost, mechanism_delta
+from evenhand.ledger import Cost, mechanism_delta, rho_with_pure
 from evenhand.noise import rho_for
 from evenhand.statistics.request import Request
 
@@ -58,10 +58,8 @@ class Allocation:
             return cls(Cost.approximate(request.epsilon, usable), selection, profile, rest, NOTHING)
         if laplace or not _gaussian(request, rest, usable, groups):
             return cls(Cost.pure(request.epsilon), selection, profile, rest, NOTHING)
-        # The profile's pure ε costs half its square as zCDP (Bun and Steinke 2016, Proposition 1.4).
-        rho = rho_for(rest, usable) + Fraction(profile) ** 2 / 2
-        above = Decimal(math.ceil(rho * 10**40)).scaleb(-40)
-        return cls(Cost.zcdp(above, epsilon=request.epsilon, delta=usable), selection, profile, rest, usable)
+        rho = rho_with_pure(rho_for(rest, usable), profile)
+        return cls(Cost.zcdp(rho, epsilon=request.epsilon, delta=usable), selection, profile, rest, usable)
 
 
 def _choice(request: Request, epsilon: Decimal) -> tuple[Decimal, Decimal]:

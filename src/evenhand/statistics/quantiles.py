@@ -16,11 +16,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 from evenhand.bounding import Choice, Norm, weight_for_quantile
 from evenhand.guarantee import Relation, UsageError, divide, parse_fraction
-from evenhand.noise import NoisyMax
 from evenhand.profiles import Support
 from evenhand.release import Error, Receipt
 from evenhand.statistics.allocation import Allocation
@@ -35,7 +35,6 @@ from evenhand.statistics.weighted_rows import FULL
 from evenhand.tables import Bounds, Grid, Table, parse_bounds
 
 _POINT_BITS = 12
-_LOWEST_SCORE = -(2**62)  # clamped here: 1-Lipschitz, so the sensitivity of a score still holds
 
 
 @dataclass(frozen=True)
@@ -94,20 +93,16 @@ class Ranks(PerRow):
         assert isinstance(keys, GridCells)
         (statistic,) = self.parts.values()
         assert isinstance(statistic, Quantiles)
-        quantiles, groups = statistic.wanted, keys.inner.groups
+        quantiles = statistic.wanted
         share = divide(allocation.epsilon, len(quantiles))
-        weights = sums().reveal()["rows.rows"]
+        weights = sums().map(lambda cells: cells["rows.rows"])
         found: list[list[float]] = []
         for quantile in quantiles:
-            receipt.use(share)
-            chooser = NoisyMax.calibrated(_sensitivity(quantile, capacity, self.request.relation), share)
-            column = [
-                _choose(chooser, quantile, weights[group * keys.cells : (group + 1) * keys.cells])
-                for group in range(groups)
-            ]
-            found.append([keys.grid.origin + keys.grid.units(point) for point in column])
+            scores = weights.map(partial(_scores, quantile, keys.cells))
+            chosen = receipt.choices(scores, _sensitivity(quantile, capacity, self.request.relation), share)
+            found.append([keys.grid.origin + keys.grid.units(point) for point in chosen.places])
         found = _increasing(found, quantiles)
-        ranks = float(chooser.scale) / (quantiles[-1].denominator * FULL) * math.log(keys.cells)
+        ranks = float(chosen.scale) / (quantiles[-1].denominator * FULL) * math.log(keys.cells)
         error = RankError(None, None, f"of bounding not known; the noise moves ranks by up to about {ranks:,.0f} rows")
         named = {f"q{float(quantile):g}": column for quantile, column in zip(quantiles, found, strict=True)}
         interval = QuantileInterval((keys.grid.low, keys.grid.high), named, keys.inner)
@@ -182,18 +177,20 @@ def parse_quantiles(given: Any) -> tuple[Fraction, ...]:
 
 
 def _sensitivity(quantile: Fraction, capacity: int, relation: Relation) -> int:
-    """How far one user moves each score, in the integer scores of `_choose`."""
+    """How far one user moves each score, in the integers of `_scores`."""
     a, b = quantile.numerator, quantile.denominator
     return capacity * (max(a, b - a) if relation is Relation.PRESENCE else b)
 
 
-def _choose(chooser: NoisyMax, quantile: Fraction, weights: Sequence[int]) -> int:
-    """The chosen grid point; for q = a/b the scores are b times those above, so that they are integers."""
+def _scores(quantile: Fraction, points: int, weights: Sequence[int]) -> list[list[int]]:
+    """The score of each grid point, group by group; for q = a/b they are b times those above, so that they are integers."""
     a, b = quantile.numerator, quantile.denominator
-    running = [0, *itertools.accumulate(weights)]
-    offsets = [b * below - a * running[-1] for below in running]
-    scores = (-max(0, before, -upto) for before, upto in itertools.pairwise(offsets))
-    return chooser.choose([max(score, _LOWEST_SCORE) for score in scores])
+    scores = []
+    for start in range(0, len(weights), points):
+        running = [0, *itertools.accumulate(weights[start : start + points])]
+        offsets = [b * below - a * running[-1] for below in running]
+        scores.append([-max(0, before, -upto) for before, upto in itertools.pairwise(offsets)])
+    return scores
 
 
 def _increasing(found: list[list[float]], quantiles: Sequence[Fraction]) -> list[list[float]]:

@@ -91,8 +91,8 @@ def select_keys(
             tested = groups.select(PLACE, "supporters").order_by(PLACE)
             needed = threshold(limit, epsilon, delta)
             measured = Measurement(lambda: engine.fetch(tested).map(_supporters), limit, limit)
-            passing = receipt.passing(measured, needed, epsilon, delta)
-            yield Selection(receipt.passed(found_keys(table, by, groups, passing)), limit, needed)
+            places = receipt.selected(measured, needed, epsilon, delta)
+            yield Selection(receipt.passed(found_keys(table, by, groups, places)), limit, needed)
 
 
 def _supporters(tested: pa.Table) -> list[int]:

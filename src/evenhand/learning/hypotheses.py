@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -16,17 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.bounding import HETEROGENEITY
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
 from evenhand.learning.base import choice, pay, whole_number
-from evenhand.learning.linear_model import require_public, rows_support
 from evenhand.learning.private_rows import open_rows
-from evenhand.learning.private_values import Floats, identity, number, same, unwarned
+from evenhand.learning.private_values import Floats, double, identity, same, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU
+from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.sources import MemoryRows, random_ranks
 from evenhand.learning.targets import Bounded, Classes
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import NoisyMax
-from evenhand.noise.integers import round_up
 from evenhand.profiles import Profile, Sums, Support
-from evenhand.tables import Table
+from evenhand.tables import Secret, Table
 
 LOSSES = ("zero-one", "absolute", "squared")
 
@@ -123,15 +120,17 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), query)
         left = epsilon
         if tau is None:
-            support, left = rows_support(source, self.profile, epsilon, receipt)
+            _, left = profile_price(source, self.profile, epsilon)
+            support = rows_support(source, self.profile, epsilon, receipt)
             tau = best_limit(support, len(self.hypotheses), left)
-        receipt.use(left)
         kept = random_ranks(source.users, source.counts) < tau
         rows, truth = _clean(source.X[kept]), source.targets[kept]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning about a row would tell about it
-            scores = [-self._total_loss(model, rows, truth, targets) for model in self.hypotheses]
-        self.best_index_ = noisy_max(tau, left, source.relation).choose(scores)
+            scores = Secret([[-self._total_loss(model, rows, truth, targets) for model in self.hypotheses]])
+        # Under presence adding a user lowers every score.
+        monotone = source.relation is Relation.PRESENCE
+        (self.best_index_,) = receipt.choices(scores, tau * _UNIT, left, monotone).places
         self.best_hypothesis_ = self.hypotheses[self.best_index_]
         self.guarantee_, self.rows_per_user_ = guarantee, tau
         return self
@@ -161,18 +160,10 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
             if identity(predicted) is None:
                 return _UNIT
             return 0 if (1.0 if same(predicted, targets.labels[1]) else -1.0) == target else _UNIT
-        off = abs(number(predicted) - targets.offset - target) / targets.width
+        off = abs(double(predicted) - targets.offset - target) / targets.width
         if not off < 1:  # NaN too
             return _UNIT
         return math.floor((off if self.loss == "absolute" else off * off) * _UNIT + 0.5)
-
-
-def noisy_max(tau: int, epsilon: Decimal, relation: Relation) -> NoisyMax:
-    """The selection that protects totals of losses with at most ``tau`` rows a user."""
-    if relation is not Relation.PRESENCE:
-        return NoisyMax.calibrated(tau * _UNIT, epsilon)
-    # Adding a user lowers every score: for such monotone scores half the scale gives the same ε.
-    return NoisyMax(round_up(Fraction(tau * _UNIT) / Fraction(epsilon)))
 
 
 def best_limit(support: Support, hypotheses: int, epsilon: Decimal) -> int:

@@ -55,14 +55,10 @@ def noise_multiplier(epsilon: Decimal, delta: Decimal, steps: int, share: float,
     return Fraction(float(found) * _MARGIN)
 
 
-def zcdp(multiplier: Fraction, steps: int, relation: Relation, profile: Decimal = Decimal(0)) -> Decimal:
-    """The ρ of T full-batch steps, T·Δ²/(2σ²), after a profile bought with a pure ε: rounded up once, exactly.
-
-    A pure ε is ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
-    """
+def rho_of_steps(multiplier: Fraction, steps: int, relation: Relation) -> Fraction:
+    """The ρ of T steps that look at all users, T·Δ²/(2σ²)."""
     moved = 1 if relation is Relation.PRESENCE else 2
-    rho = Fraction(steps * moved**2, 2) / multiplier**2 + Fraction(profile) ** 2 / 2
-    return Decimal(f"{math.ceil(rho * 10**40)}e-40")  # from text: arithmetic would round to the program's own precision
+    return Fraction(steps * moved**2, 2) / multiplier**2
 
 
 def gaussian_delta(sigma: Fraction, epsilon: Decimal) -> Any:

@@ -1,0 +1,39 @@
+"""How many rows users have, from which bounds are chosen: given, public, or bought with a share of ε."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from evenhand.guarantee import UsageError, split
+from evenhand.learning.sources import Source
+from evenhand.profiles import About, Profile, Support, Wanted, row_buckets
+from evenhand.release import Receipt
+
+PROFILE_SHARE = Decimal("0.1")
+"""The part of ε that a profile of rows per user takes when their number is secret."""
+
+
+def require_public(profile: Profile | None) -> None:
+    """Refuse the exact profile of a table."""
+    if profile is not None and profile.mark:
+        raise UsageError(
+            "profile= is the exact profile of a table, which is not private; expected a public prior or a bought one."
+        )
+
+
+def profile_price(source: Source, profile: Profile | None, epsilon: Decimal) -> tuple[Decimal, Decimal]:
+    """What a profile of rows per user takes of ε, and what it leaves."""
+    bought = profile is None and not source.relation.counts_are_public
+    return split(epsilon, PROFILE_SHARE) if bought else (Decimal(0), epsilon)
+
+
+def rows_support(source: Source, profile: Profile | None, epsilon: Decimal, receipt: Receipt) -> Support:
+    """Users by number of rows; what has to be bought costs `profile_price`."""
+    if profile is not None:
+        require_public(profile)
+        return profile.support
+    if source.relation.counts_are_public:
+        return receipt.public(source.public_support(), source.relation)
+    buckets = row_buckets()
+    paid, _ = profile_price(source, profile, epsilon)
+    return Wanted(About("rows")).get(receipt, buckets, source.histogram(buckets), paid).support
