@@ -21,13 +21,13 @@ $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
-demo: $(STAMP) ## See the point in one screen
+demo: $(STAMP) ## Private answers next to the true ones, on a generated table
 	@$(BIN)/evenhand demo
 
 test: check ## All checks and tests
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-check: $(STAMP) ## Lint, types and the arrows between rooms
+check: $(STAMP) ## Lint, types, and which package may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -37,18 +37,18 @@ fmt: $(STAMP) ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(BENCH_STAMP) ## Speed against the bare engine and peers, accuracy against the oracle
+bench: $(BENCH_STAMP) ## Speed relative to the bare engine and to other libraries; accuracy relative to the best possible bound
 	$(BIN)/python -m benchmarks
 
-reproduce: $(STAMP) ## The papers' figures and tables, again, into figures/
+reproduce: $(STAMP) ## Compute the papers' figures and tables again, into figures/
 	$(BIN)/evenhand reproduce all --out figures
 
-audit: $(STAMP) ## The long audit: try to disprove every guarantee, kill the ledger a thousand times
+audit: $(STAMP) ## The long audit: try to disprove every guarantee, kill 2,000 processes that write to a ledger
 	$(BIN)/evenhand audit --out docs/audits
 	$(BIN)/python tests/audit/ledger_crash.py --kills 1000
 	$(BIN)/python tests/audit/ledger_crash.py --kills 1000 --postgres
 
-docs: $(STAMP) ## Check the documentation: links, code, examples, and proofs against the code they are about
+docs: $(STAMP) ## Check the documentation: links, code, examples, and whether proofs are up to date
 	$(BIN)/python -m pytest -q tests/apps/test_docs.py tests/apps/test_examples.py tests/audit/test_proofs.py
 
 clean: ## Remove the environment and caches

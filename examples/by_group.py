@@ -1,4 +1,4 @@
-"""Groups: listed by you, or found in the data; with the rest in one bucket; several statistics in one pass."""
+"""Groups: listed by you, or found privately in the data; the rest in one group; several statistics in one pass."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ log["minutes"] = random.gamma(2, 30, len(log)).round()
 with tempfile.TemporaryDirectory() as folder:
     session = eh.Session(eh.read(log, user="person"), eh.Ledger(Path(folder) / "budget.db", epsilon=5, delta=1e-5))
 
-    print("Public keys, and one bucket for the rest:")
+    print("Public group names, and one group for the rest:")
     listed = session.users(by="place", keys=["library", "pool"], other="elsewhere", epsilon=1)
     print(listed.value.to_string(index=False))
 
-    print("\nKeys found privately; places with few visitors are not shown:")
+    print("\nHidden group names, selected privately; places with few visitors are not shown:")
     found = session.count(by="place", epsilon=2, delta=1e-6)
     print(found.interval(0.95).round().to_string(index=False))
     print(found.details["selection"])
 
-    print("\nSeveral statistics of the groups found, in one pass:")
+    print("\nSeveral statistics of the selected groups, in one pass:")
     both = session.aggregate(
         by="place", keys=found.value[["place"]], epsilon=2,
         visits=eh.count(), minutes=eh.mean("minutes", bounds=(0, 480)),

@@ -1,4 +1,4 @@
-"""A table, a budget, four answers. The truth stands beside them only because the data are made up."""
+"""A table, a budget, four answers. The exact values can be printed next to them because the data are generated."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ with tempfile.TemporaryDirectory() as folder:
     ]
     for release, truth in answers:
         low, high = release.interval(0.95)
-        print(f"{release.headline():32} interval {low:,.2f} to {high:,.2f}; truth {truth:,.2f}")
+        print(f"{release.headline():32} interval {low:,.2f} to {high:,.2f}; exact {truth:,.2f}")
         print(f"    {release.bounding}")
     print("spent", ledger.spent, "of", ledger.total)

@@ -1,4 +1,4 @@
-"""Two tables about the same people share one ledger, until it says no."""
+"""Two tables about the same people share one ledger, until the budget is used up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         hotline.users(epsilon=0.3)
     except eh.BudgetExceeded:
-        print("refused: 0.5 + 0.3 + 0.3 is more than was promised")
+        print("refused: 0.5 + 0.3 + 0.3 is more than the total of 1")
     for event in ledger.events:
         print(event.number, event.query["statistic"], event.cost.epsilon)
     ledger.verify()

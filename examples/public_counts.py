@@ -1,4 +1,4 @@
-"""A school: everybody knows who attends which course; what nobody may learn is a person's marks.
+"""A school: who attends which course is public; a person's marks are private.
 
 With protects="values" the row counts are public, so bounds are chosen from them for free, and counts are exact.
 """
@@ -28,4 +28,4 @@ with tempfile.TemporaryDirectory() as folder:
     for strategy in ("auto", eh.SmoothWeights(), eh.CentredInterval()):
         release = session.mean("points", bounds=(0, 100), epsilon=0.5, bounding=strategy)
         print(f"{release.headline()} ± {release.error.noise:.2f}   {release.bounding.words}")
-    print(f"truth: {marks.points.mean():.2f}")
+    print(f"exact: {marks.points.mean():.2f}")

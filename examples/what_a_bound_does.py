@@ -1,6 +1,6 @@
-"""The same count under many caps: a low cap cuts, a high cap needs noise, and Auto finds the place between privately.
+"""The same count under many caps: a low cap cuts rows off, a high cap needs more noise, and Auto chooses one privately.
 
-The column "cut" comes from the exact table. With real data nobody may see it, which is why choosing a cap is hard.
+The column "cut" comes from the exact table. With real data it is private, which is why choosing a cap is hard.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ from evenhand.guarantee import EvenhandError, UsageError
 if TYPE_CHECKING:
     from evenhand.audit import Finding
 
-HELP = """Try to disprove every guarantee: each statistic, strategy, estimator and sketch, and its broken twins.
+HELP = """Try to disprove every guarantee, of each statistic, strategy, estimator and sketch.
 
-For each, neighbouring tables are searched for the pair that gives one person away the most, and a lower bound on the true ε is computed
-from fresh releases (95% confidence) or from exact probabilities. A bound above the claim, or a broken twin that goes unnoticed,
-fails the audit.
+For each, neighbouring tables are searched for the pair that reveals one person the most, and a lower bound on the true ε is computed
+from new releases (95% confidence) or from exact probabilities. Broken twins, which are mechanisms broken on purpose, are audited too. A
+bound above the claim, or a broken twin that is not caught, fails the audit.
 
 Exit codes: 0 no claim refuted and every twin caught, 1 otherwise, 2 bad usage.
 """
@@ -62,8 +62,8 @@ class Row:
 
 def audit(
     quick: Annotated[bool, typer.Option("--quick", help="A quarter of an hour: fewer samples, fewer pairs.")] = False,
-    samples: Annotated[int | None, typer.Option(help="Outputs a table where only noise is redrawn.")] = None,
-    runs: Annotated[int | None, typer.Option(help="Outputs a table where everything runs again.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Outputs per table where only noise is redrawn.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Outputs per table where everything runs again.")] = None,
     only: Annotated[str | None, typer.Option(help="Only what has this text in its name.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write a dated page into this folder.")] = None,
@@ -165,7 +165,7 @@ def _page(rows: list[Row], fixed: int, again: int) -> str:
         f"# Audit of {datetime.date.today().isoformat()}",
         "",
         f"evenhand {version('evenhand')}, OpenDP {version('opendp')}, DuckDB {version('duckdb')}, Python {platform.python_version()}; "
-        f"{fixed:,} outputs a table where only noise is redrawn, {again:,} where everything runs again. Lower bounds on ε hold with 95% "
+        f"{fixed:,} outputs per table where only noise is redrawn, {again:,} where everything runs again. Lower bounds on ε hold with 95% "
         "confidence; what they mean and how to repeat this: [How to check us](../trust/checks.md).",
         "",
         f"**{len(failed)} of {len(rows)} failed: {'; '.join(failed)}.**"

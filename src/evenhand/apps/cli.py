@@ -39,7 +39,7 @@ app.add_typer(recommender_cli.app, name="recommender")
 
 @app.command()
 def demo() -> None:
-    """See the point in one screen: a synthetic streaming service, truth beside release. Nothing to configure."""
+    """Four private statistics of a generated table, next to the true values. Nothing to configure."""
     from evenhand.apps.demo import run
 
     run()

@@ -1,4 +1,4 @@
-"""``evenhand convert``: CSV or JSON to Parquet, by the keeper of the private file."""
+"""``evenhand convert``: CSV or JSON to Parquet, by the holder of the private file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import typer
 
 from evenhand.apps.console import parse_list, progress, show_json
 
-HELP = """Convert CSV or JSON to Parquet, where no value can move or hide another.
+HELP = """Convert CSV or JSON to Parquet, where a malformed value can't affect others.
 
-For the keeper of the data: it reads private files, and what it prints is about single lines. Columns are text, or numbers where
---numbers names them. Records that can't be read are refused, unless they are to be left out.
+For the data holder: it reads private files, and what it prints is about single lines. Columns are text, or numbers where
+--numbers names them. Records that can't be read are refused, or left out with --drop-malformed.
 
 Exit codes: 0 written, 2 bad usage, 4 data unreadable.
 """

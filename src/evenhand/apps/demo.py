@@ -1,4 +1,4 @@
-"""``evenhand demo``: why a person is not a row, in one screen."""
+"""``evenhand demo``: what protecting people instead of rows means, on one screen."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def run() -> None:
         )
     console.print(table)
     console.print(
-        "[dim]cut off: as far as the private profile shows it; the truth is known because we made it up[/dim]"
+        "[dim]cut off: as forecast from the private profile; the truth is known because the table is synthetic[/dim]"
     )
     odds = (eh.Guarantee(spent.epsilon, spent.delta, session.table.relation, ("viewer",))).odds
     row_noise = 1 / _ROW_EPSILON
@@ -100,9 +100,8 @@ def run() -> None:
         "\n[bold]What protecting rows instead of people would have exposed.[/bold] "
         f"With ε = {_ROW_EPSILON} per [italic]row[/italic], the count of views carries noise of about ±{row_noise:.0f}; "
         f"the person with {truth['heaviest']:,.0f} views moves it by {truth['heaviest']:,.0f}. "
-        "Their presence would be plain to see. Protecting the person "
-        "means bounding what one person can add, and the bound decides how good the answer is: Evenhand chose it, "
-        "privately, inside the same ε.\n"
+        "Anybody could see that they are in the table. To protect the person, what one person can add must be bounded, and the "
+        "accuracy depends on that bound. Evenhand chose it privately, within the same ε.\n"
         "\nNext: [bold]evenhand release --help[/bold], or in Python [bold]import evenhand as eh[/bold]."
     )
 

@@ -11,7 +11,7 @@ import typer
 from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon
 
-app = typer.Typer(no_args_is_help=True, help="Learn a model about people and write its card.")
+app = typer.Typer(no_args_is_help=True, help="Learn a model about people and write a model card.")
 
 Source = Annotated[str, typer.Argument(help="A path or glob of Parquet, CSV or JSON files.")]
 User = Annotated[str, typer.Option(help="The column (or columns, a,b) that name a person.")]
@@ -37,9 +37,9 @@ def regression(
     label_bounds: Annotated[str, typer.Option(help="LOW:HIGH of a label; labels outside are clamped.")],
     epsilon: Epsilon,
     features: Features = None,
-    categories: Annotated[str | None, typer.Option(help="Features to turn into 0/1 columns, one a value: a,b.")] = None,
+    categories: Annotated[str | None, typer.Option(help="Features to turn into 0/1 columns per value: a,b.")] = None,
     noise_sd: Annotated[
-        str | None, typer.Option(help="Spread of labels about the regression: a number, or 'private'.")
+        str | None, typer.Option(help="Standard deviation of labels about the regression: a number, or 'private'.")
     ] = None,
     weighting: Annotated[str, typer.Option(help="optimal, row-limit or all.")] = "optimal",
     target: Annotated[str, typer.Option(help="auto, coefficients or predictions.")] = "auto",

@@ -1,4 +1,4 @@
-"""``evenhand ledger``: look into a budget."""
+"""``evenhand ledger``: show a budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenhand.guarantee import LedgerError, plain
 if TYPE_CHECKING:
     from evenhand.ledger import Event
 
-app = typer.Typer(no_args_is_help=True, help="Look into a ledger: what was spent, on what, and what is left.")
+app = typer.Typer(no_args_is_help=True, help="Show a ledger: what was spent, on what, and what is left.")
 
 
 @app.command()
@@ -32,7 +32,7 @@ def show(
 
     if "://" not in location and not os.path.exists(location):
         raise LedgerError(
-            f"there is no ledger {location!r}; one is made by the first `evenhand release ... --ledger {location}`."
+            f"there is no ledger {location!r}; it is created by the first `evenhand release ... --ledger {location}`."
         )
     book = Ledger(location)
     if verify:

@@ -1,4 +1,4 @@
-"""``evenhand plan``: what a bound will cost, before anything is spent."""
+"""``evenhand plan``: the error of each bound, before anything is spent."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from evenhand.planning import Plan
     from evenhand.profiles import Profile
 
-HELP = """See the price of the bound before paying it: noise, bias and the best bound, for every strategy.
+HELP = """Forecast the error before anything is spent: noise and bias for every strategy, and the best bound on a user.
 
-Say how many rows the users have: --pareto, --zipf or --lognormal with --users and --rows, --counts FILE (one number a line), or
+Say how many rows the users have: --pareto, --zipf or --lognormal with --users and --rows, --counts FILE (one number per line), or
 --profile FILE (bought before and saved). Nothing is read from a table and nothing is spent.
 
 Exit codes: 0 planned, 2 bad usage, 4 file unreadable.
@@ -41,11 +41,11 @@ def plan(
     lognormal: Annotated[float | None, typer.Option(help="Log-normal: standard deviation of the logarithm.")] = None,
     users: Annotated[int | None, typer.Option(help="Number of users, with --pareto, --zipf or --lognormal.")] = None,
     rows: Annotated[float | None, typer.Option(help="Number of rows, with --pareto, --zipf or --lognormal.")] = None,
-    counts: Annotated[Path | None, typer.Option(help="A file with the rows of each user, one number a line.")] = None,
+    counts: Annotated[Path | None, typer.Option(help="A file with the rows of each user, one number per line.")] = None,
     profile: Annotated[Path | None, typer.Option(help="A profile saved as JSON.")] = None,
     protects: Annotated[str | None, typer.Option(help="presence (default), or values (row counts are public).")] = None,
     heterogeneity: Annotated[
-        float | None, typer.Option(help="How much busy users differ, in the unit of the values.")
+        float | None, typer.Option(help="How much heavy users differ from others, in the unit of the values.")
     ] = None,
     for_error: Annotated[
         float | None, typer.Option(help="Also answer: which ε (and for a mean, how many users) for this error?")
@@ -124,7 +124,7 @@ def _numbers(path: Path) -> list[float]:
         return [float(line) for line in path.read_text(encoding="utf-8").split()]
     except OSError as error:
         raise DataError(
-            f"--counts {path} can't be read: {error.strerror}; give a text file, one number a line."
+            f"--counts {path} can't be read: {error.strerror}; give a text file, one number per line."
         ) from None
     except ValueError:
-        raise DataError(f"--counts {path} holds something that is not a number; expected one number a line.") from None
+        raise DataError(f"--counts {path} has something that is not a number; expected one number per line.") from None

@@ -56,11 +56,11 @@ def release(
     by: Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")] = None,
     keys: Annotated[
         str | None,
-        typer.Option(help="The public groups: a,b,c, or col=a,b;other=x,y for several columns, or @FILE, one a line."),
+        typer.Option(help="Public groups: a,b,c, or col=a,b;other=x,y for several columns, or @FILE, one per line."),
     ] = None,
     other: Annotated[str | None, typer.Option(help="A label for one more group that holds all other rows.")] = None,
     groups_per_user: Annotated[
-        int | None, typer.Option(help="Without --keys: how many groups one user may support.")
+        int | None, typer.Option(help="Without --keys: in how many groups one user may count.")
     ] = None,
     bounding: Annotated[
         str, typer.Option(help="auto, or STRATEGY:BOUND such as smooth-weights:100 or total-cap:500.")

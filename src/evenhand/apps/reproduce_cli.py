@@ -1,4 +1,4 @@
-"""``evenhand reproduce``: a figure or table of a paper, again."""
+"""``evenhand reproduce``: compute a figure or table of a paper again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAPERS = ("amin2019", "epasto2020", "rameshwar2024", "banerjee")
 
 HELP = """Reproduce a figure or table of a paper, and check its numbers.
 
-Without a name, lists what there is. `all` runs everything. Needs the source repository, where reproductions/ lies.
+Without a name, lists the reproductions. `all` runs them all. Needs the source repository with its folder reproductions/.
 
 Exit codes: 0 all numbers as expected, 1 some are not, 2 bad usage.
 """
