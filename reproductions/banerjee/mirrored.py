@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from outcomes import Check, Outcome, Size
 
+from evenhand.pages import wrong_chart
 from evenhand.recommender.simulation import study
-from evenhand.recommender.simulation.pictures import wrong_chart
 from evenhand.recommender.tastes import preset
 
 GRIDS = {"small": (100, 20, 2.0, 200_000, range(1)), "full": (200, 40, 1.0, 1_000_000, range(5))}

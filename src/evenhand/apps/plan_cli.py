@@ -86,7 +86,7 @@ plan.__doc__ = HELP
 def _show(made: Plan) -> None:
     from rich.console import Console
 
-    from evenhand.planning import small_curve
+    from evenhand.pages import small_curve
 
     console = Console()
     console.print(made.explain(), highlight=False)

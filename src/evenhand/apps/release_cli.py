@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json, write_page
+from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
+from evenhand.pages import release_page
 
 STATISTICS = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram")
 _OF_A_COLUMN = ("sum", "mean", "variance", "quantiles", "histogram")
@@ -125,7 +126,7 @@ def release(
         print(result)
         print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
     if html is not None and not preview:
-        write_page(html, result.statistic, result.to_html())
+        html.write_text(release_page(result), encoding="utf-8")
 
 
 def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> Any:

@@ -9,7 +9,6 @@ from evenhand.planning.plans import Plan, plan
 from evenhand.planning.profile import Basis, Profile
 from evenhand.planning.support import support_of_counts, support_of_histogram
 from evenhand.planning.tables import Forecast, ForecastTable
-from evenhand.planning.terminal import small_curve
 from evenhand.planning.weights import (
     Support,
     centred_bound,
@@ -40,7 +39,6 @@ __all__ = [
     "quantile_bound",
     "row_buckets",
     "row_limit_bound",
-    "small_curve",
     "smooth_bound",
     "smooth_weights_for_mean",
     "support_of_counts",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from evenhand.planning.forecasts import Curve
-from evenhand.planning.tables import number
+from evenhand.pages.numbers import three_digits
+
+if TYPE_CHECKING:
+    from evenhand.planning.forecasts import Curve
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -15,7 +19,7 @@ def small_curve(curve: Curve, width: int = 60, height: int = 4) -> str:
     best = int(curve.error.argmin())
     low, high = np.log(curve.bounds[0]), np.log(curve.bounds[-1])
     if high <= low:
-        return f"the only bound is {number(float(curve.bounds[0]))}: error {number(float(curve.error[0]))}"
+        return f"the only bound is {three_digits(float(curve.bounds[0]))}: error {three_digits(float(curve.error[0]))}"
     at = np.linspace(low, high, width)
     error = np.interp(at, np.log(curve.bounds), np.log(curve.error))
     level = (error - error.min()) / max(float(np.ptp(error)), 1e-12) * (8 * height - 1) + 1
@@ -23,6 +27,6 @@ def small_curve(curve: Curve, width: int = 60, height: int = 4) -> str:
         "".join(_BLOCKS[int(np.clip(value - 8 * row, 0, 8))] for value in level) for row in range(height - 1, -1, -1)
     ]
     place = round((np.log(curve.bounds[best]) - low) / (high - low) * (width - 1))
-    left, right = number(float(curve.bounds[0])), number(float(curve.bounds[-1]))
+    left, right = three_digits(float(curve.bounds[0])), three_digits(float(curve.bounds[-1]))
     ruler = f"{left}{right.rjust(width - len(left))}"
-    return "\n".join(["error", *lines, " " * place + "▲ best bound " + number(float(curve.bounds[best])), ruler])
+    return "\n".join(["error", *lines, " " * place + "▲ best bound " + three_digits(float(curve.bounds[best])), ruler])
