@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from outcomes import Check, Outcome, Size
 
-from evenhand.pages import wrong_chart
+from evenhand.pages.simulation import wrong_chart
 from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import preset
 

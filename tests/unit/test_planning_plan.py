@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenhand.guarantee import UsageError
-from evenhand.pages import small_curve
+from evenhand.pages.plan import small_curve
 from evenhand.planning import Profile, plan, smooth_bound
 
 PROFILE = Profile.pareto(1.5, users=10_000, rows=200_000)

@@ -53,7 +53,7 @@ def run() -> None:
 
     import evenhand as eh
     from evenhand.apps.console import progress
-    from evenhand.pages import rounded
+    from evenhand.pages.numbers import rounded
 
     console = Console(highlight=False)
     with tempfile.TemporaryDirectory() as folder, progress("Making a streaming service's log of views"):

@@ -131,7 +131,7 @@ def logistic(
 def _report(model: Any, label: str, book: Any, card: Path | None, as_json: bool) -> None:
     from evenhand.apps.release_cli import ledger_facts
     from evenhand.learning.card import card_text, model_card
-    from evenhand.pages import card_page
+    from evenhand.pages.card import card_page
 
     facts = model_card(model, label)
     if book is not None:

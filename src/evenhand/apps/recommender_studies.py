@@ -154,7 +154,8 @@ def _on_table(
 
 
 def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, assumed: Tastes | None) -> list[str]:
-    from evenhand.pages import FORMATS, quality_chart, save, wrong_chart
+    from evenhand.pages.charts import save
+    from evenhand.pages.simulation import quality_chart, wrong_chart
     from evenhand.recommender.forecasting import chance
 
     out.mkdir(parents=True, exist_ok=True)
@@ -162,7 +163,7 @@ def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, 
     if assumed is not None:
         charts["items-wrong"] = wrong_chart(points, chance(assumed), about)
     with progress("Drawing"):
-        return [str(save(chart, out / f"{name}{kind}", about)) for name, chart in charts.items() for kind in FORMATS]
+        return [file for name, chart in charts.items() for file in save(chart, out / name, about)]
 
 
 def _print_tables(points: list[Point], qualities: list[Quality]) -> None:

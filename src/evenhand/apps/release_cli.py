@@ -10,7 +10,7 @@ import typer
 
 from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
-from evenhand.pages import release_page
+from evenhand.pages.release import release_page
 
 STATISTICS = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram")
 _OF_A_COLUMN = ("sum", "mean", "variance", "quantiles", "histogram")

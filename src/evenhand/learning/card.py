@@ -9,7 +9,7 @@ from evenhand.guarantee import UsageError
 from evenhand.learning.bounded_erm import BoundedERM
 from evenhand.learning.regression import LabelPrivateRegression
 from evenhand.learning.weighted_erm import WeightedERM
-from evenhand.pages import five_digit_range, five_digits
+from evenhand.pages.card import coefficients
 
 Model = LabelPrivateRegression | BoundedERM | WeightedERM
 
@@ -36,10 +36,7 @@ def card_text(card: dict[str, Any]) -> str:
     """The card for a terminal."""
     width = max(len(row["name"]) for row in card["coefficients"])
     lines = [f"{card['model']} of {card['label']}", ""]
-    lines += [
-        f"  {row['name']:<{width}}  {five_digits(row['value']):>12}   {five_digit_range(row['low'], row['high'])}"
-        for row in card["coefficients"]
-    ]
+    lines += [f"  {name:<{width}}  {value:>12}   {between}" for name, value, between in coefficients(card)]
     lines += ["", f"  {card['range_covers']}", f"  {card['bounding']}", f"  {card['guarantee']['words']}"]
     return "\n".join(lines)
 
@@ -109,11 +106,10 @@ def _values(model: BoundedERM | WeightedERM) -> list[float]:
 
 
 def _coefficients(names: Any, values: Any, ranges: Any) -> list[dict[str, Any]]:
-    lows = [None] * len(names) if ranges is None else [float(low) for low in ranges[:, 0]]
-    highs = [None] * len(names) if ranges is None else [float(high) for high in ranges[:, 1]]
+    ends = [(None, None)] * len(names) if ranges is None else ranges.tolist()
     return [
         {"name": str(name), "value": float(value), "low": low, "high": high}
-        for name, value, low, high in zip(names, values, lows, highs, strict=True)
+        for name, value, (low, high) in zip(names, values, ends, strict=True)
     ]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterable
 from html import escape
-from os import PathLike
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evenhand.guarantee import DataError, UsageError
@@ -23,19 +24,14 @@ else:
         """Altair, imported when it is first used: it is slow to load, and not installed everywhere."""
 
         def __getattr__(self, name: str) -> object:
-            try:
-                import altair
-            except ImportError:
-                raise _missing() from None
-            return getattr(altair, name)
+            return getattr(_load("altair"), name)
 
     alt = _Altair()
 
-__all__ = ["BLUE", "FORMATS", "WIDTH", "alt", "figure", "log_scale", "save", "styled"]
+__all__ = ["BLUE", "WIDTH", "alt", "figure", "log_scale", "save", "styled"]
 
 BLUE = "#0072B2"
 WIDTH = 520
-FORMATS = (".png", ".svg", ".html")
 
 
 def styled(chart: Chart) -> Chart:
@@ -67,28 +63,26 @@ def log_scale(field: str, title: str, values: Iterable[float], axis: Literal["X"
 
 def figure(chart: Chart, caption: str = "") -> str:
     """A chart as a figure of a page: SVG, rendered without a browser or a network."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise _missing() from None
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f"<figure>{vl_convert.vegalite_to_svg(chart.to_dict())}{below}</figure>"
+    return f"<figure>{_load('vl_convert').vegalite_to_svg(chart.to_dict())}{below}</figure>"
 
 
-def save(chart: Chart, path: str | PathLike[str], title: str) -> Path:
-    """Write a chart to a .png, .svg or .html file; the last is a page with this title."""
-    target = Path(path)
-    if target.suffix not in FORMATS:
-        raise UsageError(f"{target.name} has an unknown format; expected a name that ends in {', '.join(FORMATS)}.")
+def save(chart: Chart, path: Path, title: str) -> list[str]:
+    """Write a chart beside ``path`` as PNG, as SVG and as a page with this title; the names of the files."""
+    files = [path.with_name(path.name + kind) for kind in (".png", ".svg", ".html")]
     try:
-        if target.suffix == ".html":
-            target.write_text(page(title, figure(chart)), encoding="utf-8")
-        else:
-            chart.save(str(target), **({"scale_factor": 2} if target.suffix == ".png" else {}))
+        chart.save(str(files[0]), scale_factor=2)
+        chart.save(str(files[1]))
+        files[2].write_text(page(title, figure(chart)), encoding="utf-8")
     except OSError as error:
-        raise DataError(f"{target} can't be written: {error.strerror}.") from None
-    return target
+        raise DataError(f"{path} can't be written: {error.strerror}.") from None
+    return [str(file) for file in files]
 
 
-def _missing() -> UsageError:
-    return UsageError("pictures need altair and vl-convert; install them with: pip install 'evenhand[plots]'")
+def _load(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise UsageError(
+            "pictures need altair and vl-convert; install them with: pip install 'evenhand[plots]'"
+        ) from None

@@ -26,13 +26,3 @@ def rounded(value: object, noise: float | None = None) -> str:
         digits = max(0, 2 - math.floor(math.log10(noise)) - 1)
         return f"{value:,.{min(digits, 12)}f}"
     return f"{value:,.4g}"
-
-
-def five_digits(value: float) -> str:
-    """A number with five significant digits."""
-    return f"{value:.5g}"
-
-
-def five_digit_range(low: float | None, high: float | None) -> str:
-    """A range in the same digits, or a dash where there is none."""
-    return "—" if low is None or high is None else f"{five_digits(low)} to {five_digits(high)}"

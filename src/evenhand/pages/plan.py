@@ -1,4 +1,4 @@
-"""A plan as one page, and its pictures: what the bound costs, whom it touches, and how the error falls with ε."""
+"""A plan as a page and as pictures: what the bound costs, whom it touches, and how the error falls with ε."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from evenhand.pages.style import page, paragraphs, table
 if TYPE_CHECKING:
     from evenhand.pages.charts import Chart
     from evenhand.planning import Plan
+    from evenhand.planning.forecasts import Curve
 
 # Colours that stay apart for the colour-blind (Okabe and Ito), and in grey.
 _PARTS = {"bias": BLUE, "noise": "#E69F00", "sampling": "#999999", "total": "#000000"}
 _STRATEGIES = [BLUE, "#E69F00", "#009E73", "#CC79A7", "#56B4E9"]
 _EPSILONS = 13
+_BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def plan_page(plan: Plan) -> str:
@@ -56,6 +58,24 @@ def plan_chart(plan: Plan) -> Chart:
     parts = [_trade_off(plan), _users_cut(plan), _error_by_epsilon(plan)]
     chart = alt.vconcat(*parts, title=alt.TitleParams(**title, anchor="start"), spacing=24)
     return styled(chart.resolve_scale(color="independent", x="independent"))
+
+
+def small_curve(curve: Curve, width: int = 60, height: int = 4) -> str:
+    """The total error over the range of bounds, both on logarithmic scales, as a few lines of text for a terminal."""
+    best = int(curve.error.argmin())
+    low, high = np.log(curve.bounds[0]), np.log(curve.bounds[-1])
+    if high <= low:
+        return f"the only bound is {three_digits(float(curve.bounds[0]))}: error {three_digits(float(curve.error[0]))}"
+    at = np.linspace(low, high, width)
+    error = np.interp(at, np.log(curve.bounds), np.log(curve.error))
+    level = (error - error.min()) / max(float(np.ptp(error)), 1e-12) * (8 * height - 1) + 1
+    lines = [
+        "".join(_BLOCKS[int(np.clip(value - 8 * row, 0, 8))] for value in level) for row in range(height - 1, -1, -1)
+    ]
+    place = round((np.log(curve.bounds[best]) - low) / (high - low) * (width - 1))
+    left, right = three_digits(float(curve.bounds[0])), three_digits(float(curve.bounds[-1]))
+    ruler = f"{left}{right.rjust(width - len(left))}"
+    return "\n".join(["error", *lines, " " * place + "▲ best bound " + three_digits(float(curve.bounds[best])), ruler])
 
 
 def _trade_off(plan: Plan) -> Chart:

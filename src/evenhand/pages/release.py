@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
 from evenhand.pages.charts import BLUE, WIDTH, alt, styled
-from evenhand.pages.style import fragment, lines, page, wide
+from evenhand.pages.style import fragment, lines, page
 
 if TYPE_CHECKING:
     from evenhand.pages.charts import Chart
@@ -57,5 +57,5 @@ def _label(key: tuple[object, ...], cell: bool) -> str:
 
 
 def _body(release: Release) -> str:
-    frame = wide(release.table().to_html(index=False, border=0)) if release.grouped else ""
+    frame = f'<div class="wide">{release.table().to_html(index=False, border=0)}</div>' if release.grouped else ""
     return f"{frame}{lines(release.lines())}"

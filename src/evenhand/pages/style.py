@@ -49,7 +49,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], best: Collection[i
         for place, row in enumerate(rows)
     )
     heading = f"<thead><tr>{_cells('th', head)}</tr></thead>" if head else ""
-    return wide(f"<table>{heading}<tbody>{body}</tbody></table>")
+    return f'<div class="wide"><table>{heading}<tbody>{body}</tbody></table></div>'
 
 
 def lines(named: Iterable[tuple[str, str]]) -> str:
@@ -61,11 +61,6 @@ def lines(named: Iterable[tuple[str, str]]) -> str:
 def paragraphs(text: str) -> str:
     """Text, a paragraph for each line."""
     return "".join(f"<p>{escape(part)}</p>" for part in text.split("\n"))
-
-
-def wide(html: str) -> str:
-    """Something that may be wider than the screen."""
-    return f'<div class="wide">{html}</div>'
 
 
 def _cells(tag: str, texts: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, suggest
-from evenhand.pages import plan_chart, plan_page
+from evenhand.pages.plan import plan_chart, plan_page
 from evenhand.planning.forecasts import Assumptions, Curve, count_total_cap, curve, mean_curves, sum_curves
 from evenhand.planning.profile import Basis, Profile
 from evenhand.planning.tables import Forecast, ForecastTable

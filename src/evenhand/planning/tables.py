@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evenhand.pages import three_digits
+from evenhand.pages.numbers import three_digits
 
 _COLUMNS = ("strategy", "bound", "users cut", "noise", "sampling", "bias", "error")
 _KINDS = {"exact": "", "bound": "≤ ", "assumed": "~ ", "seen": "~ "}

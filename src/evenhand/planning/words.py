@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation, plain
-from evenhand.pages import three_digits
+from evenhand.pages.numbers import three_digits
 
 if TYPE_CHECKING:
     from evenhand.planning.plans import Plan

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import Guarantee, plain
-from evenhand.pages import release_chart, release_fragment, rounded
+from evenhand.pages.numbers import rounded
+from evenhand.pages.release import release_chart, release_fragment
 from evenhand.release.intervals import Interval, check_confidence
 
 if TYPE_CHECKING:
