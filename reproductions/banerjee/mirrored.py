@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from evenhand.pages.simulation import wrong_chart
 from evenhand.recommender.simulation import study
-from evenhand.recommender.simulation.pictures import wrong_chart
 from evenhand.recommender.tastes import preset
 from reproductions.outcomes import Check, Outcome, Size
 

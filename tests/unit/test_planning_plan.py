@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from evenhand.guarantee import UsageError
-from evenhand.planning import Profile, plan, small_curve, smooth_bound
+from evenhand.pages.plan import small_curve
+from evenhand.planning import Profile, plan, smooth_bound
 
 PROFILE = Profile.pareto(1.5, users=10_000, rows=200_000)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import sys
@@ -12,12 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.guarantee import EvenhandError, UsageError
-
-_PAGE = (
-    "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-    "<meta name='viewport' content='width=device-width,initial-scale=1'><title>{title}</title></head>"
-    "<body style='margin:1rem auto;padding:0 1rem;max-width:52rem'>{body}</body></html>"
-)
 
 
 def fail(error: BaseException) -> int:
@@ -48,11 +41,6 @@ def check_writable(path: Path, option: str) -> None:
             pass
     except OSError as error:
         raise UsageError(f"--{option} {path} can't be written: {error.strerror}; give a writable path.") from None
-
-
-def write_page(path: Path, title: str, body: str) -> None:
-    """Write a self-contained HTML page."""
-    path.write_text(_PAGE.format(title=html.escape(title), body=body), encoding="utf-8")
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def run() -> None:
 
     import evenhand as eh
     from evenhand.apps.console import progress
-    from evenhand.release.result import number
+    from evenhand.pages.numbers import rounded
 
     console = Console(highlight=False)
     with tempfile.TemporaryDirectory() as folder, progress("Making a streaming service's log of views"):
@@ -81,10 +81,10 @@ def run() -> None:
         low, high = (end / unit for end in release.interval(0.95))
         table.add_row(
             name,
-            number(exact, noise),
-            number(release.value / unit, noise),
-            f"± {number((high - low) / 2, noise)}",
-            f"~ {number((release.error.bias or 0) / unit, noise)}",
+            rounded(exact, noise),
+            rounded(release.value / unit, noise),
+            f"± {rounded((high - low) / 2, noise)}",
+            f"~ {rounded((release.error.bias or 0) / unit, noise)}",
             f"{abs(release.value / unit - exact) / abs(exact):.2%}",
             _bound(release, unit, bound),
         )

@@ -130,14 +130,15 @@ def logistic(
 
 def _report(model: Any, label: str, book: Any, card: Path | None, as_json: bool) -> None:
     from evenhand.apps.release_cli import ledger_facts
-    from evenhand.learning.card import card_html, card_text, model_card
+    from evenhand.learning.card import card_text, model_card
+    from evenhand.pages.card import card_page
 
     facts = model_card(model, label)
     if book is not None:
         facts["ledger"] = ledger_facts(book)
     if card is not None:
         card.with_suffix(".json").write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        card.with_suffix(".html").write_text(card_html(facts), encoding="utf-8")
+        card.with_suffix(".html").write_text(card_page(facts), encoding="utf-8")
     if as_json:
         show_json(facts)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenhand.apps.console import parse_pair, show_json
+from evenhand.apps.console import check_writable, parse_pair, show_json
 from evenhand.guarantee import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -66,10 +66,8 @@ def plan(
         if statistic == "mean":  # more users make a sum larger, not its error smaller
             answers["users"] = made.users_for(for_error)
     if html is not None:
-        try:
-            made.to_html(html)
-        except OSError as error:
-            raise UsageError(f"--html {html} can't be written: {error.strerror}; give a writable path.") from None
+        check_writable(html, "html")
+        made.to_html(html)
     if as_json:
         show_json(made.to_dict() | ({"for_error": {"error": for_error, **answers}} if answers else {}))
         return
@@ -87,7 +85,7 @@ plan.__doc__ = HELP
 def _show(made: Plan) -> None:
     from rich.console import Console
 
-    from evenhand.planning import small_curve
+    from evenhand.pages.plan import small_curve
 
     console = Console()
     console.print(made.explain(), highlight=False)

@@ -154,18 +154,16 @@ def _on_table(
 
 
 def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, assumed: Tastes | None) -> list[str]:
+    from evenhand.pages.charts import save
+    from evenhand.pages.simulation import quality_chart, wrong_chart
     from evenhand.recommender.forecasting import chance
-    from evenhand.recommender.simulation.pictures import quality_chart, save, wrong_chart
 
     out.mkdir(parents=True, exist_ok=True)
     charts = {"quality": quality_chart(qualities, about)}
     if assumed is not None:
         charts["items-wrong"] = wrong_chart(points, chance(assumed), about)
     with progress("Drawing"):
-        return [str(save(chart, out / f"{name}{kind}")) for name, chart in charts.items() for kind in _KINDS]
-
-
-_KINDS = (".png", ".svg", ".html")
+        return [file for name, chart in charts.items() for file in save(chart, out / name, about)]
 
 
 def _print_tables(points: list[Point], qualities: list[Quality]) -> None:

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json, write_page
+from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json
 from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
+from evenhand.pages.release import release_page
 from evenhand.statistics import STATISTICS, Statistic
 from evenhand.tables import parse_bounds
 
@@ -122,7 +123,7 @@ def release(
         print(result)
         print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
     if html is not None and not preview:
-        write_page(html, result.statistic, result.to_html())
+        html.write_text(release_page(result), encoding="utf-8")
 
 
 def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> Any:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.bounded_erm import BoundedERM
 from evenhand.learning.regression import LabelPrivateRegression
 from evenhand.learning.weighted_erm import WeightedERM
+from evenhand.pages.card import coefficients
 
 Model = LabelPrivateRegression | BoundedERM | WeightedERM
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; margin: 0 auto; padding: 1rem; max-width: 46rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; min-width: 100%; }
-th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid #ddd; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } footer { color: #555; font-size: .85rem; }
-"""
 
 
 def model_card(model: Model, label: str = "the label", confidence: float = 0.95) -> dict[str, Any]:
@@ -40,35 +32,11 @@ def model_card(model: Model, label: str = "the label", confidence: float = 0.95)
     }
 
 
-def card_html(card: dict[str, Any]) -> str:
-    """The card as one self-contained page."""
-    title = f"{card['model']} of {card['label']}"
-    rows = "".join(
-        f"<tr><td>{escape(row['name'])}</td><td>{_number(row['value'])}</td><td>{_range(row)}</td></tr>"
-        for row in card["coefficients"]
-    )
-    forecast = "".join(
-        f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{_number(value)}</td></tr>"
-        for name, value in card["forecast"].items()
-        if value is not None
-    )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p>{escape(card['guarantee']['words'])}</p><h2>How each user is bounded</h2><p>{escape(card['bounding'])}</p>"
-        f'<h2>Coefficients</h2><div class="wide"><table><tr><th>name</th><th>value</th>'
-        f"<th>{card['confidence']:.0%} range</th></tr>{rows}</table></div><p>{escape(card['range_covers'])}</p>"
-        f'<h2>Forecast</h2><div class="wide"><table>{forecast}</table></div>'
-        "<footer>Everything on this page is public or was released with the model.</footer></body></html>\n"
-    )
-
-
 def card_text(card: dict[str, Any]) -> str:
     """The card for a terminal."""
     width = max(len(row["name"]) for row in card["coefficients"])
     lines = [f"{card['model']} of {card['label']}", ""]
-    lines += [f"  {row['name']:<{width}}  {_number(row['value']):>12}   {_range(row)}" for row in card["coefficients"]]
+    lines += [f"  {name:<{width}}  {value:>12}   {between}" for name, value, between in coefficients(card)]
     lines += ["", f"  {card['range_covers']}", f"  {card['bounding']}", f"  {card['guarantee']['words']}"]
     return "\n".join(lines)
 
@@ -138,21 +106,12 @@ def _values(model: BoundedERM | WeightedERM) -> list[float]:
 
 
 def _coefficients(names: Any, values: Any, ranges: Any) -> list[dict[str, Any]]:
-    lows = [None] * len(names) if ranges is None else [float(low) for low in ranges[:, 0]]
-    highs = [None] * len(names) if ranges is None else [float(high) for high in ranges[:, 1]]
+    ends = [(None, None)] * len(names) if ranges is None else ranges.tolist()
     return [
         {"name": str(name), "value": float(value), "low": low, "high": high}
-        for name, value, low, high in zip(names, values, lows, highs, strict=True)
+        for name, value, (low, high) in zip(names, values, ends, strict=True)
     ]
 
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def _number(value: float) -> str:
-    return f"{value:.5g}"
-
-
-def _range(row: dict[str, Any]) -> str:
-    return "—" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"

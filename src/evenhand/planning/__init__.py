@@ -2,6 +2,5 @@
 
 from evenhand.planning.plans import Plan, plan
 from evenhand.planning.tables import Forecast, ForecastTable
-from evenhand.planning.terminal import small_curve
 
-__all__ = ["Forecast", "ForecastTable", "Plan", "plan", "small_curve"]
+__all__ = ["Forecast", "ForecastTable", "Plan", "plan"]

@@ -7,16 +7,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evenhand.bounding import HETEROGENEITY, ROW_SD, STRATEGIES, Assumptions, Curve, Question, same_name
 from evenhand.bounding.forecasts import curve
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, suggest
+from evenhand.pages.plan import plan_chart, plan_page
 from evenhand.planning.tables import Forecast, ForecastTable
+from evenhand.planning.words import explain
 from evenhand.profiles import Basis, Profile
 from evenhand.statistics import STATISTICS
+
+if TYPE_CHECKING:
+    from evenhand.pages.charts import Chart
 
 SPREAD = 1 / 8
 """Default standard deviation of user means as a part of the value range, for the forecast of a located mean."""
@@ -80,21 +85,15 @@ class Plan:
 
     def explain(self) -> str:
         """Why the bound sits where it sits, in plain words."""
-        from evenhand.planning.words import explain
-
         return explain(self)
 
-    def plot(self) -> Any:
+    def plot(self) -> Chart:
         """The trade-off curve, the users it cuts, and the error against ε, as an Altair chart (``.save("plan.png")``)."""
-        from evenhand.planning.picture import picture
-
-        return picture(self)
+        return plan_chart(self)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One self-contained page: the words, the pictures and the table. Written to ``path`` if given."""
-        from evenhand.planning.page import page
-
-        html = page(self)
+        html = plan_page(self)
         if path is not None:
             Path(path).write_text(html, encoding="utf-8")
         return html

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from evenhand.pages.numbers import three_digits
+
 _COLUMNS = ("strategy", "bound", "users cut", "noise", "sampling", "bias", "error")
 _KINDS = {"exact": "", "bound": "≤ ", "assumed": "~ ", "seen": "~ "}
 
@@ -37,12 +39,12 @@ class Forecast:
         """The forecast as text, one cell a column."""
         return (
             self.strategy,
-            number(self.bound),
+            three_digits(self.bound),
             f"{self.users_cut:,.0f}",
-            number(self.noise),
-            number(self.sampling),
-            _KINDS[self.kind] + number(self.bias),
-            _KINDS[self.kind] + number(self.error),
+            three_digits(self.noise),
+            three_digits(self.sampling),
+            _KINDS[self.kind] + three_digits(self.bias),
+            _KINDS[self.kind] + three_digits(self.error),
         )
 
 
@@ -82,14 +84,3 @@ class ForecastTable:
         ]
         note = "* best   ≤ a proven bound   ~ under the stated assumptions, or from a noisy profile"
         return "\n".join([*([self.mark] if self.mark else []), *text, note])
-
-
-def number(value: float) -> str:
-    """A number with three significant digits, as a person would write it."""
-    if value == 0:
-        return "0"
-    if abs(value) >= 1e7 or abs(value) < 1e-4:
-        return f"{value:.2e}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from evenhand.bounding import STRATEGIES
 from evenhand.guarantee import Relation, plain
-from evenhand.planning.plans import Plan
-from evenhand.planning.tables import Forecast, number
+from evenhand.pages.numbers import three_digits
+
+if TYPE_CHECKING:
+    from evenhand.planning.plans import Plan
+    from evenhand.planning.tables import Forecast
 
 _KINDS = {
     "exact": "exactly",
@@ -19,10 +24,10 @@ def explain(plan: Plan) -> str:
     """Why the bound sits where it sits: what it does, its two prices, and what the forecast stands on."""
     best = plan.best
     parts = [
-        f"For this {plan.statistic} at ε = {plain(plan.epsilon)} the best choice is {best.strategy} at {number(best.bound)}: "
+        f"For this {plan.statistic} at ε = {plain(plan.epsilon)} the best choice is {best.strategy} at {three_digits(best.bound)}: "
         f"{does(best)}.",
         _prices(best),
-        f"The forecast error is {number(best.error)}" + _relative(plan) + ", " + _KINDS[best.kind] + ".",
+        f"The forecast error is {three_digits(best.error)}" + _relative(plan) + ", " + _KINDS[best.kind] + ".",
         f"It stands on {plan.profile.basis}: {plan.profile.words}.",
     ]
     if plan.statistic == "mean" and plan.bounds is not None:
@@ -36,7 +41,7 @@ def explain(plan: Plan) -> str:
 def does(forecast: Forecast) -> str:
     """What a strategy does to a user, in one clause."""
     effect = next(strategy.effect for strategy in STRATEGIES if strategy.title == forecast.strategy)
-    return effect.format(bound=number(forecast.bound), half=number(forecast.bound / 2))
+    return effect.format(bound=three_digits(forecast.bound), half=three_digits(forecast.bound / 2))
 
 
 def assumptions(plan: Plan) -> str:
@@ -44,9 +49,9 @@ def assumptions(plan: Plan) -> str:
     assert plan.bounds is not None
     length = plan.bounds[1] - plan.bounds[0]
     return (
-        f"It assumes that a user's rows scatter by {number(plan.assumed.row_sd * length)}, that user means scatter by "
-        f"{number(plan.assumed.spread * length)}, and that busy users differ from the others by up to "
-        f"{number(plan.assumed.heterogeneity * length)} times the imbalance that the bound causes; say otherwise if you know better."
+        f"It assumes that a user's rows scatter by {three_digits(plan.assumed.row_sd * length)}, that user means scatter by "
+        f"{three_digits(plan.assumed.spread * length)}, and that busy users differ from the others by up to "
+        f"{three_digits(plan.assumed.heterogeneity * length)} times the imbalance that the bound causes; say otherwise if you know better."
     )
 
 
@@ -54,8 +59,8 @@ def _prices(best: Forecast) -> str:
     users = "No user is" if best.users_cut < 0.5 else f"About {best.users_cut:,.0f} users are"
     return (
         f"{users} held back by it. A higher bound would hide one user's larger share and so need more noise for everybody "
-        f"(now {number(best.noise)}); a lower one would cut more off the busiest users and so distort the answer "
-        f"(now {number(best.bias)})."
+        f"(now {three_digits(best.noise)}); a lower one would cut more off the busiest users and so distort the answer "
+        f"(now {three_digits(best.bias)})."
     )
 
 

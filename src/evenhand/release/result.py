@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import shutil
 import textwrap
@@ -11,10 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import Guarantee, plain
+from evenhand.pages.numbers import rounded
+from evenhand.pages.release import release_chart, release_fragment
 from evenhand.release.intervals import Interval, check_confidence
 
 if TYPE_CHECKING:
     from decimal import Decimal
+
+    import pandas as pd
+
+    from evenhand.pages.charts import Chart
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,10 @@ class Error:
         return Error(noise, bias, self.basis)
 
     def __str__(self) -> str:
-        noise = "known once the bound is chosen" if self.noise is None else f"± {number(self.noise)} (noise)"
+        noise = "known once the bound is chosen" if self.noise is None else f"± {rounded(self.noise)} (noise)"
         if self.parts:
-            noise = ", ".join(f"{name} ± {number(part or 0.0)}" for name, part in self.parts.items()) + " (noise)"
-        bias = f"bias {self.basis}" if self.bias is None else f"bias about {number(self.bias)} ({self.basis})"
+            noise = ", ".join(f"{name} ± {rounded(part or 0.0)}" for name, part in self.parts.items()) + " (noise)"
+        bias = f"bias {self.basis}" if self.bias is None else f"bias about {rounded(self.bias)} ({self.basis})"
         return f"{noise}; {bias}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,6 +105,7 @@ class Release:
         bounding: what was done to heavy users.
         error: the forecast error.
         event: the identifier of the debit in the ledger; a public fact has one too, with ε = 0.
+        cells: the groups are the cells of a histogram; the last two columns of their keys are the edges.
     """
 
     statistic: str
@@ -109,6 +115,7 @@ class Release:
     error: Error
     event: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    cells: bool = field(default=False, repr=False)
     _interval: Interval | None = field(default=None, repr=False)
 
     def interval(self, confidence: float = 0.95) -> Any:
@@ -121,15 +128,14 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, ready for JSON."""
-        frame = _is_frame(self.value)
         interval = self.interval(0.95)
         return {
             "statistic": self.statistic,
-            "value": _records(self.value) if frame else _plain(self.value),
+            "value": _records(self.value) if self.grouped else _plain(self.value),
             "interval": {
                 "confidence": 0.95,
                 "covers": "noise",
-                "bounds": _records(interval) if _is_frame(interval) else _plain(list(interval)),
+                "bounds": _records(interval) if self.grouped else _plain(list(interval)),
             },
             "guarantee": self.guarantee.to_dict(),
             "bounding": self.bounding.to_dict(),
@@ -140,26 +146,30 @@ class Release:
 
     def to_html(self) -> str:
         """A small self-contained HTML fragment."""
-        rows = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in self._lines()
-        )
-        frame = _table(self).to_html(index=False, border=0) if _is_frame(self.value) else ""
-        headline = html.escape(self.headline())
-        return (
-            "<section class='evenhand-release' style='font-family:system-ui,sans-serif;max-width:48rem;line-height:1.5'>"
-            "<style>.evenhand-release th{text-align:left;vertical-align:top;padding:.2rem 1rem .2rem 0;font-weight:600;"
-            "white-space:nowrap}.evenhand-release td{padding:.2rem .8rem .2rem 0}</style>"
-            f"<h2 style='margin:.2rem 0'>{headline}</h2>{frame}<table>{rows}</table></section>"
-        )
+        return release_fragment(self)
+
+    def plot(self) -> Chart:
+        """A bar for each group with its 95% interval, as an Altair chart (``.save("release.png")``)."""
+        return release_chart(self)
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
+    @property
+    def grouped(self) -> bool:
+        """Whether the value is a frame."""
+        return hasattr(self.value, "columns")
+
+    @property
+    def covers(self) -> str:
+        """What the interval covers, in words."""
+        return getattr(self._interval, "covers", "covers the noise")
+
     def headline(self) -> str:
         """The statistic and its value in one line."""
-        if _is_frame(self.value):
-            return f"{self.statistic}: {len(self.value)} {'cells' if 'histogram' in self.statistic else 'groups'}"
-        return f"{self.statistic}: {', '.join(number(value, noise) for value, noise in self._values())}"
+        if self.grouped:
+            return f"{self.statistic}: {len(self.value)} {'cells' if self.cells else 'groups'}"
+        return f"{self.statistic}: {', '.join(rounded(value, noise) for value, noise in self._values())}"
 
     def _values(self) -> list[tuple[Any, float | None]]:
         """The value, or values, each with its noise."""
@@ -168,21 +178,31 @@ class Release:
         noises = list(self.error.parts.values()) or [self.error.noise] * len(self.value)
         return list(zip(self.value, noises, strict=True))
 
-    def _lines(self) -> list[tuple[str, str]]:
+    def lines(self) -> list[tuple[str, str]]:
+        """What stands below the headline: interval, bound, error and guarantee, each with its name."""
         lines = []
-        if not _is_frame(self.value):
+        if not self.grouped:
             interval = self.interval(0.95)
             pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
-            text = ", ".join(f"{number(low, noise)} to {number(high, noise)}" for (low, high), (_, noise) in pairs)
-            covers = getattr(self._interval, "covers", "covers the noise")
-            lines.append(("95% interval", f"{text} ({covers})"))
+            text = ", ".join(f"{rounded(low, noise)} to {rounded(high, noise)}" for (low, high), (_, noise) in pairs)
+            lines.append(("95% interval", f"{text} ({self.covers})"))
         lines += [("bound on a user", str(self.bounding)), ("error", str(self.error))]
         lines.append(("guarantee", self.guarantee.words()))
         return lines
 
+    def table(self) -> pd.DataFrame:
+        """The frame with its 95% intervals, rounded to what the noise leaves meaningful."""
+        frame: pd.DataFrame = self.interval(0.95).copy()
+        for name, noise in self.error.parts.items():
+            digits = 0 if not noise else max(0, 1 - math.floor(math.log10(noise)))
+            for column in (name, f"{name}_low", f"{name}_high"):
+                if column in frame.columns:
+                    frame[column] = frame[column].astype(float).round(digits).map(f"{{:,.{digits}f}}".format)
+        return frame
+
     def __str__(self) -> str:
-        table = f"\n{_table(self).to_string(index=False)}\n" if _is_frame(self.value) else "\n"
-        return f"{self.headline()}{table}{hanging(self._lines())}"
+        table = f"\n{self.table().to_string(index=False)}\n" if self.grouped else "\n"
+        return f"{self.headline()}{table}{hanging(self.lines())}"
 
 
 def hanging(lines: Sequence[tuple[str, str]]) -> str:
@@ -193,33 +213,6 @@ def hanging(lines: Sequence[tuple[str, str]]) -> str:
         textwrap.fill(text, width, initial_indent=f"  {name:<16} ", subsequent_indent=indent, break_long_words=False)
         for name, text in lines
     )
-
-
-def number(value: Any, noise: float | None = None) -> str:
-    """A number with as many digits as the noise leaves meaningful."""
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return str(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    if noise and noise > 0:
-        digits = max(0, 2 - math.floor(math.log10(noise)) - 1)
-        return f"{value:,.{min(digits, 12)}f}"
-    return f"{value:,.4g}"
-
-
-def _is_frame(value: Any) -> bool:
-    return hasattr(value, "columns")
-
-
-def _table(release: Release) -> Any:
-    """The value with its interval, rounded to what the noise leaves meaningful."""
-    frame = release.interval(0.95).copy()
-    for name, noise in release.error.parts.items():
-        digits = 0 if not noise else max(0, 1 - math.floor(math.log10(noise)))
-        for column in (name, f"{name}_low", f"{name}_high"):
-            if column in frame.columns:
-                frame[column] = frame[column].astype(float).round(digits).map(f"{{:,.{digits}f}}".format)
-    return frame
 
 
 def _records(frame: Any) -> list[dict[str, Any]]:

@@ -69,6 +69,7 @@ class Draft:
             error=outcome.error,
             event=receipt.event,
             details=outcome.details,
+            cells=self.query.get("statistic") == "histogram",
             _interval=outcome.interval,
         )
 

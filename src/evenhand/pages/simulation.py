@@ -1,29 +1,25 @@
-"""Pictures of a simulation, from one specification to PNG, SVG and HTML."""
+"""Pictures of a simulated campaign of the recommender."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from evenhand.guarantee import DataError, UsageError
-from evenhand.recommender.simulation.quality import Quality
-from evenhand.recommender.simulation.study import Point
+from evenhand.pages.charts import alt
 
-_FORMATS = (".html", ".png", ".svg")
+if TYPE_CHECKING:
+    from evenhand.pages.charts import Chart
+    from evenhand.recommender.simulation import Point, Quality
 
 
-def wrong_chart(points: Sequence[Point], guessing: float, title: str) -> Any:
+def wrong_chart(points: Sequence[Point], guessing: float, title: str) -> Chart:
     """Items wrong against users, a line for each sketch; dashes show what was forecast."""
-    import altair as alt
-
     data = alt.InlineData(values=[asdict(point) for point in points])
     users = alt.X("users:Q", scale=alt.Scale(type="log"), title="people who answered")
     sketch = alt.Color("sketch:N", title="sketch")
 
-    def share(name: str) -> Any:
+    def share(name: str) -> alt.Y:
         return alt.Y(f"{name}:Q", axis=alt.Axis(format="%"), title="items in the wrong cluster")
 
     base = alt.Chart(data)
@@ -35,10 +31,8 @@ def wrong_chart(points: Sequence[Point], guessing: float, title: str) -> Any:
     return layers.properties(title=alt.Title(title, subtitle=subtitle), width=480, height=300)
 
 
-def quality_chart(qualities: Sequence[Quality], title: str) -> Any:
+def quality_chart(qualities: Sequence[Quality], title: str) -> Chart:
     """Hit rate and NDCG of each method."""
-    import altair as alt
-
     rows = [
         {"method": quality.method, "measure": measure, "value": value}
         for quality in qualities
@@ -48,15 +42,3 @@ def quality_chart(qualities: Sequence[Quality], title: str) -> Any:
     return bars.encode(
         x=alt.X("value:Q", title=None), y=alt.Y("method:N", title=None, sort=None), row=alt.Row("measure:N", title=None)
     ).properties(title=title, width=420)
-
-
-def save(chart: Any, path: str | PathLike[str]) -> Path:
-    """Write a chart to a .png, .svg or .html file."""
-    target = Path(path)
-    if target.suffix not in _FORMATS:
-        raise UsageError(f"{target.name} has an unknown format; expected a name that ends in {', '.join(_FORMATS)}.")
-    try:
-        chart.save(str(target), **({"scale_factor": 2} if target.suffix == ".png" else {}))
-    except OSError as error:
-        raise DataError(f"{target} can't be written: {error.strerror}.") from None
-    return target

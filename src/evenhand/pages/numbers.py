@@ -1,0 +1,28 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+
+def three_digits(value: float) -> str:
+    """A number with three significant digits, as a person would write it."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e7 or abs(value) < 1e-4:
+        return f"{value:.2e}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def rounded(value: object, noise: float | None = None) -> str:
+    """A number rounded to the digits that the noise leaves meaningful."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if noise and noise > 0:
+        digits = max(0, 2 - math.floor(math.log10(noise)) - 1)
+        return f"{value:,.{min(digits, 12)}f}"
+    return f"{value:,.4g}"

@@ -1,0 +1,188 @@
+"""A plan as a page and as pictures: what the bound costs, whom it touches, and how the error falls with ε."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evenhand.guarantee import plain
+from evenhand.pages.charts import BLUE, WIDTH, alt, figure, log_scale, styled
+from evenhand.pages.numbers import three_digits
+from evenhand.pages.style import page, paragraphs, table
+
+if TYPE_CHECKING:
+    from evenhand.pages.charts import Chart
+    from evenhand.planning import Plan
+    from evenhand.planning.forecasts import Curve
+
+# Colours that stay apart for the colour-blind (Okabe and Ito), and in grey.
+_PARTS = {"bias": BLUE, "noise": "#E69F00", "sampling": "#999999", "total": "#000000"}
+_STRATEGIES = [BLUE, "#E69F00", "#009E73", "#CC79A7", "#56B4E9"]
+_EPSILONS = 13
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def plan_page(plan: Plan) -> str:
+    """The words, the pictures and the table."""
+    best, forecasts = plan.best, plan.table()
+    facts = [
+        (best.strategy, "strategy"),
+        (three_digits(best.bound), "bound"),
+        (three_digits(best.error), "forecast error"),
+        (f"{best.users_cut:,.0f} of {plan.profile.users:,.0f}", "users held back"),
+    ]
+    cards = "".join(f"<li><b>{escape(value)}</b>{escape(name)}</li>" for value, name in facts)
+    figures = "".join(
+        f"<h2>{escape(heading)}</h2>{figure(styled(draw(plan)), caption)}" for heading, draw, caption in _SECTIONS
+    )
+    marked = [place for place, row in enumerate(forecasts.rows) if row == forecasts.best]
+    numbers = table(forecasts.columns, [row.cells() for row in forecasts.rows], marked)
+    return page(
+        f"Plan for a {plan.statistic} at ε = {plain(plan.epsilon)}",
+        f'<ul class="facts">{cards}</ul>{paragraphs(plan.explain())}{figures}<h2>In numbers</h2>{numbers}'
+        "<p>≤ marks a proven bound, ~ a forecast under the stated assumptions or from a noisy profile. Errors are root mean squares.</p>"
+        f"<footer>Made from {escape(str(plan.profile.basis))} ({escape(plan.profile.words)}). Nothing was spent to make this page."
+        "</footer>",
+        plan.profile.mark,
+    )
+
+
+def plan_chart(plan: Plan) -> Chart:
+    """Trade-off curve, users cut, and error against ε, one below the other."""
+    title: dict[str, Any] = {"text": f"The price of the bound: {plan.statistic}, ε = {plain(plan.epsilon)}"}
+    if plan.profile.mark:
+        title |= {"subtitle": [plan.profile.mark], "subtitleColor": "#D00000"}
+    parts = [_trade_off(plan), _users_cut(plan), _error_by_epsilon(plan)]
+    chart = alt.vconcat(*parts, title=alt.TitleParams(**title, anchor="start"), spacing=24)
+    return styled(chart.resolve_scale(color="independent", x="independent"))
+
+
+def small_curve(curve: Curve, width: int = 60, height: int = 4) -> str:
+    """The total error over the range of bounds, both on logarithmic scales, as a few lines of text for a terminal."""
+    best = int(curve.error.argmin())
+    low, high = np.log(curve.bounds[0]), np.log(curve.bounds[-1])
+    if high <= low:
+        return f"the only bound is {three_digits(float(curve.bounds[0]))}: error {three_digits(float(curve.error[0]))}"
+    at = np.linspace(low, high, width)
+    error = np.interp(at, np.log(curve.bounds), np.log(curve.error))
+    level = (error - error.min()) / max(float(np.ptp(error)), 1e-12) * (8 * height - 1) + 1
+    lines = [
+        "".join(_BLOCKS[int(np.clip(value - 8 * row, 0, 8))] for value in level) for row in range(height - 1, -1, -1)
+    ]
+    place = round((np.log(curve.bounds[best]) - low) / (high - low) * (width - 1))
+    left, right = three_digits(float(curve.bounds[0])), three_digits(float(curve.bounds[-1]))
+    ruler = f"{left}{right.rjust(width - len(left))}"
+    return "\n".join(["error", *lines, " " * place + "▲ best bound " + three_digits(float(curve.bounds[best])), ruler])
+
+
+def _trade_off(plan: Plan) -> Chart:
+    """Bias falls and noise grows with the bound; their sum has a lowest point, which is marked."""
+    best = plan.best
+    curve = plan.curve(best.strategy)
+    parts = {"bias": curve.bias, "noise": curve.noise, "total": curve.error}
+    if curve.sampling.any():
+        parts["sampling"] = curve.sampling
+    floor = curve.error.min() / 30  # below that a part no longer matters, and a logarithm would stretch the picture
+    points: list[dict[str, Any]] = [
+        {"bound": float(bound), "error": float(value), "part": name}
+        for name, values in parts.items()
+        for bound, value in zip(curve.bounds, values, strict=True)
+        if value > floor
+    ]
+    names = [name for name in _PARTS if name in parts]
+    x = log_scale("bound", f"bound ({best.strategy})", curve.bounds)
+    y = log_scale("error", "error", [floor, 1.5 * max(point["error"] for point in points)], "Y")
+    lines = (
+        alt.Chart(alt.Data(values=points))
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("part:N", scale=alt.Scale(domain=names, range=[_PARTS[name] for name in names])),
+            strokeDash=alt.condition("datum.part == 'total'", alt.value([1, 0]), alt.value([6, 3])),
+            tooltip=["part:N", alt.Tooltip("bound:Q", format=",.4s"), alt.Tooltip("error:Q", format=",.3s")],
+        )
+    )
+    chosen = {
+        "bound": best.bound,
+        "error": best.error,
+        "label": f"best bound {three_digits(best.bound)}, error {three_digits(best.error)}",
+    }
+    mark = alt.Chart(alt.Data(values=[chosen])).encode(x=x)
+    right = math.log(best.bound / curve.bounds[0]) > 0.5 * math.log(max(curve.bounds[-1] / curve.bounds[0], 1.0001))
+    label = mark.mark_text(
+        align="right" if right else "left", dx=-8 if right else 8, fontWeight="bold", fontSize=12
+    ).encode(y=alt.value(10), text="label:N")
+    rule = mark.mark_rule(strokeDash=[2, 2], color="#555555")
+    dot = mark.mark_point(filled=True, size=90, color="black", opacity=1).encode(y=y)
+    return (lines + rule + dot + label).properties(width=WIDTH, height=260)
+
+
+def _users_cut(plan: Plan) -> Chart:
+    """How many users each bound holds back."""
+    curve, best = plan.curve(plan.best.strategy), plan.best
+    points = [
+        {"bound": float(b), "users": float(u)} for b, u in zip(curve.bounds, curve.users_cut, strict=True) if u >= 0.5
+    ]
+    if not points:
+        points = [{"bound": best.bound, "users": 0.5}]
+    x = log_scale("bound", f"bound ({best.strategy})", curve.bounds)
+    area = (
+        alt.Chart(alt.Data(values=points))
+        .mark_area(opacity=0.35, color=BLUE, line={"color": BLUE})
+        .encode(
+            x=x,
+            y=log_scale("users", "users held back", [0.5, max(point["users"] for point in points)], "Y").stack(None),
+        )
+    )
+    rule = alt.Chart(alt.Data(values=[{"bound": best.bound}])).mark_rule(strokeDash=[2, 2], color="#555555").encode(x=x)
+    return (area + rule).properties(width=WIDTH, height=110)
+
+
+def _error_by_epsilon(plan: Plan) -> Chart:
+    """The best error of each strategy as ε varies by a factor of 30 either way."""
+    centre = float(plan.epsilon)
+    points: list[dict[str, Any]] = []
+    for epsilon in np.geomspace(max(centre / 30, 1e-6), min(centre * 30, 1e3), _EPSILONS):
+        other = plan.at(round(float(epsilon), 9))
+        points += [
+            {"epsilon": float(other.epsilon), "error": float(c.error.min()), "strategy": c.strategy}
+            for c in other.curves
+        ]
+    names = [curve.strategy for curve in plan.curves]
+    lines = (
+        alt.Chart(alt.Data(values=points))
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=log_scale("epsilon", "ε (a smaller ε protects more)", [point["epsilon"] for point in points]),
+            y=log_scale("error", "best forecast error", [point["error"] for point in points], "Y"),
+            color=alt.Color("strategy:N", scale=alt.Scale(domain=names, range=_STRATEGIES[: len(names)])),
+            strokeDash=alt.condition("datum.strategy == 'row limit'", alt.value([6, 5]), alt.value([1, 0])),
+            tooltip=["strategy:N", alt.Tooltip("epsilon:Q", format=".3~g"), alt.Tooltip("error:Q", format=".3~s")],
+        )
+    )
+    here = (
+        alt.Chart(alt.Data(values=[{"epsilon": centre}]))
+        .mark_rule(strokeDash=[2, 2], color="#555555")
+        .encode(x="epsilon:Q")
+    )
+    return (lines + here).properties(width=WIDTH, height=180)
+
+
+_SECTIONS = (
+    (
+        "Where the bound sits",
+        _trade_off,
+        "A low bound cuts the busiest users short: bias. A high bound must hide what one busy user could add: noise. "
+        "The black line is both together, and the best bound is its lowest point.",
+    ),
+    ("Whom it touches", _users_cut, "How many users a bound holds back; all others count in full."),
+    (
+        "What more privacy costs",
+        _error_by_epsilon,
+        "The best error each strategy reaches, from strong to weak protection.",
+    ),
+)

@@ -1,0 +1,61 @@
+"""A release as a fragment for a notebook, as a page, and as a picture."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from evenhand.guarantee import UsageError
+from evenhand.pages.charts import BLUE, WIDTH, alt, styled
+from evenhand.pages.style import fragment, lines, page
+
+if TYPE_CHECKING:
+    from evenhand.pages.charts import Chart
+    from evenhand.release import Release
+
+
+def release_fragment(release: Release) -> str:
+    """What a notebook shows."""
+    return fragment(release.headline(), _body(release))
+
+
+def release_page(release: Release) -> str:
+    """The same as a page of its own."""
+    return page(release.headline(), _body(release))
+
+
+def release_chart(release: Release) -> Chart:
+    """A bar for each group with its 95% interval, one picture for each column of values."""
+    if not release.grouped:
+        raise UsageError(
+            f"{release.statistic} is one value for all rows, so there is nothing to draw; print it, or release it by=... groups."
+        )
+    given, frame = list(release.value.columns), release.interval(0.95)
+    names = [name for name in given if f"{name}_low" in frame.columns and f"{name}_low" not in given]
+    keys = [name for name in given if name not in names]
+    # Groups by place, not by label: two may look alike.
+    labels = json.dumps([_label(key, release.cells) for key in frame[keys].itertuples(index=False)])
+    groups = alt.Y("place:O", title=", ".join(keys), axis=alt.Axis(labelExpr=f"{labels}[datum.value]"))
+
+    def bars(name: str) -> Chart:
+        columns = (frame[column].tolist() for column in (name, f"{name}_low", f"{name}_high"))
+        rows = [
+            {"place": place, "value": value, "low": low, "high": high}
+            for place, (value, low, high) in enumerate(zip(*columns, strict=True))
+        ]
+        chart = alt.Chart(alt.Data(values=rows)).encode(y=groups)
+        values = chart.mark_bar(color=BLUE, opacity=0.6).encode(x=alt.X("value:Q", title=name))
+        return (values + chart.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")).properties(width=WIDTH)
+
+    title = alt.Title(release.headline(), subtitle=f"lines: 95% interval ({release.covers})", anchor="start")
+    return styled(alt.vconcat(*map(bars, names), title=title))
+
+
+def _label(key: tuple[object, ...], cell: bool) -> str:
+    """The key of a group; a cell of a histogram ends in its two edges."""
+    return ", ".join([*map(str, key[:-2]), f"{key[-2]} to {key[-1]}"] if cell else map(str, key))
+
+
+def _body(release: Release) -> str:
+    frame = f'<div class="wide">{release.table().to_html(index=False, border=0)}</div>' if release.grouped else ""
+    return f"{frame}{lines(release.lines())}"

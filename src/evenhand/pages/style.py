@@ -1,0 +1,67 @@
+"""What all pages share: one style, the frame of a page, tables. No script, no network, readable on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from html import escape
+
+# All under one class, so that in a notebook it touches nothing else; there, colours and margins are the notebook's own.
+_STYLE = """
+.evenhand { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; }
+body.evenhand { color: #222; color-scheme: light; margin: 0 auto; padding: 1rem; }
+.evenhand h1 { font-size: 1.5rem; line-height: 1.2; } .evenhand h2 { font-size: 1.1rem; margin-top: 2rem; }
+.evenhand style + h2 { margin-top: .2rem; }
+.evenhand .mark { background: #d00000; color: #fff; padding: .6rem 1rem; font-weight: bold; border-radius: .3rem; }
+.evenhand .facts { display: flex; flex-wrap: wrap; gap: .6rem; padding: 0; list-style: none; }
+.evenhand .facts li { background: #f3f3f0; border-radius: .4rem; padding: .5rem .8rem; }
+.evenhand .facts b { display: block; font-size: 1.2rem; }
+.evenhand figure { margin: 1rem 0; } .evenhand figure svg { width: 100%; height: auto; }
+.evenhand figcaption { color: #555; font-size: .9rem; }
+.evenhand .wide { overflow-x: auto; } .evenhand table { border-collapse: collapse; font-size: .9rem; min-width: 100%; }
+.evenhand th, .evenhand td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid #ddd; white-space: nowrap; }
+.evenhand th:first-child, .evenhand td:first-child { text-align: left; vertical-align: top; }
+.evenhand .lines td { text-align: left; white-space: normal; }
+.evenhand tr.best { font-weight: bold; background: #f3f3f0; }
+.evenhand footer { color: #555; font-size: .85rem; margin-top: 2rem; }
+"""
+
+
+def page(title: str, body: str, mark: str = "") -> str:
+    """A whole page of its own. A mark, such as NOT PRIVATE, stands at both ends."""
+    marked = f'<p class="mark">{escape(mark)}</p>' if mark else ""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{escape(title)}</title><style>{_STYLE}</style></head><body class="evenhand">'
+        f"{marked}<h1>{escape(title)}</h1>{body}{marked}</body></html>\n"
+    )
+
+
+def fragment(title: str, body: str) -> str:
+    """A part of another page, such as a notebook."""
+    return f'<section class="evenhand"><style>{_STYLE}</style><h2>{escape(title)}</h2>{body}</section>'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], best: Collection[int] = ()) -> str:
+    """Rows of text under their headings, in a box that scrolls by itself where the screen is narrow."""
+    body = "".join(
+        ('<tr class="best">' if place in best else "<tr>") + f"{_cells('td', row)}</tr>"
+        for place, row in enumerate(rows)
+    )
+    heading = f"<thead><tr>{_cells('th', head)}</tr></thead>" if head else ""
+    return f'<div class="wide"><table>{heading}<tbody>{body}</tbody></table></div>'
+
+
+def lines(named: Iterable[tuple[str, str]]) -> str:
+    """Sentences, each beside its name."""
+    rows = "".join(f"<tr>{_cells('th', (name,))}{_cells('td', (text,))}</tr>" for name, text in named)
+    return f'<table class="lines">{rows}</table>'
+
+
+def paragraphs(text: str) -> str:
+    """Text, a paragraph for each line."""
+    return "".join(f"<p>{escape(part)}</p>" for part in text.split("\n"))
+
+
+def _cells(tag: str, texts: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
