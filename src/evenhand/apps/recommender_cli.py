@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenhand.apps.console import progress
-from evenhand.apps.recommender_files import Json, TaskFile, encoded, read, read_task, say, write
+from evenhand.apps.recommender_files import Json, TaskFile, encoded, read, read_message, say, write
 from evenhand.apps.recommender_home import answer, diary, recommend
 from evenhand.apps.recommender_studies import plan, simulate
 from evenhand.guarantee import DataError, UsageError
+from evenhand.recommender.messages import DEFAULT_SKETCH, SKETCHES, Task
+from evenhand.recommender.messages.sketches import which
 
 if TYPE_CHECKING:
     from evenhand.recommender.at_server import RatedSets
-    from evenhand.recommender.messages import Task
+_SKETCH_HELP = "What people are asked. " + "; ".join(f"{name}: {sketch.asks}" for name, sketch in SKETCHES.items())
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -35,10 +37,12 @@ def task(
     epsilon: Annotated[str, typer.Option(help="The ε of one person's answer.")] = "1",
     rated: Annotated[int, typer.Option(help="How many ratings a person is expected to have.")] = 40,
     users: Annotated[int, typer.Option(help="How many people may answer: as many tokens are made.")] = 1000,
-    sketch: Annotated[str, typer.Option(help="pairwise, maxsense, multi-maxsense or projection.")] = "maxsense",
+    sketch: Annotated[str, typer.Option(help=_SKETCH_HELP)] = DEFAULT_SKETCH,
     pool: Annotated[str, typer.Option(help="Different queries: a number, auto, or own for one each.")] = "own",
     epoch: Annotated[str, typer.Option(help="Tells apart campaigns that are otherwise the same.")] = "1",
-    public_rated: Annotated[bool, typer.Option("--public-rated", help="Pairwise: who rated what is public.")] = False,
+    public_rated: Annotated[
+        bool, typer.Option("--public-rated", help=f"Who rated what is public; for {which('public_rated')}.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Where to write the task.")] = Path("task.json"),
     secret: Annotated[Path, typer.Option(help="Where to keep the server's secret.")] = Path("server.secret"),
     tokens: Annotated[Path, typer.Option(help="Where to write the tokens, one to a line.")] = Path("tokens.txt"),
@@ -54,10 +58,10 @@ def task(
     from evenhand.recommender import Campaign
 
     if query is not None:
-        print(Campaign.resume(read_task(source), bytes(32)).query(query).to_json())
+        print(Campaign.resume(read_message(Task, source), bytes(32)).query(query).to_json())
         return
     if opening:
-        campaign = Campaign.resume(read_task(source), bytes(32))
+        campaign = Campaign.resume(read_message(Task, source), bytes(32))
         campaign.open(beacon)
         write(source, encoded(campaign.task, source))
         say(as_json, {"task": campaign.task.id.hex(), "open": True}, f"{source} is open: clients can answer now.")
@@ -99,7 +103,7 @@ def fold(
 
     from evenhand.recommender import Campaign
 
-    asked = read_task(task_file)
+    asked = read_message(Task, task_file)
     total = Campaign.resume(asked, _read_secret(secret)).fold(_read_rated_sets(rated_sets, asked))
     if into.exists():
         total.load(into)
@@ -126,7 +130,7 @@ def publish(
     from evenhand.recommender.at_server import Fold
     from evenhand.recommender.at_server import publish as publish_model
 
-    asked = read_task(task_file)
+    asked = read_message(Task, task_file)
     sets = _read_rated_sets(rated_sets, asked)
     total = Fold(asked, rated=sets)
     for path in folds:
