@@ -33,7 +33,7 @@ for command in (plan, simulate, diary, answer, recommend):
 
 @app.command()
 def task(
-    source: Annotated[Path, typer.Argument(help="The catalogue, an item to a line; or, with --open, a task.")],
+    source: Annotated[Path, typer.Argument(help="The catalogue, one item per line; or, with --open, a task.")],
     epsilon: Annotated[str, typer.Option(help="The ε of one person's answer.")] = "1",
     rated: Annotated[int, typer.Option(help="How many ratings a person is expected to have.")] = 40,
     users: Annotated[int, typer.Option(help="How many people may answer: as many tokens are made.")] = 1000,
@@ -45,7 +45,7 @@ def task(
     ] = False,
     out: Annotated[Path, typer.Option(help="Where to write the task.")] = Path("task.json"),
     secret: Annotated[Path, typer.Option(help="Where to keep the server's secret.")] = Path("server.secret"),
-    tokens: Annotated[Path, typer.Option(help="Where to write the tokens, one to a line.")] = Path("tokens.txt"),
+    tokens: Annotated[Path, typer.Option(help="Where to write the tokens, one per line.")] = Path("tokens.txt"),
     opening: Annotated[bool, typer.Option("--open", help="Publish the beacon of a task made before.")] = False,
     beacon: Annotated[str | None, typer.Option(help="With --open: public randomness; drawn if left out.")] = None,
     query: Annotated[int | None, typer.Option(help="Print the query of this serial, for its client to check.")] = None,
@@ -159,7 +159,7 @@ def _read_catalogue(path: Path) -> list[str]:
     try:
         lines = read(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not text: expected a catalogue with an item to a line.") from None
+        raise DataError(f"{path} is not text: expected a catalogue with one item per line.") from None
     return [line.strip() for line in lines if line.strip()]
 
 

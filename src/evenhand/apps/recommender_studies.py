@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evenhand.recommender.tastes import Tastes
 
 _MOST_SIMULATED = 3_000_000
-_NOT_PRIVATE = "NOT PRIVATE: computed from the ratings in the file, for the eyes of whoever holds it."
+_NOT_PRIVATE = "NOT PRIVATE: computed from the ratings in the file, only for those who may see the file."
 
 Items = Annotated[int, typer.Option(help="The number of items.")]
 Rated = Annotated[int, typer.Option(help="How many ratings a person has.")]
@@ -86,7 +86,7 @@ def simulate(
     else:
         assumed = _tastes(tastes, like)
         points, qualities = _on_tastes(assumed, items, rated, epsilon, stops, sketches, seed)
-        about = f"{items} items, {rated} ratings a person, ε = {epsilon}"
+        about = f"{items} items, {rated} ratings per person, ε = {epsilon}"
     files = [] if out is None else _draw(out, points, qualities, about, None if ratings else assumed)
     data: dict[str, Any] = {
         "about": about,

@@ -6,7 +6,7 @@
     recommender/tastes      the block model: classes of people, classes of items, and who likes what
     recommender/tuning      a campaign's public facts, and the choices made from them alone
     recommender/planning    how many items a sketch misplaces, and how many people that takes, before asking any
-    recommender/simulation  what a campaign would find, on made-up or resampled people
+    recommender/simulation  what a campaign would find, on simulated or resampled people
 
 `at_home` and `at_server` never import each other.
 

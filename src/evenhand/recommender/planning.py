@@ -66,7 +66,7 @@ class CampaignPlan:
         one = self.prospects[0].setting
         assumed = "; ".join(" / ".join(f"{value:g}" for value in row) for row in self.tastes.like)
         lines = [
-            f"{one.items} items, {one.rated} ratings a person, ε = {plain(one.epsilon)}; assumed like rates by "
+            f"{one.items} items, {one.rated} ratings per person, ε = {plain(one.epsilon)}; assumed like rates by "
             f"class: {assumed}."
         ]
         if self.best is None or self.best.needed is None:
@@ -82,7 +82,7 @@ class CampaignPlan:
             for prospect in self.prospects
             if prospect.needed is None and self.best is not None
         ]
-        lines.append(f"Below {_rounded(self.necessary)} people no method whatsoever is right even half the time.")
+        lines.append(f"Below {_rounded(self.necessary)} people no method at all is right even half the time.")
         if self.sufficient is not None:
             lines.append(
                 f"MaxSense is proven to be exact from {_rounded(self.sufficient)} people on (Theorem 5.1, corrected); "

@@ -52,7 +52,7 @@ def _true_bits(task: Task, serial: int, ratings: Mapping[int, bool], coins: Coin
 
 
 def check_query(task: Task, query: Query) -> None:
-    """Refuse a server whose idea of this token's query is not the one that the public seed gives.
+    """Refuse a server that states another query for this token than the public seed gives.
 
     Privacy does not rest on this, as ε holds for any query; it stops a server from targeting a person, and
     finds clients and servers that derive queries differently.
@@ -61,7 +61,7 @@ def check_query(task: Task, query: Query) -> None:
         Ratings are no argument: whether this refuses depends on what is public.
 
     Edge cases:
-        With public rated items the pair that is asked about depends on them, so no server's word on it is checked.
+        With public rated items the pair that is asked about depends on them, so no server's statement of it is checked.
     """
     if query.task != task.short_id or not 0 <= query.serial < task.tokens:
         raise DataError("The query is for another task: ask the server again.")

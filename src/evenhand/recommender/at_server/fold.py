@@ -111,7 +111,7 @@ class Fold:
             self.add(batch)
 
     def add_file(self, path: str | PathLike[str]) -> None:
-        """Add a file of binary records, or of JSON reports one to a line."""
+        """Add a file of binary records, or of JSON reports, one per line."""
         for batch in reports.from_file(path, self.task.short_id):
             self.add(batch)
 

@@ -50,7 +50,7 @@ def from_reports(reports: Iterable[Report], task: bytes, size: int = 1 << 16) ->
 
 
 def from_file(path: str | PathLike[str], task: bytes) -> Iterator[Batch]:
-    """Batches from a file of binary records, or of JSON reports one to a line, in constant memory."""
+    """Batches from a file of binary records, or of JSON reports, one per line, in constant memory."""
     try:
         with open(path, "rb") as file:
             first = file.read(1)

@@ -17,6 +17,7 @@ from evenhand.recommender.simulation.quality import opinions_of
 from evenhand.recommender.tastes import Tastes
 
 _MOST_KINDS = 1 << 22
+_AT_ONCE = 4096  # people drawn item by item at a time: two floats per item each
 
 
 class BlockPeople(People):
@@ -43,11 +44,12 @@ class BlockPeople(People):
     def opinions(self, count: int, cap: int | None) -> Opinions:
         """Drawn item by item: the slow way, for questions that are not among those below."""
         rated = self.rated if cap is None else min(self.rated, cap)
-        return opinions_of(self._classes(count), self.tastes, self.items, rated, self.random)
+        classes = np.split(self._classes(count), range(_AT_ONCE, count, _AT_ONCE))
+        return np.concatenate([opinions_of(some, self.tastes, self.items, rated, self.random) for some in classes])
 
     def like_any(self, sketch: Sensing, numbers: Ints) -> Bits:
-        """A person likes nothing in a set with a known chance. One question has one person to itself, so that their
-        class can be averaged over; and a pool's queries come again and again, so that their chances are kept.
+        """A person likes nothing in a set with a known chance. With one question per person their
+        class can be averaged over; a pool's queries come again and again, so their chances are kept.
         """
         classes = self._classes(len(numbers))
         if sketch.task.pool == sketch.task.tokens:

@@ -81,7 +81,7 @@ class ServerSketch(ABC):
         """Add the answers to some queries to ``sums``; ``ones`` has a column per question."""
         for at in range(0, len(numbers), self.batch):
             part = slice(at, at + self.batch)
-            self._add(sums, numbers[part], asked[part], ones[part])
+            self.add_batch(sums, numbers[part], asked[part], ones[part])
 
     def stream(self, numbers: NDArray[Any], size: int) -> NDArray[np.uint8]:
         """The first ``size`` bytes of each query's public stream."""
@@ -100,7 +100,7 @@ class ServerSketch(ABC):
         """What the sums say about each item, in as many dimensions as ``clusters`` need, or as stand out."""
 
     @abstractmethod
-    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+    def add_batch(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         """`add` for one batch."""
 
     @classmethod

@@ -48,7 +48,7 @@ class Pairwise(ServerSketch):
         low, high, can_ask = self.pairs(np.array([number]))
         return np.concatenate((low, high)).astype("<u4").tobytes() if can_ask[0] else b""
 
-    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+    def add_batch(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         low, high, can_ask = self.pairs(numbers)
         place = (high * (high - 1) // 2 + low)[can_ask]
         np.add.at(sums["asked"], place, asked[can_ask].astype(np.int32))

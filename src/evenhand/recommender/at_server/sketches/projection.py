@@ -43,7 +43,7 @@ class Projection(ServerSketch):
         """The two vectors' bytes, unused bits cleared."""
         return b"".join(vector.tobytes() for vector in self.signs(np.array([number])))
 
-    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+    def add_batch(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         net = 2 * ones[:, 0] - asked
         kind = np.float32 if np.abs(net).sum() < _EXACT_IN_FLOAT32 else np.float64
         first, second = (

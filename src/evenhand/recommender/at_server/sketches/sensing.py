@@ -35,7 +35,7 @@ class Sensing(ServerSketch):
         """Set after set, each item as four bytes."""
         return bytes(self.sets(np.array([number])).astype("<u4"))
 
-    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+    def add_batch(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         sets = self.sets(numbers)
         if np.all(asked == 1):  # single reports: one histogram over (answer, item)
             keys = sets.astype(np.intp)
