@@ -6,8 +6,9 @@ import ast
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from evenhand.recommender.messages import SKETCHES, Report, Sketch, Task, Token
 from evenhand.recommender.planning import plan
 from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import preset
-from recommender_laws import all_ratings, power_below, worst_ratio
+from recommender_laws import Answer, all_ratings, power_below, worst_ratio
 
 ROOT = Path(__file__).parents[2]
 NAME = "one-item"
@@ -146,13 +147,13 @@ def trusting(task: Task, token: Token, ratings: Mapping[int, bool], coins: Coins
 
 
 @pytest.fixture(params=BROKEN)
-def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Task]:
+def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Task:
     monkeypatch.setitem(SKETCHES, NAME, entry(request.param))
     return Task(("a", "b", "c"), NAME, Decimal(1), rated=3, tokens=4, pool=4, beacon=bytes(32))
 
 
-def worst(task: Task, respond: object = answer) -> list[object]:
-    return [worst_ratio(task, serial, INPUTS, respond) for serial in range(task.tokens)]  # type: ignore[arg-type]
+def worst(task: Task, respond: Answer = answer) -> list[Fraction | None]:
+    return [worst_ratio(task, serial, INPUTS, respond) for serial in range(task.tokens)]
 
 
 def test_broken_sketches_from_outside_stay_private(broken: Task) -> None:

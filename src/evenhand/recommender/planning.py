@@ -197,12 +197,10 @@ def users_needed(setting: Setting, tastes: Tastes, wrong: float) -> int | None:
     return math.ceil(math.exp(high))
 
 
-def sufficient_users(
-    items: int, rated: int, epsilon: Decimal, tastes: Tastes, theta: float, power: float = 1.0
-) -> int | None:
-    """Users for which MaxSense is exact with probability 1 - N^-power; None where the classes look alike to it.
+def sufficient_users(items: int, rated: int, epsilon: Decimal, tastes: Tastes, theta: float) -> int | None:
+    """Users for which MaxSense is exact with probability 1 - 1/N; None where the classes look alike to it.
 
-    300 N² (ln 2 + (1+power) ln N) / (ε̂² δ² w θ (1 - θ/w)²), ε̂ = 2 tanh(ε/2), δ the least difference between
+    300 N² (ln 2 + 2 ln N) / (ε̂² δ² w θ (1 - θ/w)²), ε̂ = 2 tanh(ε/2), δ the least difference between
     classes of like rates weighted by e^(-θ v). Asymptotic in N, and very conservative.
 
     Reference: banerjee, Theorem 5.1, with 300 for its 75: its Δ lacks a factor of one half.
@@ -213,7 +211,7 @@ def sufficient_users(
     if separation <= 1e-12 or theta >= rated:
         return None
     contrast = 2 * strength(float(epsilon))
-    logs = math.log(2) + (1 + power) * math.log(items)
+    logs = math.log(2) + 2 * math.log(items)
     below = contrast**2 * separation**2 * rated * theta * (1 - theta / rated) ** 2
     return math.ceil(300 * items**2 * logs / below)
 

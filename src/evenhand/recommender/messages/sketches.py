@@ -38,37 +38,32 @@ class Sketch:
     capped: bool = True
 
 
-_HOME, _SERVER = "evenhand.recommender.at_home.sketches", "evenhand.recommender.at_server.sketches"
+def _ours(place: str) -> tuple[str, str]:
+    return f"evenhand.recommender.at_home.sketches.{place}", f"evenhand.recommender.at_server.sketches.{place}"
+
+
+_LIKED, _TOGETHER = "how much items are liked", "which items are liked together"
 
 SKETCHES = {
     "pairwise": Sketch(
-        asks="did you rate both of these items, and the same?",
-        sees="which items are liked together",
-        home=f"{_HOME}.pairwise:Pairwise",
-        server=f"{_SERVER}.pairwise:Pairwise",
+        "did you rate both of these items, and the same?",
+        _TOGETHER,
+        *_ours("pairwise:Pairwise"),
         public_rated=True,
         capped=False,
     ),
     "maxsense": Sketch(
-        asks="is any of these Nθ/w items one that you liked?",
-        sees="how much items are liked",
-        home=f"{_HOME}.maxsense:MaxSense",
-        server=f"{_SERVER}.maxsense:MaxSense",
-        senses=True,
+        "is any of these Nθ/w items one that you liked?", _LIKED, *_ours("maxsense:MaxSense"), senses=True
     ),
     "multi-maxsense": Sketch(
-        asks="the maxsense question about Q disjoint sets, with ε/Q each; pays above ε = 3",
-        sees="how much items are liked",
-        home=f"{_HOME}.multi_maxsense:MultiMaxSense",
-        server=f"{_SERVER}.multi_maxsense:MultiMaxSense",
+        "the maxsense question about Q disjoint sets, with ε/Q each; pays above ε = 3",
+        _LIKED,
+        *_ours("multi_maxsense:MultiMaxSense"),
         senses=True,
         several=True,
     ),
     "projection": Sketch(
-        asks="do your tastes lean the same way along two random directions?",
-        sees="which items are liked together",
-        home=f"{_HOME}.projection:Projection",
-        server=f"{_SERVER}.projection:Projection",
+        "do your tastes lean the same way along two random directions?", _TOGETHER, *_ours("projection:Projection")
     ),
 }
 """Every sketch by its name in tasks. One put here from outside is known everywhere: ``docs/recommender/new-sketch.md``."""
