@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import partial
 
+from evenhand.audit import laws
 from evenhand.recommender.at_home import answer
 from evenhand.recommender.at_home.coins import Coins
 from evenhand.recommender.messages import Report, Task, Token
@@ -16,49 +16,11 @@ from evenhand.recommender.messages import Report, Task, Token
 Law = dict[Hashable, Fraction]
 
 
-class _Replay:
-    """Coins that follow a given path of outcomes, then take the first branch, and note the probabilities."""
-
-    def __init__(self, path: list[int]) -> None:
-        self.path = path
-        self.taken: list[tuple[int, list[Fraction]]] = []
-
-    def _branch(self, chances: list[Fraction]) -> int:
-        place = len(self.taken)
-        outcome = self.path[place] if place < len(self.path) else 0
-        self.taken.append((outcome, chances))
-        return outcome
-
-    def below(self, n: int) -> int:
-        return self._branch([Fraction(1, n)] * n)
-
-    def chance(self, threshold: int) -> bool:
-        likely = Fraction(threshold, 1 << 64)
-        return self._branch([1 - likely, likely]) == 1
-
-
 def law_of(experiment: Callable[[Coins], Hashable]) -> Law:
     """The exact distribution of what ``experiment`` returns."""
-    law: Law = defaultdict(Fraction)
-    path: list[int] | None = []
-    while path is not None:
-        coins = _Replay(path)
-        outcome = experiment(coins)
-        probability = Fraction(1)
-        for branch, chances in coins.taken:
-            probability *= chances[branch]
-        law[outcome] += probability
-        path = _next(coins.taken)
+    law = laws.law_of(experiment)
     assert sum(law.values()) == 1
     return law
-
-
-def _next(taken: list[tuple[int, list[Fraction]]]) -> list[int] | None:
-    for place in range(len(taken) - 1, -1, -1):
-        branch, chances = taken[place]
-        if branch + 1 < len(chances):
-            return [*(outcome for outcome, _ in taken[:place]), branch + 1]
-    return None
 
 
 def all_ratings(items: int) -> Iterator[dict[int, bool]]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import parse_epsilon
-from evenhand.recommender.forecasting import Setting, users_needed
+from evenhand.recommender.planning import users_needed
 from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import Tastes
+from evenhand.recommender.tuning import Setting
 
 WRONG = 0.1
 """Campaigns are compared at this share of items wrong, which a few simulations can tell reliably."""

@@ -23,7 +23,7 @@ from evenhand.recommender.at_home.stream import Stream, block
 from evenhand.recommender.at_server import Issuer, RatedSets
 from evenhand.recommender.at_server.sketches import sketch_for as server_sketch_for
 from evenhand.recommender.at_server.stream import QUERY, keystream
-from evenhand.recommender.messages import MessageError, Report, Task
+from evenhand.recommender.messages import SKETCHES, MessageError, Report, Task
 
 ROOT = Path(__file__).parents[2]
 VECTORS: dict[str, Any] = json.loads((ROOT / "docs/recommender/test-vectors.json").read_text())
@@ -92,7 +92,7 @@ def test_tokens_and_reports(vector: dict[str, Any]) -> None:
     assert report.to_bytes().hex() == vector["report"]["bytes"]
 
 
-@pytest.mark.parametrize("sketch", ["pairwise", "maxsense", "multi-maxsense", "projection"])
+@pytest.mark.parametrize("sketch", SKETCHES)
 @pytest.mark.parametrize("items", [2, 3, 17, 64, 300])
 def test_the_server_states_the_query_that_the_client_derives(sketch: str, items: int) -> None:
     names = [f"item {number}" for number in range(items)]

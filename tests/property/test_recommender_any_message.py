@@ -16,18 +16,9 @@ from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender import Campaign
 from evenhand.recommender.at_server import Counts
 from evenhand.recommender.messages import MessageError, PublishedModel, Query, Report, Task, Token
+from recommender_examples import MODEL
 
 TASK = Task(("alien", "brazil", "élan"), "maxsense", Decimal("0.5"), 2, tokens=10, pool=10, theta=Decimal("1.25"))
-MODEL = PublishedModel(
-    task=bytes(32),
-    items=("a", "b", "ç"),
-    clusters=(0, 1, 0),
-    embedding=((0.5, -1.0), (0.25, 1.0), (0.0, 0.75)),
-    popularity=(0.5, 0.25, 1.0),
-    reports=12,
-    epsilon=Decimal("0.5"),
-    notes=("a note",),
-)
 MESSAGES = [
     TASK.opened(bytes(range(32))),
     Query(b"12345678", 7, bytes(32)),

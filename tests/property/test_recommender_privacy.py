@@ -21,12 +21,11 @@ from hypothesis import strategies as st
 from evenhand.recommender.at_home import answer, stream
 from evenhand.recommender.at_home.coins import Coins, flip_threshold
 from evenhand.recommender.at_home.sketches import sketch_for
-from evenhand.recommender.messages import SENSING, Report, Task, Token
+from evenhand.recommender.messages import SKETCHES, Report, Task, Token
 from recommender_laws import all_ratings, law_of, power_below, worst_ratio
 
 ITEMS = 4
 INPUTS = list(all_ratings(ITEMS))
-SKETCHES = ("pairwise", "maxsense", "multi-maxsense", "projection")
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +42,8 @@ def make_task(sketch: str, epsilon: str = "1", rated: int = 2, public_rated: boo
         rated=rated,
         tokens=8,
         pool=8,
-        theta=Decimal(1) if sketch in SENSING else None,
-        questions=2 if sketch == "multi-maxsense" else 1,
+        theta=Decimal(1) if SKETCHES[sketch].senses else None,
+        questions=2 if SKETCHES[sketch].several else 1,
         public_rated=public_rated,
         beacon=bytes(32),
     )

@@ -19,6 +19,7 @@ from evenhand.recommender.at_home.coins import SecureCoins, flip_threshold
 from evenhand.recommender.at_home.sketches import sketch_for
 from evenhand.recommender.at_server import Fold
 from evenhand.recommender.at_server.sketches import ServerSketch
+from evenhand.recommender.messages import SKETCHES
 from evenhand.recommender.simulation import (
     BlockPeople,
     People,
@@ -32,7 +33,6 @@ from evenhand.recommender.simulation import (
 from evenhand.recommender.tastes import Tastes, preset
 from recommender_laws import law_of
 
-SKETCHES = ("pairwise", "maxsense", "multi-maxsense", "projection")
 TASTES = Tastes(((0.9, 0.3, 0.6), (0.2, 0.7, 0.5)), people=(0.7, 0.3), items=(0.5, 0.25, 0.25))
 ITEMS, RATED = 8, 3
 
@@ -41,7 +41,12 @@ Weights = NDArray[np.float64]
 
 def make_sketch(name: str) -> ServerSketch:
     campaign = Campaign(
-        (f"item {n}" for n in range(ITEMS)), name, 4, RATED, users=10**6, questions=2 if "multi" in name else None
+        (f"item {n}" for n in range(ITEMS)),
+        name,
+        4,
+        RATED,
+        users=10**6,
+        questions=2 if SKETCHES[name].several else None,
     )
     campaign.open("beacon")
     return Fold(campaign.task).sketch

@@ -16,6 +16,7 @@ from evenhand.recommender.at_server import Batch, Fold
 from evenhand.recommender.at_server.clustering import cluster, kmeans, kmeans_1d
 from evenhand.recommender.at_server.reading import Reading
 from evenhand.recommender.at_server.spectral import read_spectrum
+from evenhand.recommender.messages import SKETCHES
 
 
 def spread(values: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
@@ -106,7 +107,7 @@ def test_spectrum_counts_what_stands_out(size: int) -> None:
         assert abs(np.sign(found.profile[:, 0]) @ signs) > 0.95 * size
 
 
-@pytest.mark.parametrize("sketch", ["pairwise", "maxsense", "multi-maxsense", "projection"])
+@pytest.mark.parametrize("sketch", SKETCHES)
 @pytest.mark.parametrize(("items", "users"), [(100, 300), (100, 3000), (400, 2000), (100, 30_000), (2, 50)])
 def test_noise_alone_is_said_to_be_noise(sketch: str, items: int, users: int) -> None:
     """Coin tosses for answers, from far too few to many: nothing may stand out. The generator is seeded."""

@@ -19,9 +19,7 @@ from evenhand.recommender.at_home.coins import SecureCoins
 from evenhand.recommender.at_home.sketches import sketch_for
 from evenhand.recommender.at_server import Batch, Counts, Fold, RatedSets
 from evenhand.recommender.at_server import reports as reading
-from evenhand.recommender.messages import RECORD_SIZE, Report
-
-SKETCHES = ("pairwise", "maxsense", "multi-maxsense", "projection")
+from evenhand.recommender.messages import RECORD_SIZE, SKETCHES, Report
 
 
 def make_campaign(sketch: str = "maxsense", users: int = 60, pool: int | None = None, **more: Any) -> Campaign:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender.messages import PublishedModel, Query, Report, Task, Token
+from recommender_examples import MODEL
 
 
 def make_task(**changes: Any) -> Task:
@@ -28,16 +29,6 @@ def make_task(**changes: Any) -> Task:
     return Task(**{**fields, **changes})
 
 
-MODEL = PublishedModel(
-    task=bytes(32),
-    items=("a", "b", "ç"),
-    clusters=(0, 1, 0),
-    embedding=((0.5, -1.0), (0.25, 1.0), (0.0, 0.75)),
-    popularity=(0.5, 0.25, 1.0),
-    reports=12,
-    epsilon=Decimal("0.5"),
-    notes=("a note",),
-)
 MESSAGES = [
     make_task(),
     make_task(beacon=bytes(range(32))),

@@ -10,10 +10,9 @@ import pytest
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender import Campaign
-from evenhand.recommender.forecasting import Setting, forecast, users_needed
-from evenhand.recommender.planning import necessary_users, plan, sufficient_users
+from evenhand.recommender.planning import forecast, necessary_users, plan, sufficient_users, users_needed
 from evenhand.recommender.tastes import PRESETS, Tastes, preset
-from evenhand.recommender.tuning import best_questions, best_theta, pool_size
+from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size
 
 
 def test_sufficient_users_with_the_corrected_constant() -> None:

@@ -11,7 +11,7 @@ from itertools import combinations
 from evenhand.audit import Claim, KnownLaw, Pair, law_of
 from evenhand.audit.catalogue import Case
 from evenhand.recommender.at_home import answer
-from evenhand.recommender.messages import SENSING, SKETCHES, Task, Token
+from evenhand.recommender.messages import SKETCHES, Task, Token
 
 _ITEMS = 4
 _SERIALS = 6
@@ -56,7 +56,7 @@ def _task(sketch: str) -> Task:
         rated=2,
         tokens=8,
         pool=8,
-        theta=Decimal(1) if sketch in SENSING else None,
-        questions=2 if sketch == "multi-maxsense" else 1,
+        theta=Decimal(1) if SKETCHES[sketch].senses else None,
+        questions=2 if SKETCHES[sketch].several else 1,
         beacon=bytes(32),
     )

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenhand.apps.console import progress
-from evenhand.apps.recommender_files import Json, TaskFile, encoded, read, read_task, say, write
+from evenhand.apps.recommender_files import Json, TaskFile, encoded, read, read_message, say, write
 from evenhand.apps.recommender_home import answer, diary, recommend
 from evenhand.apps.recommender_studies import plan, simulate
 from evenhand.guarantee import DataError, UsageError
+from evenhand.recommender.messages import DEFAULT_SKETCH, SKETCHES, Task
+from evenhand.recommender.messages.sketches import which
 
 if TYPE_CHECKING:
     from evenhand.recommender.at_server import RatedSets
-    from evenhand.recommender.messages import Task
+_SKETCH_HELP = "What people are asked. " + "; ".join(f"{name}: {sketch.asks}" for name, sketch in SKETCHES.items())
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,17 +33,19 @@ for command in (plan, simulate, diary, answer, recommend):
 
 @app.command()
 def task(
-    source: Annotated[Path, typer.Argument(help="The catalogue, an item to a line; or, with --open, a task.")],
+    source: Annotated[Path, typer.Argument(help="The catalogue, one item per line; or, with --open, a task.")],
     epsilon: Annotated[str, typer.Option(help="The ε of one person's answer.")] = "1",
     rated: Annotated[int, typer.Option(help="How many ratings a person is expected to have.")] = 40,
     users: Annotated[int, typer.Option(help="How many people may answer: as many tokens are made.")] = 1000,
-    sketch: Annotated[str, typer.Option(help="pairwise, maxsense, multi-maxsense or projection.")] = "maxsense",
+    sketch: Annotated[str, typer.Option(help=_SKETCH_HELP)] = DEFAULT_SKETCH,
     pool: Annotated[str, typer.Option(help="Different queries: a number, auto, or own for one each.")] = "own",
     epoch: Annotated[str, typer.Option(help="Tells apart campaigns that are otherwise the same.")] = "1",
-    public_rated: Annotated[bool, typer.Option("--public-rated", help="Pairwise: who rated what is public.")] = False,
+    public_rated: Annotated[
+        bool, typer.Option("--public-rated", help=f"Who rated what is public; for {which('public_rated')}.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Where to write the task.")] = Path("task.json"),
     secret: Annotated[Path, typer.Option(help="Where to keep the server's secret.")] = Path("server.secret"),
-    tokens: Annotated[Path, typer.Option(help="Where to write the tokens, one to a line.")] = Path("tokens.txt"),
+    tokens: Annotated[Path, typer.Option(help="Where to write the tokens, one per line.")] = Path("tokens.txt"),
     opening: Annotated[bool, typer.Option("--open", help="Publish the beacon of a task made before.")] = False,
     beacon: Annotated[str | None, typer.Option(help="With --open: public randomness; drawn if left out.")] = None,
     query: Annotated[int | None, typer.Option(help="Print the query of this serial, for its client to check.")] = None,
@@ -54,10 +58,10 @@ def task(
     from evenhand.recommender import Campaign
 
     if query is not None:
-        print(Campaign.resume(read_task(source), bytes(32)).query(query).to_json())
+        print(Campaign.resume(read_message(Task, source), bytes(32)).query(query).to_json())
         return
     if opening:
-        campaign = Campaign.resume(read_task(source), bytes(32))
+        campaign = Campaign.resume(read_message(Task, source), bytes(32))
         campaign.open(beacon)
         write(source, encoded(campaign.task, source))
         say(as_json, {"task": campaign.task.id.hex(), "open": True}, f"{source} is open: clients can answer now.")
@@ -99,7 +103,7 @@ def fold(
 
     from evenhand.recommender import Campaign
 
-    asked = read_task(task_file)
+    asked = read_message(Task, task_file)
     total = Campaign.resume(asked, _read_secret(secret)).fold(_read_rated_sets(rated_sets, asked))
     if into.exists():
         total.load(into)
@@ -126,7 +130,7 @@ def publish(
     from evenhand.recommender.at_server import Fold
     from evenhand.recommender.at_server import publish as publish_model
 
-    asked = read_task(task_file)
+    asked = read_message(Task, task_file)
     sets = _read_rated_sets(rated_sets, asked)
     total = Fold(asked, rated=sets)
     for path in folds:
@@ -155,7 +159,7 @@ def _read_catalogue(path: Path) -> list[str]:
     try:
         lines = read(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not text: expected a catalogue with an item to a line.") from None
+        raise DataError(f"{path} is not text: expected a catalogue with one item per line.") from None
     return [line.strip() for line in lines if line.strip()]
 
 

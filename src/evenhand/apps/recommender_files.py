@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -12,7 +12,10 @@ from evenhand.apps.console import show_json
 from evenhand.guarantee import DataError
 
 if TYPE_CHECKING:
-    from evenhand.recommender.messages import PublishedModel, Query, Task
+    from evenhand.recommender.messages import PublishedModel, Query, Report, Task
+
+Message: TypeAlias = "PublishedModel | Query | Report | Task"
+M = TypeVar("M", "PublishedModel", "Query", "Task")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 TaskFile = Annotated[Path, typer.Argument(help="The task, as published by the server.")]
@@ -26,9 +29,9 @@ def say(as_json: bool, data: dict[str, Any], words: str) -> None:
         print(words)
 
 
-def encoded(message: Any, path: Path) -> bytes:
+def encoded(message: Message, path: Path) -> bytes:
     """JSON for files that are called so, else binary."""
-    return bytes((message.to_json() + "\n").encode() if path.suffix == ".json" else message.to_bytes())
+    return (message.to_json() + "\n").encode() if path.suffix == ".json" else message.to_bytes()
 
 
 def read(path: Path) -> bytes:
@@ -48,25 +51,7 @@ def write(path: Path, data: bytes, mode: int = 0o644) -> None:
         raise DataError(f"{path} can't be written: {error.strerror}.") from None
 
 
-def read_task(path: Path) -> Task:
-    """A task, binary or JSON."""
-    from evenhand.recommender.messages import Task
-
+def read_message(kind: type[M], path: Path) -> M:
+    """A message of this kind, binary or JSON."""
     data = read(path)
-    return Task.from_bytes(data) if data[:4] == b"EHT1" else Task.from_json(data)
-
-
-def read_query(path: Path) -> Query:
-    """A query, binary or JSON."""
-    from evenhand.recommender.messages import Query
-
-    data = read(path)
-    return Query.from_bytes(data) if data[:4] == b"EHQ1" else Query.from_json(data)
-
-
-def read_model(path: Path) -> PublishedModel:
-    """A model, binary or JSON."""
-    from evenhand.recommender.messages import PublishedModel
-
-    data = read(path)
-    return PublishedModel.from_bytes(data) if data[:4] == b"EHM1" else PublishedModel.from_json(data)
+    return kind.from_bytes(data) if data.startswith(b"EH") else kind.from_json(data)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.apps.recommender_files import Json, TaskFile, encoded, read_model, read_query, read_task, say, write
+from evenhand.apps.recommender_files import Json, TaskFile, encoded, read_message, say, write
 from evenhand.guarantee import plain
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def answer(
     Example: evenhand recommender answer task.json --token "$TOKEN" --ratings mine.csv
     """
     from evenhand.recommender.at_home import Diary, check_query, read_ratings
-    from evenhand.recommender.messages import Token
+    from evenhand.recommender.messages import Query, Task, Token
 
-    asked, right = read_task(task_file), Token.parse(token)
+    asked, right = read_message(Task, task_file), Token.parse(token)
     if query is not None:
-        check_query(asked, read_query(query))
+        check_query(asked, read_message(Query, query))
     book = Diary(diary_file, ceiling, lifetime)
     report = book.answer(asked, right, read_ratings(ratings, asked.items, like_from).liked)
     write(out, encoded(report, out))
@@ -105,8 +105,9 @@ def recommend(
     """
     from evenhand.recommender.at_home import read_ratings
     from evenhand.recommender.at_home import recommend as recommend_items
+    from evenhand.recommender.messages import PublishedModel
 
-    model = read_model(model_file)
+    model = read_message(PublishedModel, model_file)
     mine = read_ratings(ratings, model.items, like_from)
     found = recommend_items(model, mine.liked, top)
     lines = [f"{place:>3}. {one.item}  ({one.score:.3f})" for place, one in enumerate(found, 1)]

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.apps.console import parse_list, progress, show_json
-from evenhand.guarantee import UsageError, suggest
+from evenhand.apps.recommender_files import Json, say
+from evenhand.guarantee import UsageError
 
 if TYPE_CHECKING:
     from evenhand.recommender.simulation import Point, Quality
     from evenhand.recommender.tastes import Tastes
 
 _MOST_SIMULATED = 3_000_000
-_NOT_PRIVATE = "NOT PRIVATE: computed from the ratings in the file, for the eyes of whoever holds it."
+_NOT_PRIVATE = "NOT PRIVATE: computed from the ratings in the file, only for those who may see the file."
 
 Items = Annotated[int, typer.Option(help="The number of items.")]
 Rated = Annotated[int, typer.Option(help="How many ratings a person has.")]
@@ -25,7 +26,6 @@ TastesName = Annotated[str, typer.Option(help="Assumed tastes: popular, mirrored
 Like = Annotated[
     str | None, typer.Option(help="Other tastes: like rates by item class, people classes split by ; as .9,.2;.1,.6")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def plan(
@@ -54,10 +54,7 @@ def plan(
             (point,) = study(assumed, items, rated, epsilon, [people], [found.best.setting.sketch])
         data["simulated"] = asdict(point)
         words += f"\nA simulation of {point.sketch} with {people:,} people got {point.wrong:.1%} of items wrong."
-    if as_json:
-        show_json(data)
-    else:
-        print(words)
+    say(as_json, data, words)
 
 
 def simulate(
@@ -89,7 +86,7 @@ def simulate(
     else:
         assumed = _tastes(tastes, like)
         points, qualities = _on_tastes(assumed, items, rated, epsilon, stops, sketches, seed)
-        about = f"{items} items, {rated} ratings a person, ε = {epsilon}"
+        about = f"{items} items, {rated} ratings per person, ε = {epsilon}"
     files = [] if out is None else _draw(out, points, qualities, about, None if ratings else assumed)
     data: dict[str, Any] = {
         "about": about,
@@ -156,7 +153,7 @@ def _on_table(
 def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, assumed: Tastes | None) -> list[str]:
     from evenhand.pages.charts import save
     from evenhand.pages.simulation import quality_chart, wrong_chart
-    from evenhand.recommender.forecasting import chance
+    from evenhand.recommender.planning import chance
 
     out.mkdir(parents=True, exist_ok=True)
     charts = {"quality": quality_chart(qualities, about)}
@@ -198,14 +195,9 @@ def _counts(given: str) -> list[int]:
 
 
 def _sketches(given: str) -> list[str]:
-    from evenhand.recommender.messages import SKETCHES
+    from evenhand.recommender.messages import SKETCHES, find_sketch
 
-    if given == "all":
-        return list(SKETCHES)
-    names = parse_list(given)
+    names = list(SKETCHES) if given == "all" else parse_list(given)
     for name in names:
-        if name not in SKETCHES:
-            raise UsageError(
-                f"--sketch {name!r} is unknown; expected some of {', '.join(SKETCHES)}.{suggest(name, SKETCHES)}"
-            )
+        find_sketch(name)
     return names

@@ -14,9 +14,9 @@ from evenhand.pages.numbers import three_digits
 from evenhand.pages.style import page, paragraphs, table
 
 if TYPE_CHECKING:
+    from evenhand.bounding import Curve
     from evenhand.pages.charts import Chart
     from evenhand.planning import Plan
-    from evenhand.planning.forecasts import Curve
 
 # Colours that stay apart for the colour-blind (Okabe and Ito), and in grey.
 _PARTS = {"bias": BLUE, "noise": "#E69F00", "sampling": "#999999", "total": "#000000"}

@@ -3,8 +3,10 @@
     recommender/messages    all that crosses the trust boundary
     recommender/at_home     what runs on a person's device, and trusts nobody
     recommender/at_server   what runs on the server, which nobody needs to trust
-    recommender/planning    how many people a campaign needs, before asking any
-    recommender/simulation  what a campaign would find, on made-up or resampled people
+    recommender/tastes      the block model: classes of people, classes of items, and who likes what
+    recommender/tuning      a campaign's public facts, and the choices made from them alone
+    recommender/planning    how many items a sketch misplaces, and how many people that takes, before asking any
+    recommender/simulation  what a campaign would find, on simulated or resampled people
 
 `at_home` and `at_server` never import each other.
 
@@ -13,7 +15,7 @@ Reference: Banerjee, Hegde and Massoulié, The Price of Privacy in Untrusted Rec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evenhand.recommender.at_server.campaign import Campaign
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Campaign"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     # On demand, so that a client that imports `at_home` does not need NumPy.
     if name == "Campaign":
         from evenhand.recommender.at_server.campaign import Campaign

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import Amount, UsageError, parse_epsilon, plain
-from evenhand.recommender.forecasting import Setting, chance, forecast, users_needed
-from evenhand.recommender.messages import SENSING, SKETCHES
+from evenhand.recommender.at_server.sketches import half_of
+from evenhand.recommender.messages import SKETCHES
 from evenhand.recommender.tastes import Tastes
-from evenhand.recommender.tuning import best_questions, best_theta, pool_size, strength
+from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size, strength
 
 TARGET = 0.01
 """A campaign is said to work when at most this share of items is expected in the wrong cluster."""
+
+_MOST_USERS = 10**15
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Prospect:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """Prospects of every sketch, with what theory guarantees and forbids. Nothing in it depends on anyone's data.
 
     Args:
@@ -64,7 +66,7 @@ class Plan:
         one = self.prospects[0].setting
         assumed = "; ".join(" / ".join(f"{value:g}" for value in row) for row in self.tastes.like)
         lines = [
-            f"{one.items} items, {one.rated} ratings a person, ε = {plain(one.epsilon)}; assumed like rates by "
+            f"{one.items} items, {one.rated} ratings per person, ε = {plain(one.epsilon)}; assumed like rates by "
             f"class: {assumed}."
         ]
         if self.best is None or self.best.needed is None:
@@ -80,7 +82,7 @@ class Plan:
             for prospect in self.prospects
             if prospect.needed is None and self.best is not None
         ]
-        lines.append(f"Below {_rounded(self.necessary)} people no method whatsoever is right even half the time.")
+        lines.append(f"Below {_rounded(self.necessary)} people no method at all is right even half the time.")
         if self.sufficient is not None:
             lines.append(
                 f"MaxSense is proven to be exact from {_rounded(self.sufficient)} people on (Theorem 5.1, corrected); "
@@ -90,7 +92,7 @@ class Plan:
 
     @staticmethod
     def _tuned(setting: Setting) -> str:
-        if setting.sketch not in SENSING:
+        if not SKETCHES[setting.sketch].senses:
             return ""
         questions = f", {setting.questions} questions" if setting.questions > 1 else ""
         return f" (θ = {setting.theta:g}{questions})"
@@ -128,7 +130,7 @@ class Plan:
         }
 
 
-def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | None = None) -> Plan:
+def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | None = None) -> CampaignPlan:
     """Compare all sketches for a campaign of this size.
 
     Args:
@@ -149,13 +151,13 @@ def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | N
         if not low <= given <= most:
             raise UsageError(f"{name}={given} is out of range: expected {low} to {most}.")
     theta = min(best_theta(float(np.array(tastes.people) @ tastes.like_rates)), Decimal(rated))
-    questions = {"multi-maxsense": best_questions(exact, items, rated, theta)}
     prospects = []
-    for sketch in SKETCHES:
-        setting = Setting(sketch, items, rated, exact, float(theta), questions.get(sketch, 1))
+    for name, sketch in SKETCHES.items():
+        questions = best_questions(exact, items, rated, theta) if sketch.several else 1
+        setting = Setting(name, items, rated, exact, float(theta), questions)
         wrong = None if users is None else forecast(setting, tastes, users)
         prospects.append(Prospect(setting, users_needed(setting, tastes, TARGET), wrong))
-    return Plan(
+    return CampaignPlan(
         tastes,
         users,
         tuple(prospects),
@@ -164,12 +166,41 @@ def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | N
     )
 
 
-def sufficient_users(
-    items: int, rated: int, epsilon: Decimal, tastes: Tastes, theta: float, power: float = 1.0
-) -> int | None:
-    """Users for which MaxSense is exact with probability 1 - N^-power; None where the classes look alike to it.
+def forecast(setting: Setting, tastes: Tastes, users: float) -> float:
+    """The expected share of items in the wrong cluster, by a normal approximation.
 
-    300 N² (ln 2 + (1+power) ln N) / (ε̂² δ² w θ (1 - θ/w)²), ε̂ = 2 tanh(ε/2), δ the least difference between
+    The sketch says how many standard deviations the classes of items lie apart; an item is misplaced when noise brings
+    it nearer to another class.
+    """
+    coordinates = half_of(setting.sketch).places(setting, tastes, users)
+    distances = np.sqrt(((coordinates[:, None] - coordinates[None]) ** 2).sum(axis=2))
+    shares = np.array(tastes.items)
+    wrong = sum(
+        shares[a] * _upper_tail(distances[a, b] / 2) for a in range(len(shares)) for b in range(len(shares)) if a != b
+    )
+    return min(float(wrong), chance(tastes))
+
+
+def chance(tastes: Tastes) -> float:
+    """The share of items that guessing gets wrong: all in the largest cluster."""
+    return 1 - max(tastes.items)
+
+
+def users_needed(setting: Setting, tastes: Tastes, wrong: float) -> int | None:
+    """The fewest users with a forecast of at most ``wrong``; None if no number of users would do."""
+    if forecast(setting, tastes, _MOST_USERS) > wrong:
+        return None
+    low, high = 0.0, math.log(_MOST_USERS)
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if forecast(setting, tastes, math.exp(middle)) <= wrong else (middle, high)
+    return math.ceil(math.exp(high))
+
+
+def sufficient_users(items: int, rated: int, epsilon: Decimal, tastes: Tastes, theta: float) -> int | None:
+    """Users for which MaxSense is exact with probability 1 - 1/N; None where the classes look alike to it.
+
+    300 N² (ln 2 + 2 ln N) / (ε̂² δ² w θ (1 - θ/w)²), ε̂ = 2 tanh(ε/2), δ the least difference between
     classes of like rates weighted by e^(-θ v). Asymptotic in N, and very conservative.
 
     Reference: banerjee, Theorem 5.1, with 300 for its 75: its Δ lacks a factor of one half.
@@ -180,7 +211,7 @@ def sufficient_users(
     if separation <= 1e-12 or theta >= rated:
         return None
     contrast = 2 * strength(float(epsilon))
-    logs = math.log(2) + (1 + power) * math.log(items)
+    logs = math.log(2) + 2 * math.log(items)
     below = contrast**2 * separation**2 * rated * theta * (1 - theta / rated) ** 2
     return math.ceil(300 * items**2 * logs / below)
 
@@ -206,3 +237,7 @@ def _rounded(number: int) -> str:
         if rounded >= size:
             return f"{rounded / size:g} {word}"
     return f"{rounded:,}"
+
+
+def _upper_tail(deviations: float) -> float:
+    return 0.5 * math.erfc(deviations / math.sqrt(2))

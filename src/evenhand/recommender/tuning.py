@@ -1,12 +1,37 @@
-"""Choices that a campaign makes from public facts alone: θ, the number of questions, the size of a pool."""
+"""A campaign's public facts, and the choices made from them alone: θ, the number of questions, the size of a pool."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 
 AVERAGE_LIKE_RATE = 0.5
 """Assumed share of ratings that are likes, where nothing better is known."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A campaign's public facts, as far as accuracy depends on them."""
+
+    sketch: str
+    items: int
+    rated: int
+    epsilon: Decimal
+    theta: float = 1.0
+    questions: int = 1
+    public_rated: bool = False
+
+    @property
+    def set_size(self) -> int:
+        """How many items a sensing query draws."""
+        return max(1, math.floor(self.items * self.theta / self.rated + 0.5))
+
+    @property
+    def both_rated(self) -> float:
+        """The chance that a person rated both of two items asked about."""
+        pairs = self.items * (self.items - 1)
+        return 1.0 if self.public_rated else self.rated * (self.rated - 1) / pairs
 
 
 def best_theta(like_rate: float = AVERAGE_LIKE_RATE) -> Decimal:

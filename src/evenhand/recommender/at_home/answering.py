@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
 
 from evenhand.guarantee import DataError
 from evenhand.recommender.at_home.coins import Coins, flip_threshold
 from evenhand.recommender.at_home.ratings import usable
 from evenhand.recommender.at_home.sketches import sketch_for
-from evenhand.recommender.messages import Query, Report, Task, Token
+from evenhand.recommender.messages import SKETCHES, Query, Report, Task, Token
 
 
 def answer(task: Task, token: Token, ratings: Mapping[int, bool], coins: Coins) -> Report:
@@ -17,7 +20,7 @@ def answer(task: Task, token: Token, ratings: Mapping[int, bool], coins: Coins) 
 
     Guarantee:
         For any two ``ratings``, any token and any task, the probabilities of any one report are within a
-        factor of e^ε, ε being ``task.epsilon``. There is a report for any ``ratings``.
+        factor of e^ε, ε being ``task.epsilon``. There is a report for any ``ratings``. Both hold for any sketch.
 
     Edge cases:
         Numbers that the catalogue does not have and opinions that are neither True nor False are left out.
@@ -26,17 +29,30 @@ def answer(task: Task, token: Token, ratings: Mapping[int, bool], coins: Coins) 
         ratings: for each rated item's number, whether it was liked.
         coins: where secret randomness comes from.
     """
-    sketch = sketch_for(task)
-    ratings = usable(ratings, len(task.items))
-    kept = _subsample(ratings, task.rated, coins) if sketch.capped else ratings
-    bits = sketch.bits(sketch.query(token.serial, sorted(ratings)), kept, coins)
+    bits = _true_bits(task, token.serial, usable(ratings, len(task.items)), coins)
     threshold = flip_threshold(task.question_epsilon)
     released = sum((bit != coins.chance(threshold)) << place for place, bit in enumerate(bits))
     return Report(task.short_id, token.serial, token.tag, released)
 
 
+def _true_bits(task: Task, serial: int, ratings: Mapping[int, bool], coins: Coins) -> list[bool]:
+    """One truth value per question, whatever the sketch does with the ratings.
+
+    One bit too many would be released as well, and one that is neither True nor False would not be flipped. An error or
+    a warning would depend on ratings, so neither is passed on: a bit that is missing is False.
+    """
+    sketch = sketch_for(task)
+    kept = _subsample(ratings, task.rated, coins) if SKETCHES[task.sketch].capped else ratings
+    query = sketch.query(serial, sorted(ratings) if task.public_rated else [])
+    bits: list[bool] = []
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bits.extend(bool(bit) for bit in islice(sketch.bits(query, kept, coins), task.questions))
+    return bits + [False] * (task.questions - len(bits))
+
+
 def check_query(task: Task, query: Query) -> None:
-    """Refuse a server whose idea of this token's query is not the one that the public seed gives.
+    """Refuse a server that states another query for this token than the public seed gives.
 
     Privacy does not rest on this, as ε holds for any query; it stops a server from targeting a person, and
     finds clients and servers that derive queries differently.
@@ -45,7 +61,7 @@ def check_query(task: Task, query: Query) -> None:
         Ratings are no argument: whether this refuses depends on what is public.
 
     Edge cases:
-        With public rated items the pair that is asked about depends on them, so no server's word on it is checked.
+        With public rated items the pair that is asked about depends on them, so no server's statement of it is checked.
     """
     if query.task != task.short_id or not 0 <= query.serial < task.tokens:
         raise DataError("The query is for another task: ask the server again.")

@@ -1,4 +1,4 @@
-"""One person's ratings, from their own file or program: what can be used is, and the rest is left out without a word.
+"""One person's ratings, from their own file or program: what can be used is used, and the rest is left out without an error.
 
 A refusal is something that others can notice. So no rating, whatever is written in it, may cause one: there is a rule
 for each thing that can be wrong, and none of them is an error.

@@ -12,7 +12,7 @@ from evenhand.recommender.at_server.fold import Fold
 from evenhand.recommender.at_server.publishing import publish
 from evenhand.recommender.at_server.sketches import RatedSets, sketch_for
 from evenhand.recommender.at_server.tokens import SECRET_SIZE, Issuer
-from evenhand.recommender.messages import SENSING, PublishedModel, Query, Task, Token
+from evenhand.recommender.messages import DEFAULT_SKETCH, PublishedModel, Query, Task, Token, find_sketch
 from evenhand.recommender.tuning import best_questions, best_theta, pool_size
 
 
@@ -24,14 +24,14 @@ class Campaign:
 
     Args:
         items: the catalogue, 2 to 65,536 different names.
-        sketch: ``pairwise``, ``maxsense``, ``multi-maxsense`` or ``projection``; `plan` says which suits.
+        sketch: a name from the list `messages.SKETCHES`; `plan` says which suits.
         epsilon: the ε of one person's report.
         rated: how many ratings w a person is expected to have; who has more subsamples at home.
         users: how many people may answer: as many tokens exist.
         pool: how many different queries; None for one each, "auto" for as few as cost no accuracy.
         theta: a sensing query draws each item θ/w times on average; None for the best.
-        questions: multi-maxsense only: bits per report; None for the best.
-        public_rated: pairwise only: which items people rated is public, and only their likes are protected.
+        questions: bits per report, for sketches that may ask several; None for the best.
+        public_rated: which items people rated is public, and only their likes are protected; for sketches that allow it.
         epoch: tells apart campaigns that are otherwise the same. A person answers each campaign once.
         secret: 32 bytes that tokens are made with; None draws them.
 
@@ -45,7 +45,7 @@ class Campaign:
     def __init__(
         self,
         items: Iterable[str],
-        sketch: str = "maxsense",
+        sketch: str = DEFAULT_SKETCH,
         epsilon: Amount = 1,
         rated: int = 40,
         *,
@@ -59,15 +59,12 @@ class Campaign:
     ) -> None:
         catalogue = tuple(items)
         exact = parse_epsilon(epsilon)
-        chosen: Decimal | None = None
-        if sketch in SENSING:
-            chosen = best_theta() if theta is None else parse_epsilon(theta, "theta")
-            chosen = min(chosen, Decimal(max(1, rated)))
-        elif theta is not None:
-            raise UsageError(f"theta={theta}: only {' and '.join(SENSING)} have one; leave it out.")
+        kind = find_sketch(sketch)
+        chosen = None if theta is None else parse_epsilon(theta, "theta")
+        if kind.senses:
+            chosen = min(chosen or best_theta(), Decimal(max(1, rated)))
         if questions is None:
-            multi = sketch == "multi-maxsense"
-            questions = best_questions(exact, len(catalogue), rated, chosen or Decimal(1)) if multi else 1
+            questions = best_questions(exact, len(catalogue), rated, chosen or Decimal(1)) if kind.several else 1
         if isinstance(pool, str):
             if pool != "auto":
                 raise UsageError(f"pool={pool!r} is unknown; expected a number of queries, None or 'auto'.")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from evenhand.recommender.at_server import archive, reports
 from evenhand.recommender.at_server.reports import Batch
 from evenhand.recommender.at_server.seen import Seen
 from evenhand.recommender.at_server.sketches import RatedSets, Sums, sketch_for
-from evenhand.recommender.at_server.tokens import Issuer
+from evenhand.recommender.at_server.tokens import Issuer, Serials
 from evenhand.recommender.messages import Report, Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass
@@ -80,7 +83,7 @@ class Fold:
             self.counts.malformed += int(len(sound) - sound.sum())
             serials, answers, tags = serials[sound], answers[sound], None if tags is None else tags[sound]
         if self.issuer is not None:
-            genuine = self._genuine(serials, tags)
+            genuine = np.zeros(len(serials), bool) if tags is None else self.issuer.tags(serials) == tags
             if not genuine.all():
                 self.counts.forged += int(len(genuine) - genuine.sum())
                 serials, answers = serials[genuine], answers[genuine]
@@ -91,12 +94,7 @@ class Fold:
         self.counts.accepted += len(serials)
         self._add_up(serials, answers)
 
-    def _genuine(self, serials: Any, tags: Any) -> Any:
-        if tags is None or self.issuer is None:
-            return np.zeros(len(serials), bool)
-        return self.issuer.tags(serials) == tags
-
-    def _add_up(self, serials: Any, answers: Any) -> None:
+    def _add_up(self, serials: Serials, answers: Serials) -> None:
         numbers = serials.astype(np.int64) % self.task.pool
         bits = answers[:, None] >> np.arange(self.task.questions, dtype=np.uint32) & np.uint32(1)
         if self._pooled:
@@ -113,11 +111,11 @@ class Fold:
             self.add(batch)
 
     def add_file(self, path: str | PathLike[str]) -> None:
-        """Add a file of binary records, or of JSON reports one to a line."""
+        """Add a file of binary records, or of JSON reports, one per line."""
         for batch in reports.from_file(path, self.task.short_id):
             self.add(batch)
 
-    def add_arrow(self, batch: Any) -> None:
+    def add_arrow(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Add an Arrow record batch or table with columns serial, answer and, with an issuer, tag."""
         self.add(reports.from_arrow(batch))
 

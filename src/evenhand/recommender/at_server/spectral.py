@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import DataError
-from evenhand.recommender.at_server.reading import Reading
+from evenhand.recommender.at_server.reading import Floats, Reading
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Matrix: TypeAlias = "NDArray[np.float32] | csr_array"
 
 MOST_DIMENSIONS = 16
 _MARGIN = 1.64  # the largest eigenvalue of noise exceeds edge (1 + 1.64 N^(-2/3)) once in a thousand times
 _DENSE_UP_TO = 64
 
 
-def read_spectrum(matrix: Any, noise: float, edge: float, clusters: int | None) -> Reading:
+def read_spectrum(matrix: Matrix, noise: float, edge: float, clusters: int | None) -> Reading:
     """The items' rows projected on the leading eigenvectors.
 
     An eigenvalue above the edge, by the margin of the Tracy-Widom law, is signal. Where noise has independent entries of standard
@@ -44,7 +49,25 @@ def read_spectrum(matrix: Any, noise: float, edge: float, clusters: int | None) 
     return Reading(vectors * values / (1 + signal**-2), noise, embedding, None, signals)
 
 
-def _leading(matrix: Any, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def places_on_spectrum(signal: Floats, noise: float, shares: Floats, size: int) -> Floats:
+    """Where classes of items are expected on the eigenvectors that stand out, in standard deviations of one item.
+
+    An eigenvalue of s times the noise level gives coordinates that stand sqrt(s² - 1) standard deviations apart, and
+    nothing if s <= 1.
+
+    Args:
+        signal: the expected entry of the matrix for each pair of classes.
+        noise: the standard deviation of an entry.
+        shares: the share of items in each class.
+        size: the number of items.
+    """
+    root = np.sqrt(shares)
+    values, vectors = np.linalg.eigh(root[:, None] * signal * root * size)
+    strengths = np.maximum(values, 0) / (noise * np.sqrt(size))
+    return np.asarray(vectors / root[:, None] * np.sqrt(np.maximum(strengths**2 - 1, 0)))
+
+
+def _leading(matrix: Matrix, count: int) -> tuple[Floats, Floats]:
     """The algebraically largest eigenvalues, largest first, with eigenvectors whose sign is fixed."""
     size = matrix.shape[0]
     if size <= _DENSE_UP_TO or count >= size - 1:

@@ -45,7 +45,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Query:
-    """The server's word on which query a token has: the client derives it too, and compares the digests."""
+    """The server's statement of a token's query: the client derives it too, and compares the digests."""
 
     task: bytes
     serial: int

@@ -11,13 +11,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from evenhand.guarantee import MessageError, UsageError, divide, parse_epsilon, suggest
+from evenhand.guarantee import MessageError, UsageError, divide, parse_epsilon
 from evenhand.recommender.messages import wire
 from evenhand.recommender.messages.promise import LocalGuarantee
-
-SKETCHES = ("pairwise", "maxsense", "multi-maxsense", "projection")
-SENSING = ("maxsense", "multi-maxsense")
-"""The sketches that sense a set of items, and so have a θ."""
+from evenhand.recommender.messages.sketches import Sketch, find_sketch, which
 
 MOST_ITEMS = 1 << 16
 MOST_TOKENS = (1 << 31) - 1
@@ -44,14 +41,14 @@ class Task:
 
     Args:
         items: the catalogue; an item's number is its place in it.
-        sketch: ``pairwise``, ``maxsense``, ``multi-maxsense`` or ``projection``.
+        sketch: a name from the list `SKETCHES`.
         epsilon: the ε of one client's whole answer.
         rated: the public cap w on ratings per client; who has more subsamples at home.
         tokens: how many clients may answer.
         pool: number of different queries; equal to ``tokens`` when everyone has their own.
         theta: a sensing query draws every item θ/w times on average.
         questions: how many bits an answer has.
-        public_rated: pairwise only: which items a client rated is public, only likes are protected.
+        public_rated: which items a client rated is public, only likes are protected; for sketches that allow it.
         epoch: tells apart campaigns that are otherwise the same.
         beacon: 32 public random bytes that nobody knew when the tokens were handed out; None until then.
     """
@@ -72,30 +69,26 @@ class Task:
         object.__setattr__(self, "items", tuple(self.items))
         object.__setattr__(self, "epsilon", parse_epsilon(self.epsilon))
         check_catalogue(self.items)
-        if self.sketch not in SKETCHES:
-            raise UsageError(
-                f"sketch={self.sketch!r} is unknown; expected one of {list(SKETCHES)}."
-                f"{suggest(str(self.sketch), SKETCHES)}"
-            )
+        kind = find_sketch(self.sketch)
         _check_count("rated", self.rated, len(self.items), "the number of items")
         _check_count("tokens", self.tokens, MOST_TOKENS, "the most that one task serves")
         _check_count("pool", self.pool, self.tokens, "the number of tokens")
         _check_count("questions", self.questions, MOST_QUESTIONS, "the most bits in one report")
-        if self.questions > 1 and self.sketch != "multi-maxsense":
-            raise UsageError(f"questions={self.questions}: only sketch='multi-maxsense' asks more than one.")
+        if self.questions > 1 and not kind.several:
+            raise UsageError(f"questions={self.questions}: only {which('several')} can ask more than one.")
         if not isinstance(self.public_rated, bool):
             raise UsageError(f"public_rated={self.public_rated!r} is neither True nor False.")
-        if self.public_rated and (self.sketch != "pairwise" or self.pool != self.tokens):
-            raise UsageError("public_rated=True is for sketch='pairwise' without a pool: leave it out here.")
-        self._check_theta()
+        if self.public_rated and not (kind.public_rated and self.pool == self.tokens):
+            raise UsageError(f"public_rated=True is for {which('public_rated')} without a pool: leave it out here.")
+        self._check_theta(kind)
         if not wire.is_text(self.epoch, LONGEST_TEXT):
             raise UsageError(f"The epoch must be a text that UTF-8 can write, of at most {LONGEST_TEXT} characters.")
         if self.beacon is not None and not wire.is_bytes(self.beacon, 32):
             raise UsageError("The beacon must be 32 bytes: hash what was published.")
 
-    def _check_theta(self) -> None:
-        if (self.theta is None) == (self.sketch in SENSING):
-            raise UsageError(f"theta={self.theta}: {' and '.join(SENSING)} need one, the other sketches have none.")
+    def _check_theta(self, kind: Sketch) -> None:
+        if (self.theta is None) == kind.senses:
+            raise UsageError(f"theta={self.theta}: {which('senses')} need one, the other sketches have none.")
         if self.theta is None:
             return
         if not isinstance(self.theta, Decimal) or len(self.theta.as_tuple().digits) > _MOST_DIGITS:
@@ -103,7 +96,7 @@ class Task:
         if not (self.theta.is_finite() and Decimal("0.000001") <= self.theta <= self.rated):
             raise UsageError(f"theta={self.theta} is out of range: expected 0.000001 <= theta <= rated={self.rated}.")
         object.__setattr__(self, "theta", self.theta.normalize(_EXACT))
-        if self.sketch == "multi-maxsense" and self.questions * self.set_size > len(self.items):
+        if self.questions * self.set_size > len(self.items):
             raise UsageError(
                 f"questions={self.questions} disjoint sets of {self.set_size} items need more than "
                 f"{len(self.items)} items: ask fewer questions or lower theta."

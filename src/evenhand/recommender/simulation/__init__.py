@@ -1,7 +1,7 @@
-"""What a campaign would find: made-up people of the block model, or people resampled from a real table.
+"""What a campaign would find: simulated people of the block model, or people resampled from a real table.
 
 Nothing here is a private release. Simulated people are nobody's data; resampled ones are the table holder's own,
-for the holder's eyes.
+for the holder only.
 """
 
 from evenhand.recommender.simulation.block_people import BlockPeople

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
-from evenhand.recommender.at_server.sketches import ServerSketch
-from evenhand.recommender.at_server.sketches.pairwise import Pairwise
-from evenhand.recommender.at_server.sketches.projection import Projection
+from evenhand.recommender.at_server.sketches import Bits, Ints, Opinions
 from evenhand.recommender.at_server.sketches.sensing import Sensing
-from evenhand.recommender.simulation.people import Bits, People
+from evenhand.recommender.simulation.people import People
+from evenhand.recommender.simulation.quality import opinions_of
 from evenhand.recommender.tastes import Tastes
 
 _MOST_KINDS = 1 << 22
+_AT_ONCE = 4096  # people drawn item by item at a time: two floats per item each
 
 
 class BlockPeople(People):
@@ -37,25 +37,21 @@ class BlockPeople(People):
         self._tables: dict[int, NDArray[np.float64]] = {}
         self._pool: tuple[bytes, NDArray[np.float64]] | None = None
 
-    def truths(self, sketch: ServerSketch, numbers: NDArray[np.int64]) -> Bits:
-        """The true bits of one fresh person for each query."""
-        if sketch.task.public_rated:
-            raise UsageError("People with public rated items can't be simulated: their queries depend on them.")
+    def _classes(self, count: int) -> Ints:
         edges = np.cumsum(self.tastes.people)[:-1]
-        classes = np.searchsorted(edges, self.random.random(len(numbers)), side="right")
-        match sketch:
-            case Sensing():
-                return self._sensing(sketch, numbers, classes)
-            case Pairwise():
-                return self._pairwise(sketch, numbers, classes)
-            case Projection():
-                return self._projection(sketch, numbers, classes)
-        raise UsageError(f"sketch={sketch.task.sketch!r} can't be simulated.")
+        return np.searchsorted(edges, self.random.random(count), side="right")
 
-    def _sensing(self, sketch: Sensing, numbers: NDArray[np.int64], classes: NDArray[np.int64]) -> Bits:
-        """A person likes nothing in a set with a known chance. One question has one person to itself, so that their
-        class can be averaged over; and a pool's queries come again and again, so that their chances are kept.
+    def opinions(self, count: int, cap: int | None) -> Opinions:
+        """Drawn item by item: the slow way, for questions that are not among those below."""
+        rated = self.rated if cap is None else min(self.rated, cap)
+        classes = np.split(self._classes(count), range(_AT_ONCE, count, _AT_ONCE))
+        return np.concatenate([opinions_of(some, self.tastes, self.items, rated, self.random) for some in classes])
+
+    def like_any(self, sketch: Sensing, numbers: Ints) -> Bits:
+        """A person likes nothing in a set with a known chance. With one question per person their
+        class can be averaged over; a pool's queries come again and again, so their chances are kept.
         """
+        classes = self._classes(len(numbers))
         if sketch.task.pool == sketch.task.tokens:
             quiet = self._quiet_chances(sketch, numbers)
         else:
@@ -69,7 +65,7 @@ class BlockPeople(People):
             quiet = np.take_along_axis(quiet, classes[:, None, None], axis=2)
         return self.random.random(quiet.shape[:2]) >= quiet[:, :, 0]
 
-    def _quiet_chances(self, sketch: Sensing, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _quiet_chances(self, sketch: Sensing, numbers: Ints) -> NDArray[np.float64]:
         """The chance of liking nothing in each set of each query: queries x questions x classes of people."""
         sets = sketch.sets(numbers)
         base = sets.shape[2] + 1
@@ -101,7 +97,7 @@ class BlockPeople(People):
             raise UsageError("Too many classes for sets of this size: simulate fewer classes or a smaller theta.")
         return np.full((base**self.tastes.clusters, len(self.tastes.people)), np.nan)
 
-    def _compute_quiet(self, kinds: NDArray[np.int64], base: int) -> NDArray[np.float64]:
+    def _compute_quiet(self, kinds: Ints, base: int) -> NDArray[np.float64]:
         """Reveal the set's items one by one: with r of w ratings placed among the n items so far, the next is rated
         with probability (w - r)/(N - n), and then not liked with probability 1 - b. ``chance[.., r]`` is the
         probability of r ratings and no like.
@@ -125,26 +121,27 @@ class BlockPeople(People):
             quiet[:, person] = chance.sum(axis=1)
         return quiet
 
-    def _pairwise(self, sketch: Pairwise, numbers: NDArray[np.int64], classes: NDArray[np.int64]) -> Bits:
-        low, high, _ = sketch.pairs(numbers)
+    def rate_alike(self, low: Ints, high: Ints) -> Bits:
+        """Both are rated with a known chance, and then alike with another."""
+        classes = self._classes(len(low))
         both = self.rated * (self.rated - 1) / (self.items * (self.items - 1))
         first, second = (self._like[classes, self.labels[item]] for item in (low, high))
         alike = first * second + (1 - first) * (1 - second)
-        return np.asarray(self.random.random(len(numbers)) < both * alike)[:, None]
+        return np.asarray(self.random.random(len(low)) < both * alike)
 
-    def _projection(self, sketch: Projection, numbers: NDArray[np.int64], classes: NDArray[np.int64]) -> Bits:
+    def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
         """With A the sum of h1 x over items where the signs agree, and B where they differ, h1·x = A + B and
         h2·x = A - B: the signs are equal if |A| > |B|, opposite if |A| < |B|, and a coin decides a tie.
         """
-        up, other = sketch.signs(numbers)
-        agree, differ = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
-        left_items = np.full(len(numbers), self.items)
-        left_rated = np.full(len(numbers), self.rated)
+        count = len(first)
+        classes = self._classes(count)
+        agree, differ = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        left_items, left_rated = np.full(count, self.items), np.full(count, self.rated)
         for label in range(self.tastes.clusters):
             mask = np.packbits(self.labels == label, bitorder="little")
             likes = self._like[classes, label]
-            for total, cells in ((agree, ~(up ^ other)), (differ, up ^ other)):
-                for signs, chance in ((up, likes), (~up, 1 - likes)):
+            for total, cells in ((agree, ~(first ^ second)), (differ, first ^ second)):
+                for signs, chance in ((first, likes), (~first, 1 - likes)):
                     here = np.bitwise_count(cells & signs & mask).sum(axis=1, dtype=np.int64)
                     rated = self.random.hypergeometric(here, left_items - here, left_rated)
                     left_items -= here
@@ -152,4 +149,4 @@ class BlockPeople(People):
                     total += 2 * self.random.binomial(rated, chance) - rated
         lead = np.abs(agree) - np.abs(differ)
         coin = self.random.integers(0, 2, len(lead), dtype=np.int64)
-        return np.asarray(np.where(lead == 0, coin == 1, lead > 0))[:, None]
+        return np.asarray(np.where(lead == 0, coin == 1, lead > 0))

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.guarantee import UsageError
 from evenhand.recommender.at_server.fold import Fold
 from evenhand.recommender.at_server.reports import Batch
-from evenhand.recommender.at_server.sketches import ServerSketch
+from evenhand.recommender.at_server.sketches import Bits, Ints, Population, ServerSketch
 from evenhand.recommender.tuning import strength
-
-Bits = NDArray[np.bool_]
 
 _POOL_BATCH = 1 << 18  # a pool's counters are added as a whole: seldom enough not to matter
 
 
-class People(ABC):
+class People(Population):
     """A population that answers queries, with a generator that is neither secure nor meant to be."""
 
     def __init__(self, seed: int = 0) -> None:
         self.random = np.random.default_rng(seed)
 
-    @abstractmethod
-    def truths(self, sketch: ServerSketch, numbers: NDArray[np.int64]) -> Bits:
+    def truths(self, sketch: ServerSketch, numbers: Ints) -> Bits:
         """The true bits of one person for each query: a row each, a column per question."""
+        if sketch.task.public_rated:
+            raise UsageError("People with public rated items can't be simulated: their queries depend on them.")
+        return sketch.truths(numbers, self)
 
     def reports(self, sketch: ServerSketch, first: int, last: int) -> Batch:
         """The reports of the tokens with serials ``first`` to ``last - 1``, each of another person."""

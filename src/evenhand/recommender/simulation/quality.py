@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import DataError
 from evenhand.recommender.at_home import recommend
+from evenhand.recommender.at_server.sketches import Ints, Opinions
 from evenhand.recommender.messages import PublishedModel
 from evenhand.recommender.tastes import Tastes
 
 TOP = 10
 
-Opinions = NDArray[np.int8]
 Scores = NDArray[np.float64]
 Ranker = Callable[[Opinions], Scores]
 """From people's opinions to a score for every person and item; larger is recommended earlier."""
@@ -38,9 +38,14 @@ class Quality:
 def draw_opinions(tastes: Tastes, items: int, rated: int, people: int, seed: int = 0) -> Opinions:
     """People of the block model with their opinions on ``rated`` random items."""
     random = np.random.default_rng(seed)
-    classes = random.choice(len(tastes.people), people, p=tastes.people)
-    likes = random.random((people, items)) < np.array(tastes.like)[classes][:, tastes.labels(items)]
-    keys = random.random((people, items))
+    return opinions_of(random.choice(len(tastes.people), people, p=tastes.people), tastes, items, rated, random)
+
+
+def opinions_of(classes: Ints, tastes: Tastes, items: int, rated: int, random: np.random.Generator) -> Opinions:
+    """The same for people of given classes."""
+    shape = len(classes), items
+    likes = random.random(shape) < np.array(tastes.like)[classes][:, tastes.labels(items)]
+    keys = random.random(shape)
     chosen = keys <= np.partition(keys, rated - 1, axis=1)[:, rated - 1, None]
     return np.asarray(np.where(chosen, np.where(likes, 1, -1), 0), np.int8)
 
@@ -104,7 +109,7 @@ def factor_ranker(training: Opinions, dimensions: int) -> Ranker:
     return lambda known: np.asarray((known @ weighted) @ weighted.T)
 
 
-def _evaluate(name: str, scores: Scores, known: Opinions, left_out: NDArray[np.int64]) -> Quality:
+def _evaluate(name: str, scores: Scores, known: Opinions, left_out: Ints) -> Quality:
     people = np.arange(len(known))
     mine = scores[people, left_out][:, None]
     rivals = (known == 0) & (np.arange(known.shape[1]) != left_out[:, None])

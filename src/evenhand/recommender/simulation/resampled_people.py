@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
-from evenhand.recommender.at_server.sketches import ServerSketch
-from evenhand.recommender.at_server.sketches.pairwise import Pairwise
-from evenhand.recommender.at_server.sketches.projection import Projection
+from evenhand.recommender.at_server.sketches import Bits, Ints, Opinions
 from evenhand.recommender.at_server.sketches.sensing import Sensing
-from evenhand.recommender.simulation.people import Bits, People
+from evenhand.recommender.simulation.people import People
 
 
 class ResampledPeople(People):
@@ -24,39 +22,45 @@ class ResampledPeople(People):
         opinions: people x items: 1 for a like, -1 for a dislike, 0 where not rated.
     """
 
-    def __init__(self, opinions: NDArray[np.int8], seed: int = 0) -> None:
+    def __init__(self, opinions: Opinions, seed: int = 0) -> None:
         super().__init__(seed)
         if not len(opinions):
             raise UsageError("The table has no people to resample.")
-        self.opinions = opinions
+        self.table = opinions
 
-    def truths(self, sketch: ServerSketch, numbers: NDArray[np.int64]) -> Bits:
-        """The true bits of a person drawn from the table for each query."""
-        who = self.random.integers(0, len(self.opinions), len(numbers))
-        match sketch:
-            case Sensing():
-                kept = self._subsampled(who, sketch.task.rated)
-                sets = sketch.sets(numbers)
-                people = np.arange(len(numbers))[:, None, None]
-                return np.asarray((kept[people, sets] == 1).any(axis=2))
-            case Pairwise() if not sketch.task.public_rated:
-                low, high, _ = sketch.pairs(numbers)
-                first, second = self.opinions[who, low], self.opinions[who, high]
-                return np.asarray((first != 0) & (first == second))[:, None]
-            case Projection():
-                kept = self._subsampled(who, sketch.task.rated).astype(np.float32)
-                signs = []
-                for vectors in sketch.signs(numbers):
-                    bits = np.unpackbits(vectors, axis=1, count=sketch.size, bitorder="little")
-                    product = ((2.0 * bits.astype(np.float32) - 1) * kept).sum(axis=1)
-                    coin = self.random.integers(0, 2, len(product)) * 2 - 1
-                    signs.append(np.where(product == 0, coin, product) > 0)
-                return np.asarray(signs[0] == signs[1])[:, None]
-        raise UsageError("People with public rated items can't be simulated: their queries depend on them.")
+    def opinions(self, count: int, cap: int | None) -> Opinions:
+        """Rows of the table."""
+        who = self._who(count)
+        return self.table[who] if cap is None else self._subsampled(who, cap)
 
-    def _subsampled(self, who: NDArray[np.int64], cap: int) -> NDArray[np.int8]:
+    def like_any(self, sketch: Sensing, numbers: Ints) -> Bits:
+        """Looked up in the table."""
+        kept = self.opinions(len(numbers), sketch.task.rated)
+        return np.asarray((kept[np.arange(len(numbers))[:, None, None], sketch.sets(numbers)] == 1).any(axis=2))
+
+    def rate_alike(self, low: Ints, high: Ints) -> Bits:
+        """Looked up in the table."""
+        who = self._who(len(low))
+        first, second = self.table[who, low], self.table[who, high]
+        return np.asarray((first != 0) & (first == second))
+
+    def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
+        """By two inner products; a coin decides where one is 0."""
+        kept = self.opinions(len(first), cap).astype(np.float32)
+        signs = []
+        for vectors in (first, second):
+            bits = np.unpackbits(vectors, axis=1, count=kept.shape[1], bitorder="little")
+            product = ((2.0 * bits.astype(np.float32) - 1) * kept).sum(axis=1)
+            coin = self.random.integers(0, 2, len(product)) * 2 - 1
+            signs.append(np.where(product == 0, coin, product) > 0)
+        return np.asarray(signs[0] == signs[1])
+
+    def _who(self, count: int) -> Ints:
+        return self.random.integers(0, len(self.table), count)
+
+    def _subsampled(self, who: Ints, cap: int) -> Opinions:
         """Everyone's opinions, at most ``cap`` each, chosen at random as at home."""
-        kept = self.opinions[who]
+        kept = self.table[who]
         over = np.flatnonzero((kept != 0).sum(axis=1) > cap)
         if len(over):
             keys = np.where(kept[over] != 0, self.random.random((len(over), kept.shape[1]), np.float32), 2)

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from evenhand.guarantee import Amount
 from evenhand.recommender.at_server.campaign import Campaign
 from evenhand.recommender.at_server.fold import Fold
-from evenhand.recommender.forecasting import Setting, forecast
-from evenhand.recommender.messages import PublishedModel
+from evenhand.recommender.messages import PublishedModel, find_sketch
+from evenhand.recommender.planning import forecast
 from evenhand.recommender.simulation.block_people import BlockPeople
 from evenhand.recommender.tastes import Tastes
+from evenhand.recommender.tuning import Setting
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,6 @@ def items_wrong(found: Sequence[int] | NDArray[np.int64], labels: NDArray[np.int
     return float(1 - table[rows, columns].sum() / len(labels))
 
 
-def setting_of(fold: Fold) -> Setting:
-    """A fold's public facts, as far as accuracy depends on them."""
-    task = fold.task
-    theta = float(task.theta or 1)
-    return Setting(task.sketch, len(task.items), task.rated, task.epsilon, theta, task.questions, task.public_rated)
-
-
 def study(
     tastes: Tastes,
     items: int,
@@ -69,6 +63,7 @@ def study(
         users: after how many users to look.
         sketches: which sketches to try.
         pool: as for `Campaign`.
+        theta: as for `Campaign`, for the sketches that have one.
         models: if given, receives each sketch's last model.
     """
     stops = sorted(set(users))
@@ -81,11 +76,13 @@ def study(
             rated,
             users=stops[-1],
             pool=pool,
-            theta=theta if sketch.endswith("maxsense") else None,
+            theta=theta if find_sketch(sketch).senses else None,
             secret=bytes(32),
         )
         campaign.open(f"simulation {seed}")
-        fold = Fold(campaign.task)
+        task = campaign.task
+        setting = Setting(sketch, items, rated, task.epsilon, float(task.theta or 1), task.questions)
+        fold = Fold(task)
         people = BlockPeople(tastes, items, rated, seed=1000 * seed + offset)
         reached = 0
         for stop in stops:
@@ -93,7 +90,7 @@ def study(
             reached = stop
             model = campaign.publish(fold, tastes.clusters)
             wrong = items_wrong(model.clusters, people.labels)
-            points.append(Point(sketch, stop, wrong, forecast(setting_of(fold), tastes, stop)))
+            points.append(Point(sketch, stop, wrong, forecast(setting, tastes, stop)))
         if models is not None:
             models[sketch] = model
     return points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from evenhand.recommender.at_home.coins import Coins
 from evenhand.recommender.at_home.stream import Stream
@@ -17,10 +17,11 @@ class HomeSketch(ABC, Generic[Q]):
     """Turns a query and one person's ratings into the bits that are then randomised.
 
     The bits returned by `bits` are the truth and never leave the device.
-    """
 
-    capped: ClassVar[bool] = True
-    """Whether ratings beyond the task's public cap are left out, chosen at random."""
+    Guarantee:
+        Privacy does not rest on a sketch: `answer` makes one bit per question of whatever `bits` returns or raises,
+        and flips each.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task = task

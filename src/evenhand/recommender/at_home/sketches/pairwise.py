@@ -21,8 +21,6 @@ class Pairwise(HomeSketch[Pair | None]):
     Reference: banerjee, figure 1, with the bit that its analysis needs: both rated, and equal.
     """
 
-    capped = False
-
     def query(self, serial: int, rated: list[int]) -> Pair | None:
         """Two different items, or None if there are none to ask about."""
         choice = rated if self.task.public_rated else range(self.size)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from evenhand.recommender.at_server.sketches.base import RatedSets, ServerSketch, Sums
-from evenhand.recommender.at_server.sketches.maxsense import MaxSense
-from evenhand.recommender.at_server.sketches.multi_maxsense import MultiMaxSense
-from evenhand.recommender.at_server.sketches.pairwise import Pairwise
-from evenhand.recommender.at_server.sketches.projection import Projection
-from evenhand.recommender.messages import Task
+from evenhand.recommender.at_server.sketches.population import Bits, Ints, Opinions, Population
+from evenhand.recommender.messages import SKETCHES, Task, load_half
 
-_SKETCHES: dict[str, type[ServerSketch]] = {
-    "pairwise": Pairwise,
-    "maxsense": MaxSense,
-    "multi-maxsense": MultiMaxSense,
-    "projection": Projection,
-}
+
+def half_of(sketch: str) -> type[ServerSketch]:
+    """The server's half of a sketch, by its name in the list."""
+    return load_half(SKETCHES[sketch].server)
 
 
 def sketch_for(task: Task, rated: RatedSets | None = None) -> ServerSketch:
     """The server's half of the task's sketch; ``rated`` is for tasks that treat the rated items as public."""
-    return _SKETCHES[task.sketch](task, rated)
+    return half_of(task.sketch)(task, rated)
 
 
-__all__ = ["RatedSets", "ServerSketch", "Sums", "sketch_for"]
+__all__ = ["Bits", "Ints", "Opinions", "Population", "RatedSets", "ServerSketch", "Sums", "half_of", "sketch_for"]

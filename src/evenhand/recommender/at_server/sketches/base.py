@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
-from evenhand.recommender.at_server.reading import Reading
+from evenhand.recommender.at_server.reading import Floats, Reading
+from evenhand.recommender.at_server.sketches.population import Bits, Ints, Population
 from evenhand.recommender.at_server.stream import QUERY, keystream
 from evenhand.recommender.messages import Task
+from evenhand.recommender.tastes import Tastes
+from evenhand.recommender.tuning import Setting
 
 S = TypeVar("S")
 R = TypeVar("R")
-Ints = NDArray[np.int64]
 Sums = dict[str, NDArray[Any]]
 """Totals by name: those of disjoint reports add up to the total of all."""
 
@@ -55,7 +57,7 @@ class RatedSets:
 
 
 class ServerSketch(ABC):
-    """Adds up what reports say about items, and reads the totals.
+    """Adds up what reports say about items, and reads the totals; forecasts and simulates that, too.
 
     A query asked ``asked`` times, with ``ones`` of the answers to each question being 1, is added in one
     step: individual reports and a pool's counters go the same way.
@@ -79,7 +81,7 @@ class ServerSketch(ABC):
         """Add the answers to some queries to ``sums``; ``ones`` has a column per question."""
         for at in range(0, len(numbers), self.batch):
             part = slice(at, at + self.batch)
-            self._add(sums, numbers[part], asked[part], ones[part])
+            self.add_batch(sums, numbers[part], asked[part], ones[part])
 
     def stream(self, numbers: NDArray[Any], size: int) -> NDArray[np.uint8]:
         """The first ``size`` bytes of each query's public stream."""
@@ -98,5 +100,14 @@ class ServerSketch(ABC):
         """What the sums say about each item, in as many dimensions as ``clusters`` need, or as stand out."""
 
     @abstractmethod
-    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+    def add_batch(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         """`add` for one batch."""
+
+    @classmethod
+    @abstractmethod
+    def places(cls, setting: Setting, tastes: Tastes, users: float) -> Floats:
+        """The forecast: where each class of items is read to lie, a row each, in standard deviations of one item."""
+
+    @abstractmethod
+    def truths(self, numbers: Ints, people: Population) -> Bits:
+        """The simulation: a fresh person's bits for each query, before they are flipped; a column per question."""

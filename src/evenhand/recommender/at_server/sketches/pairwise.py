@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.recommender.at_server.reading import Reading
-from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums, remembers_last
-from evenhand.recommender.at_server.spectral import read_spectrum
+from evenhand.recommender.at_server.reading import Floats, Reading
+from evenhand.recommender.at_server.sketches.base import ServerSketch, Sums, remembers_last
+from evenhand.recommender.at_server.sketches.population import Bits, Ints, Population
+from evenhand.recommender.at_server.spectral import places_on_spectrum, read_spectrum
+from evenhand.recommender.tastes import Tastes
+from evenhand.recommender.tuning import Setting, strength
 
 
 class Pairwise(ServerSketch):
@@ -44,7 +48,7 @@ class Pairwise(ServerSketch):
         low, high, can_ask = self.pairs(np.array([number]))
         return np.concatenate((low, high)).astype("<u4").tobytes() if can_ask[0] else b""
 
-    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+    def add_batch(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         low, high, can_ask = self.pairs(numbers)
         place = (high * (high - 1) // 2 + low)[can_ask]
         np.add.at(sums["asked"], place, asked[can_ask].astype(np.int32))
@@ -81,3 +85,18 @@ class Pairwise(ServerSketch):
         """
         star = most / np.sqrt(most - average) if most > 2 * average else 0.0
         return float(max(2 * np.sqrt(average), star, 1e-12) * (1 + 1 / max(degree, 1e-12)))
+
+    @classmethod
+    def places(cls, setting: Setting, tastes: Tastes, users: float) -> Floats:
+        """Each class's coordinates on the eigenvectors that stand out."""
+        contrast, shares, moment = strength(float(setting.epsilon)), np.array(tastes.items), tastes.second_moment
+        asked = 2 * users / (setting.items * (setting.items - 1))
+        average = shares @ moment @ shares
+        signal = asked * contrast * setting.both_rated * (moment - average) / 2
+        ones = 0.5 + contrast * (setting.both_rated * (1 + average) / 2 - 0.5)
+        return places_on_spectrum(signal, math.sqrt(asked * ones * (1 - ones)), shares, setting.items)
+
+    def truths(self, numbers: Ints, people: Population) -> Bits:
+        """Whether people rated both items, and the same."""
+        low, high, _ = self.pairs(numbers)
+        return people.rate_alike(low, high)[:, None]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.recommender.at_server.reading import Reading
-from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums, remembers_last
-from evenhand.recommender.at_server.spectral import read_spectrum
+from evenhand.recommender.at_server.reading import Floats, Reading
+from evenhand.recommender.at_server.sketches.base import ServerSketch, Sums, remembers_last
+from evenhand.recommender.at_server.sketches.population import Bits, Ints, Population
+from evenhand.recommender.at_server.spectral import places_on_spectrum, read_spectrum
+from evenhand.recommender.tastes import Tastes
+from evenhand.recommender.tuning import Setting, strength
 
 _EXACT_IN_FLOAT32 = 1 << 24
 
@@ -39,7 +43,7 @@ class Projection(ServerSketch):
         """The two vectors' bytes, unused bits cleared."""
         return b"".join(vector.tobytes() for vector in self.signs(np.array([number])))
 
-    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+    def add_batch(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         net = 2 * ones[:, 0] - asked
         kind = np.float32 if np.abs(net).sum() < _EXACT_IN_FLOAT32 else np.float64
         first, second = (
@@ -76,3 +80,15 @@ class Projection(ServerSketch):
         rate = squares**2 / max(fourths, 1e-12) / self.size
         g = np.linspace(1e-4, 1 - 1e-4, 20_000)
         return float(np.sqrt(fourths / squares) * self.size / 2 * (1 / g + 2 * rate * g / (1 - g**2)).min())
+
+    @classmethod
+    def places(cls, setting: Setting, tastes: Tastes, users: float) -> Floats:
+        """Each class's coordinates on the eigenvectors that stand out."""
+        w, contrast = setting.rated, strength(float(setting.epsilon))
+        alignment = math.comb(w - 1, (w - 1) // 2) / 2 ** (w - 1) if w < 1000 else math.sqrt(2 / (math.pi * w))
+        signal = users * contrast * alignment**2 * setting.both_rated * tastes.second_moment
+        return places_on_spectrum(signal, math.sqrt(users / 2), np.array(tastes.items), setting.items)
+
+    def truths(self, numbers: Ints, people: Population) -> Bits:
+        """Whether people lean the same way along both vectors."""
+        return people.lean_alike(*self.signs(numbers), self.task.rated)[:, None]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.recommender.at_server.reading import Reading
-from evenhand.recommender.at_server.sketches.base import Ints, ServerSketch, Sums
+from evenhand.recommender.at_server.reading import Floats, Reading
+from evenhand.recommender.at_server.sketches.base import ServerSketch, Sums
+from evenhand.recommender.at_server.sketches.population import Bits, Ints, Population
+from evenhand.recommender.tastes import Tastes
+from evenhand.recommender.tuning import Setting, strength
 
 
 class Sensing(ServerSketch):
@@ -31,7 +35,7 @@ class Sensing(ServerSketch):
         """Set after set, each item as four bytes."""
         return bytes(self.sets(np.array([number])).astype("<u4"))
 
-    def _add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
+    def add_batch(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         sets = self.sets(numbers)
         if np.all(asked == 1):  # single reports: one histogram over (answer, item)
             keys = sets.astype(np.intp)
@@ -54,7 +58,7 @@ class Sensing(ServerSketch):
         spread = float(np.var(share)) > noise**2 * (1 + 3 * np.sqrt(2 / self.size))
         return Reading(share[:, None], noise, None, self._like_rates(share, overall), int(spread))
 
-    def _like_rates(self, share: NDArray[np.float64], overall: float) -> NDArray[np.float64]:
+    def _like_rates(self, share: Floats, overall: float) -> Floats:
         """Undo the flips, then the sensing of other items beside.
 
         A query that draws item i answers 1 - (1 - liked_i)(1 - other), `other` being whether another draw is
@@ -66,3 +70,19 @@ class Sensing(ServerSketch):
         likes = 1 - quiet ** (1 / self.task.set_size)
         per_person = likes + (truth - average) * (1 - likes) / quiet
         return np.asarray(per_person * self.size / self.task.rated)
+
+    @classmethod
+    def places(cls, setting: Setting, tastes: Tastes, users: float) -> Floats:
+        """Each class's expected share of ones, which is an average: the central limit theorem gives its noise."""
+        contrast = strength(float(setting.epsilon) / setting.questions)
+        like, people = np.array(tastes.like), np.array(tastes.people)
+        rates = tastes.like_rates * setting.rated / setting.items
+        quiet = people @ (1 - rates) ** setting.set_size
+        ones = 0.5 + contrast * (0.5 - quiet)
+        means = contrast * setting.rated / setting.items * ((people * (1 - rates) ** (setting.set_size - 1)) @ like)
+        sensed = users * setting.questions * setting.set_size / setting.items
+        return np.asarray(means / math.sqrt(ones * (1 - ones) / sensed))[:, None]
+
+    def truths(self, numbers: Ints, people: Population) -> Bits:
+        """Whether people like any item of each set."""
+        return people.like_any(self, numbers)
