@@ -22,11 +22,10 @@ def group_key(engine: Engine, value: Any) -> Any:
 
     dtype = value.type()
     if dtype.is_floating():
-        return (value == 0).ifelse(
-            ibis.literal(0.0, dtype), value
-        )  # of the same type: 0.1 as a wider float is another number
-    if dtype.is_decimal() and engine.name == "postgres":
-        value = (value.cast("string") == "NaN").ifelse(ibis.null(dtype), value)  # no key, like the NaN of floats
+        # Of the same type: 0.1 as a wider float is another number.
+        return (value == 0).ifelse(ibis.literal(0.0, dtype), value)
+    if dtype.is_decimal():
+        value = engine.without_nan(value)  # no key, like the NaN of floats
     return value if _one_spelling(dtype) else engine.spelled(value)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.tables.engines.base import unstable
+from evenhand.tables.engines.stable import unstable
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
