@@ -19,7 +19,6 @@ import evenhand as eh
 from evenhand.tables.engines import Engine, register
 from watch import Ask, integers, watch
 
-
 # Ibis takes SQLite's results through pandas.
 pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated:DeprecationWarning")
 

@@ -12,7 +12,7 @@ from evenhand.apps.console import show_json
 from evenhand.guarantee import DataError
 
 if TYPE_CHECKING:
-    from evenhand.recommender.messages import PublishedModel, Query, Task
+    from evenhand.recommender.messages import PublishedModel, Query, Report, Task
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 TaskFile = Annotated[Path, typer.Argument(help="The task, as published by the server.")]
@@ -26,7 +26,7 @@ def say(as_json: bool, data: dict[str, Any], words: str) -> None:
         print(words)
 
 
-def encoded(message: Any, path: Path) -> bytes:
+def encoded(message: PublishedModel | Query | Report | Task, path: Path) -> bytes:
     """JSON for files that are called so, else binary."""
     return bytes((message.to_json() + "\n").encode() if path.suffix == ".json" else message.to_bytes())
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json, write_page
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
+
+if TYPE_CHECKING:
+    import evenhand as eh
+    from evenhand.bounding import Strategy
 
 STATISTICS = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram")
 _OF_A_COLUMN = ("sum", "mean", "variance", "quantiles", "histogram")
@@ -128,7 +133,7 @@ def release(
         write_page(html, result.statistic, result.to_html())
 
 
-def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> Any:
+def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> eh.Ledger:
     """Open the ledger, or create it with the given total."""
     import evenhand as eh
 
@@ -142,7 +147,7 @@ def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, bud
     return eh.Ledger(location, epsilon=total, delta=budget_delta if budget_delta is not None else delta)
 
 
-def ledger_facts(book: Any) -> dict[str, Any]:
+def ledger_facts(book: eh.Ledger) -> dict[str, Any]:
     """What a program wants to know about the ledger after a release."""
     amounts = {"total": book.total, "spent": book.spent, "remaining": book.remaining}
     return {
@@ -151,11 +156,11 @@ def ledger_facts(book: Any) -> dict[str, Any]:
     }
 
 
-def parse_strategy(text: str) -> Any:
+def parse_strategy(text: str) -> Strategy | eh.Auto | str:
     """Read ``auto``, ``auto:SHARE`` or ``strategy:bound``."""
     import evenhand as eh
 
-    strategies: dict[str, Any] = {
+    strategies: dict[str, Callable[[str | None], Strategy]] = {
         "total-cap": eh.TotalCap,
         "smooth-weights": eh.SmoothWeights,
         "row-limit": eh.RowLimit,
@@ -173,7 +178,9 @@ def parse_strategy(text: str) -> Any:
     return strategies[name](bound or None)
 
 
-def parse_key_option(text: str | None, columns: list[str]) -> Any:
+def parse_key_option(
+    text: str | None, columns: list[str]
+) -> list[str] | list[tuple[str, ...]] | dict[str, list[str]] | None:
     """Read ``a,b``, ``col=a,b;other=x,y`` or ``@FILE``."""
     if text is None:
         return None

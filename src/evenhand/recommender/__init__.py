@@ -13,7 +13,7 @@ Reference: Banerjee, Hegde and Massoulié, The Price of Privacy in Untrusted Rec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evenhand.recommender.at_server.campaign import Campaign
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Campaign"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type[Campaign]:
     # On demand, so that a client that imports `at_home` does not need NumPy.
     if name == "Campaign":
         from evenhand.recommender.at_server.campaign import Campaign

@@ -13,26 +13,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from ibis.backends import BaseBackend
 
-Rows: TypeAlias = "ir.Table"
-"""A query: rows of a table, or what it was aggregated to."""
+Rows: TypeAlias = "ir.Table"  # a query: rows of a table, or what it was aggregated to
+Column: TypeAlias = "ir.Column"  # one value per row of a query
+Integers: TypeAlias = "ir.IntegerColumn"  # one whole number per row of a query
+DataType: TypeAlias = "dt.DataType"  # the type of a column
+Backend: TypeAlias = "BaseBackend"  # Ibis' connection to an engine
 
-Column: TypeAlias = "ir.Column"
-"""One value per row of a query."""
-
-Integers: TypeAlias = "ir.IntegerColumn"
-"""One whole number per row of a query."""
-
-DataType: TypeAlias = "dt.DataType"
-"""The type of a column."""
-
-Backend: TypeAlias = "BaseBackend"
-"""Ibis' connection to an engine."""
-
-ArrowTable: TypeAlias = "pa.Table"
-"""Rows in memory: what an engine hands back, or public rows that it takes in."""
-
+ArrowTable: TypeAlias = "pa.Table"  # in memory: what an engine hands back, or public rows that it takes in
+ArrowBatch: TypeAlias = "pa.RecordBatch"
 ArrowColumn: TypeAlias = "pa.ChunkedArray"
-"""A column in memory."""
-
+ArrowSchema: TypeAlias = "pa.Schema"
 ArrowType: TypeAlias = "pa.DataType"
-"""The type of a column in memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables import files
@@ -16,13 +16,8 @@ from evenhand.tables.table import Table
 _RESERVED = "evenhand_"
 """How the columns that queries add to a table's own begin."""
 
-
-class Facts(TypedDict, total=False):
-    """What is known of a source beside its rows: fields of `Table`."""
-
-    text: frozenset[str]
-    snapshot: str | None
-    positional: bool
+Facts = dict[str, Any]
+"""What is known of a source beside its rows: fields of `Table`."""
 
 
 def read(

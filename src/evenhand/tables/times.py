@@ -7,14 +7,14 @@ becomes the nearest that can be held: by the type of a column alone, whatever it
 
 from __future__ import annotations
 
-from typing import Any
+from evenhand.tables.expressions import ArrowColumn, ArrowTable, ArrowType
 
 MOST = 9_223_000_000_000_000_000
 """Microseconds from 1970, either way, that every engine holds; what is left to 2^63 is years, more than any time zone shifts."""
 _A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def in_range(table: Any) -> Any:
+def in_range(table: ArrowTable) -> ArrowTable:
     """An Arrow table whose columns of times and durations hold what DuckDB can hold; other columns are not copied."""
     for place, field in enumerate(table.schema):
         column = _column(table.column(place), field.type)
@@ -23,7 +23,7 @@ def in_range(table: Any) -> Any:
     return table
 
 
-def _column(column: Any, kind: Any) -> Any:
+def _column(column: ArrowColumn, kind: ArrowType) -> ArrowColumn | None:
     """A column within range; None if its type needs nothing."""
     import pyarrow as pa
 
@@ -39,12 +39,12 @@ def _column(column: Any, kind: Any) -> Any:
     return None
 
 
-def _microseconds(column: Any, kind: Any, becomes: Any) -> Any:
+def _microseconds(column: ArrowColumn, kind: ArrowType, becomes: ArrowType) -> ArrowColumn:
     factor = 10**6 // _A_SECOND[kind.unit]
     return _clipped(column, kind, -(MOST // factor), MOST // factor, factor, becomes)
 
 
-def _clipped(column: Any, kind: Any, low: int, high: int, factor: int, becomes: Any) -> Any:
+def _clipped(column: ArrowColumn, kind: ArrowType, low: int, high: int, factor: int, becomes: ArrowType) -> ArrowColumn:
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender.at_server import archive, reports
@@ -18,6 +19,9 @@ from evenhand.recommender.at_server.seen import Seen
 from evenhand.recommender.at_server.sketches import RatedSets, Sums, sketch_for
 from evenhand.recommender.at_server.tokens import Issuer
 from evenhand.recommender.messages import Report, Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass
@@ -91,12 +95,12 @@ class Fold:
         self.counts.accepted += len(serials)
         self._add_up(serials, answers)
 
-    def _genuine(self, serials: Any, tags: Any) -> Any:
+    def _genuine(self, serials: NDArray[np.uint32], tags: NDArray[np.uint64] | None) -> NDArray[np.bool_]:
         if tags is None or self.issuer is None:
             return np.zeros(len(serials), bool)
-        return self.issuer.tags(serials) == tags
+        return np.equal(self.issuer.tags(serials), tags)
 
-    def _add_up(self, serials: Any, answers: Any) -> None:
+    def _add_up(self, serials: NDArray[np.uint32], answers: NDArray[np.uint32]) -> None:
         numbers = serials.astype(np.int64) % self.task.pool
         bits = answers[:, None] >> np.arange(self.task.questions, dtype=np.uint32) & np.uint32(1)
         if self._pooled:
@@ -117,7 +121,7 @@ class Fold:
         for batch in reports.from_file(path, self.task.short_id):
             self.add(batch)
 
-    def add_arrow(self, batch: Any) -> None:
+    def add_arrow(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Add an Arrow record batch or table with columns serial, answer and, with an issuer, tag."""
         self.add(reports.from_arrow(batch))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from evenhand.guarantee import DataError, MessageError
 from evenhand.recommender.messages import RECORD_SIZE, Report
 from evenhand.recommender.messages.exchange import RECORD_MAGIC
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _RECORD = np.dtype([("magic", "S4"), ("task", "V8"), ("serial", "<u4"), ("tag", "<u8"), ("answer", "<u4")])
 _CHUNK = RECORD_SIZE << 17  # bytes read at a time
@@ -57,7 +60,7 @@ def from_file(path: str | PathLike[str], task: bytes) -> Iterator[Batch]:
         raise DataError(f"{path} can't be read: {error.strerror}.") from None
 
 
-def from_arrow(batch: Any) -> Batch:
+def from_arrow(batch: pa.RecordBatch | pa.Table) -> Batch:
     """A batch from an Arrow record batch or table with columns ``serial`` and ``answer``, and perhaps ``tag``.
 
     All hold whole numbers; a tag's eight bytes are one little-endian number, signed where an engine knows no

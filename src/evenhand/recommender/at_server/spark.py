@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenhand.recommender.at_server.fold import Fold
 from evenhand.recommender.at_server.sketches import RatedSets
 from evenhand.recommender.at_server.tokens import Issuer
 from evenhand.recommender.messages import Task
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
 
 def fold_on_spark(
-    task: Task, frame: Any, issuer: Issuer | None = None, rated: RatedSets | None = None, partitions: int = 8
+    task: Task, frame: DataFrame, issuer: Issuer | None = None, rated: RatedSets | None = None, partitions: int = 8
 ) -> Fold:
     """The fold of a Spark DataFrame of reports.
 
@@ -26,7 +30,7 @@ def fold_on_spark(
     """
     import pyarrow as pa
 
-    def fold_partition(batches: Iterator[Any]) -> Iterator[Any]:
+    def fold_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         part = Fold(task, issuer, rated)
         for batch in batches:
             part.add_arrow(batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from evenhand.guarantee import DataError
 from evenhand.recommender.at_server.reading import Reading
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 MOST_DIMENSIONS = 16
 _MARGIN = 1.64  # the largest eigenvalue of noise exceeds edge (1 + 1.64 N^(-2/3)) once in a thousand times
 _DENSE_UP_TO = 64
 
 
-def read_spectrum(matrix: Any, noise: float, edge: float, clusters: int | None) -> Reading:
+def read_spectrum(matrix: NDArray[np.float64] | csr_array, noise: float, edge: float, clusters: int | None) -> Reading:
     """The items' rows projected on the leading eigenvectors.
 
     An eigenvalue above the edge, by the margin of the Tracy-Widom law, is signal. Where noise has independent entries of standard
@@ -44,7 +47,7 @@ def read_spectrum(matrix: Any, noise: float, edge: float, clusters: int | None) 
     return Reading(vectors * values / (1 + signal**-2), noise, embedding, None, signals)
 
 
-def _leading(matrix: Any, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _leading(matrix: NDArray[np.float64] | csr_array, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The algebraically largest eigenvalues, largest first, with eigenvectors whose sign is fixed."""
     size = matrix.shape[0]
     if size <= _DENSE_UP_TO or count >= size - 1:

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender.simulation.quality import Quality
 from evenhand.recommender.simulation.study import Point
 
+if TYPE_CHECKING:
+    import altair as alt
+
 _FORMATS = (".html", ".png", ".svg")
 
 
-def wrong_chart(points: Sequence[Point], guessing: float, title: str) -> Any:
+def wrong_chart(points: Sequence[Point], guessing: float, title: str) -> alt.TopLevelMixin:
     """Items wrong against users, a line for each sketch; dashes show what was forecast."""
     import altair as alt
 
@@ -23,7 +26,7 @@ def wrong_chart(points: Sequence[Point], guessing: float, title: str) -> Any:
     users = alt.X("users:Q", scale=alt.Scale(type="log"), title="people who answered")
     sketch = alt.Color("sketch:N", title="sketch")
 
-    def share(name: str) -> Any:
+    def share(name: str) -> alt.Y:
         return alt.Y(f"{name}:Q", axis=alt.Axis(format="%"), title="items in the wrong cluster")
 
     base = alt.Chart(data)
@@ -35,7 +38,7 @@ def wrong_chart(points: Sequence[Point], guessing: float, title: str) -> Any:
     return layers.properties(title=alt.Title(title, subtitle=subtitle), width=480, height=300)
 
 
-def quality_chart(qualities: Sequence[Quality], title: str) -> Any:
+def quality_chart(qualities: Sequence[Quality], title: str) -> alt.TopLevelMixin:
     """Hit rate and NDCG of each method."""
     import altair as alt
 
@@ -45,18 +48,19 @@ def quality_chart(qualities: Sequence[Quality], title: str) -> Any:
         for measure, value in (("hit rate @10", quality.hit_rate), ("NDCG @10", quality.ndcg))
     ]
     bars = alt.Chart(alt.InlineData(values=rows)).mark_bar()
-    return bars.encode(
+    chart: alt.TopLevelMixin = bars.encode(
         x=alt.X("value:Q", title=None), y=alt.Y("method:N", title=None, sort=None), row=alt.Row("measure:N", title=None)
     ).properties(title=title, width=420)
+    return chart
 
 
-def save(chart: Any, path: str | PathLike[str]) -> Path:
+def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> Path:
     """Write a chart to a .png, .svg or .html file."""
     target = Path(path)
     if target.suffix not in _FORMATS:
         raise UsageError(f"{target.name} has an unknown format; expected a name that ends in {', '.join(_FORMATS)}.")
     try:
-        chart.save(str(target), **({"scale_factor": 2} if target.suffix == ".png" else {}))
+        chart.save(str(target), scale_factor=2 if target.suffix == ".png" else 1)
     except OSError as error:
         raise DataError(f"{target} can't be written: {error.strerror}.") from None
     return target

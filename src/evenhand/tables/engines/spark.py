@@ -19,13 +19,8 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame
 
-_UNSTABLE = {
-    "Sample": "a random sample",
-    "GlobalLimit": "a limited number of rows",
-    "LocalLimit": "a limited number of rows",
-    "Tail": "a limited number of rows",
-    "Offset": "a limited number of rows",
-}
+_LIMITS = dict.fromkeys(("GlobalLimit", "LocalLimit", "Tail", "Offset"), "a limited number of rows")
+_UNSTABLE = {"Sample": "a random sample", **_LIMITS}
 _TIMES = ("current_timestamp(", "current_date(", "now(", "localtimestamp(")
 _ORDERS = (
     *("row_number(", "ntile(", "lag(", "lead(", "nth_value(", "first(", "last(", "any_value(", "collect_list("),
