@@ -21,7 +21,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def spark() -> Iterator[None]:
     """The one local Spark session of the run; ``engine="spark"`` finds it. Mark such tests with the xdist group "spark"."""
     pytest.importorskip("pyspark")
-    from evenhand.tables.spark import spark_backend
+    from evenhand.tables.engines.spark_session import spark_backend
 
     backend = spark_backend()
     yield

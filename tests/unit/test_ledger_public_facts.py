@@ -17,7 +17,7 @@ import evenhand as eh
 from evenhand.guarantee import Guarantee, LedgerError, Relation, UsageError
 from evenhand.learning import BoundedERM, LabelPrivateRegression
 from evenhand.ledger.composition import Cost
-from evenhand.tables.engines import IbisEngine
+from evenhand.tables.engines import Engine
 
 ROWS = pd.DataFrame(
     {
@@ -58,13 +58,13 @@ def ledger(tmp_path: Path) -> eh.Ledger:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every query that brings rows out of an engine."""
     seen: list[Any] = []
-    fetch = IbisEngine.fetch
+    fetch = Engine.fetch
 
-    def watched(self: IbisEngine, expression: Any) -> Any:
+    def watched(self: Engine, expression: Any) -> Any:
         seen.append(expression)
         return fetch(self, expression)
 
-    monkeypatch.setattr(IbisEngine, "fetch", watched)
+    monkeypatch.setattr(Engine, "fetch", watched)
     return seen
 
 

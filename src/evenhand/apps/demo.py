@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    from evenhand.release import Release
+
 USERS = 20_000
 _ROW_EPSILON = 0.5
 
@@ -106,7 +108,7 @@ def run() -> None:
     )
 
 
-def _bound(release: Any, unit: float, words: str) -> str:
+def _bound(release: Release, unit: float, words: str) -> str:
     """What one person can add, for a reader who has never heard of strategies."""
     amount = (release.bounding.parameter or 0) / unit
     if "{strategy}" not in words:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon
+
+if TYPE_CHECKING:
+    import evenhand as eh
+    from evenhand.learning import BoundedERM, LabelPrivateRegression, WeightedERM
+    from evenhand.learning.features import FeatureBounds
 
 app = typer.Typer(no_args_is_help=True, help="Learn a model about people and write a model card.")
 
@@ -128,7 +133,13 @@ def logistic(
     _report(model, label, book, card, as_json)
 
 
-def _report(model: Any, label: str, book: Any, card: Path | None, as_json: bool) -> None:
+def _report(
+    model: BoundedERM | WeightedERM | LabelPrivateRegression,
+    label: str,
+    book: eh.Ledger | None,
+    card: Path | None,
+    as_json: bool,
+) -> None:
     from evenhand.apps.release_cli import ledger_facts
     from evenhand.learning.card import card_text, model_card
     from evenhand.pages.card import card_page
@@ -153,7 +164,7 @@ def _check_card(card: Path | None) -> None:
         check_writable(card.with_suffix(".html"), "card")
 
 
-def _open(location: str | None, epsilon: str, delta: str, budget: str | None) -> Any:
+def _open(location: str | None, epsilon: str, delta: str, budget: str | None) -> eh.Ledger | None:
     from evenhand.apps.release_cli import open_ledger
 
     if location is None:
@@ -163,7 +174,7 @@ def _open(location: str | None, epsilon: str, delta: str, budget: str | None) ->
     return open_ledger(location, epsilon, delta, budget, None)
 
 
-def _feature_names(table: Any, label: str, features: str | None) -> list[str]:
+def _feature_names(table: eh.Table, label: str, features: str | None) -> list[str]:
     table.require(label, "label column")
     names = parse_list(features) or [name for name in table.columns if name != label and name not in table.user]
     if not names:
@@ -173,7 +184,7 @@ def _feature_names(table: Any, label: str, features: str | None) -> list[str]:
     return names
 
 
-def _feature_bounds(text: str | None, names: list[str]) -> Any:
+def _feature_bounds(text: str | None, names: list[str]) -> FeatureBounds | None:
     if text is None:
         return None
     if "=" not in text:
@@ -182,7 +193,8 @@ def _feature_bounds(text: str | None, names: list[str]) -> Any:
     missing = [name for name in names if name not in pairs]
     if missing:
         raise UsageError(f"--feature-bounds says nothing about {missing}; expected name=LOW:HIGH for every feature.")
-    return [parse_pair(pairs[name], "feature-bounds") for name in names]
+    found = [parse_pair(pairs[name], "feature-bounds") for name in names]
+    return [pair for pair in found if pair is not None]
 
 
 def _classes(text: str) -> tuple[Any, Any]:

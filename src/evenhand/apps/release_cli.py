@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
 from evenhand.pages.release import release_page
 from evenhand.statistics import STATISTICS, Statistic
 from evenhand.tables import parse_bounds
+
+if TYPE_CHECKING:
+    import evenhand as eh
 
 HELP = """Release one statistic about people.
 
@@ -126,7 +129,7 @@ def release(
         html.write_text(release_page(result), encoding="utf-8")
 
 
-def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> Any:
+def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> eh.Ledger:
     """Open the ledger, or create it with the given total."""
     import evenhand as eh
 
@@ -140,7 +143,7 @@ def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, bud
     return eh.Ledger(location, epsilon=total, delta=budget_delta if budget_delta is not None else delta)
 
 
-def ledger_facts(book: Any) -> dict[str, Any]:
+def ledger_facts(book: eh.Ledger) -> dict[str, Any]:
     """What a program wants to know about the ledger after a release."""
     amounts = {"total": book.total, "spent": book.spent, "remaining": book.remaining}
     return {
@@ -164,7 +167,9 @@ def parse_strategy(text: str) -> Strategy | Auto:
     return strategy(bound) if bound else strategy()
 
 
-def parse_key_option(text: str | None, columns: list[str]) -> Any:
+def parse_key_option(
+    text: str | None, columns: list[str]
+) -> list[str] | list[tuple[str, ...]] | dict[str, list[str]] | None:
     """Read ``a,b``, ``col=a,b;other=x,y`` or ``@FILE``."""
     if text is None:
         return None

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,7 +71,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _data(run: Any, data: Path | None) -> dict[str, Path]:
+def _data(run: Callable[..., object], data: Path | None) -> dict[str, Path]:
     """The analyst's copy of the data, for reproductions that can use it."""
     return {"data": data} if data is not None and "data" in inspect.signature(run).parameters else {}
 
@@ -90,8 +91,8 @@ def registry() -> dict[str, Any]:
     return found
 
 
-def _facts(check: Any) -> dict[str, Any]:
-    return {"name": check.name, "found": check.found, "low": check.low, "high": check.high, "holds": check.holds}
+def _facts(check: object) -> dict[str, Any]:
+    return {name: getattr(check, name) for name in ("name", "found", "low", "high", "holds")}
 
 
 def _show(name: str, result: dict[str, Any]) -> None:

@@ -120,31 +120,22 @@ def _chosen() -> Iterator[Line]:
     yield "mean by selected keys, auto", PRESENCE, partial(_mean, by="g", delta=DELTA), DELTA
 
 
-def _count(ask: Drafts, **options: Any) -> Draft:
-    return _draft(ask.count(epsilon=1, **options))
+def _asking(statistic: str, *arguments: object, **fixed: object) -> Callable[..., Draft]:
+    def ask(drafts: Drafts, **options: object) -> Draft:
+        return _draft(getattr(drafts, statistic)(*arguments, epsilon=1, **fixed, **options))
+
+    return ask
 
 
-def _sum(ask: Drafts, **options: Any) -> Draft:
-    return _draft(ask.sum("v", bounds=BOUNDS, epsilon=1, **options))
+_count = _asking("count")
+_sum = _asking("sum", "v", bounds=BOUNDS)
+_mean = _asking("mean", "v", bounds=BOUNDS)
+_variance = _asking("variance", "v", bounds=BOUNDS)
+_histogram = _asking("histogram", "v", [LOW, -0.5, 0, 0.5, HIGH])
+_median = _asking("quantiles", "v", [0.5], bounds=BOUNDS)
 
 
-def _mean(ask: Drafts, **options: Any) -> Draft:
-    return _draft(ask.mean("v", bounds=BOUNDS, epsilon=1, **options))
-
-
-def _variance(ask: Drafts, **options: Any) -> Draft:
-    return _draft(ask.variance("v", bounds=BOUNDS, epsilon=1, **options))
-
-
-def _histogram(ask: Drafts, **options: Any) -> Draft:
-    return _draft(ask.histogram("v", [LOW, -0.5, 0, 0.5, HIGH], epsilon=1, **options))
-
-
-def _median(ask: Drafts, **options: Any) -> Draft:
-    return _draft(ask.quantiles("v", [0.5], bounds=BOUNDS, epsilon=1, **options))
-
-
-def _draft(answered: Any) -> Draft:
+def _draft(answered: object) -> Draft:
     assert isinstance(answered, Draft)
     return answered
 

@@ -52,22 +52,16 @@ def learners() -> Iterator[Case]:
     """Every estimator under every relation that it knows, with bounds given and chosen, and with samples of users."""
     from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
 
-    def erm(**options: Any) -> Any:
-        # So much regularisation that the hinge is at its steepest for every row: a user moves as far as is declared.
-        given = {"rows_per_user": 2, "regularisation": 100.0, "fit_intercept": False}
-        return BoundedERM(epsilon=1, loss="huber-svm", **(given | options))
-
-    def weighted(**options: Any) -> Any:
-        given = {"steps": 1, "weight_bound": 2, "fit_intercept": False}
-        return WeightedERM(epsilon=1, delta=DELTA, loss="huber-svm", **(given | options))
-
-    def selection(**options: Any) -> Any:
-        return HypothesisSelection([_always(0), _always(1), _always(1)], epsilon=1, **({"rows_per_user": 2} | options))
+    # So much regularisation that the hinge is at its steepest for every row: a user moves as far as is declared.
+    hinge: dict[str, Any] = {"loss": "huber-svm", "fit_intercept": False}
+    erm = partial(BoundedERM, epsilon=1, rows_per_user=2, regularisation=100.0, **hinge)
+    weighted = partial(WeightedERM, epsilon=1, delta=DELTA, steps=1, weight_bound=2, **hinge)
+    selection = partial(HypothesisSelection, [_always(0), _always(1), _always(1)], epsilon=1, rows_per_user=2)
 
     presence, values, pure, approximate = _presence(), _values(), Claim(1.0), Claim(1.0, DELTA)
     chosen: dict[str, Any] = {"rows_per_user": "auto", "regularisation": "auto"}
     for relation, pairs in (("presence", presence), ("values", values)):
-        protects = {"protects": relation}
+        protects: dict[str, Any] = {"protects": relation}
         for name, claim, make, attributes in (
             ("BoundedERM", pure, partial(erm, **protects), _MODEL),
             ("BoundedERM, auto", pure, partial(erm, **protects, **chosen), _MODEL),
@@ -83,9 +77,7 @@ def learners() -> Iterator[Case]:
         pairs[0].one.X, pairs[0].one.y, pairs[0].one.users
     )
 
-    def regression(**options: Any) -> Any:
-        return LabelPrivateRegression(epsilon=1, label_bounds=(0, 1), **options)
-
+    regression = partial(LabelPrivateRegression, epsilon=1, label_bounds=(0, 1))
     given = partial(regression, weights=weights.weights_)
     yield Case(Fit("LabelPrivateRegression (labels)", pure, given), pairs=pairs, slow=True)
     company = tuple(Pair(pair.name, _in_company(pair.one), _in_company(pair.other)) for pair in pairs)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+AnyTable: TypeAlias = Any
+"""A table in whatever form a mechanism takes it: one of Evenhand's, arrays, scores."""
 
 Outputs = npt.NDArray[np.float64]
 """Independent outputs, one a row; what is not a number has been turned into one, NaN for "not there"."""
@@ -34,8 +37,8 @@ class Pair:
     """Two tables that differ in one user, in whatever form the mechanism takes tables."""
 
     name: str
-    one: Any
-    other: Any
+    one: AnyTable
+    other: AnyTable
 
 
 class Mechanism(Protocol):
@@ -49,7 +52,7 @@ class Mechanism(Protocol):
     def claim(self) -> Claim:
         """What it promises."""
 
-    def sample(self, table: Any, count: int) -> Outputs:
+    def sample(self, table: AnyTable, count: int) -> Outputs:
         """``count`` independent outputs on this table, with fresh secret randomness each."""
 
 
@@ -64,7 +67,7 @@ class Enumerable(Protocol):
     def claim(self) -> Claim:
         """What it promises."""
 
-    def law(self, table: Any) -> Law:
+    def law(self, table: AnyTable) -> Law:
         """The exact distribution of the output on this table."""
 
 
@@ -83,9 +86,9 @@ class BlackBox:
 
     name: str
     claim: Claim
-    run: Callable[[Any], float | Sequence[float]]
+    run: Callable[[AnyTable], float | Sequence[float]]
 
-    def sample(self, table: Any, count: int) -> Outputs:
+    def sample(self, table: AnyTable, count: int) -> Outputs:
         return np.array([np.atleast_1d(np.asarray(self.run(table), dtype=np.float64)) for _ in range(count)])
 
 
@@ -95,7 +98,7 @@ class KnownLaw:
 
     name: str
     claim: Claim
-    of: Callable[[Any], Law]
+    of: Callable[[AnyTable], Law]
 
-    def law(self, table: Any) -> Law:
+    def law(self, table: AnyTable) -> Law:
         return self.of(table)

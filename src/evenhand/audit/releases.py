@@ -11,7 +11,7 @@ from contextvars import Context
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from evenhand.release import Measurement, Noisy, Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Outcome
 from evenhand.tables import Table
+from evenhand.tables.engines import Engine
 
 Question = Callable[[Drafts], Draft]
 """Such as ``lambda ask: ask.count(epsilon=1)``."""
@@ -111,7 +112,8 @@ class EndToEnd:
         self._fill(outputs[:WHOLE], table, Draft.measure)
         with closing(Remembering(table.engine)) as engine:
             # Not `measure`: what is remembered is asked again, which is another reading.
-            self._fill(outputs[WHOLE:], replace(table, engine=engine), lambda draft, receipt: draft.run(receipt))
+            remembering = replace(table, engine=cast(Engine, engine))
+            self._fill(outputs[WHOLE:], remembering, lambda draft, receipt: draft.run(receipt))
         return outputs
 
     def _fill(self, outputs: Outputs, table: Table, run: Callable[[Draft, Receipt], Outcome]) -> None:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import EvenhandError
 from evenhand.release import not_private
 from evenhand.tables import Secret
 from evenhand.tables.engines import Engine
+from evenhand.tables.expressions import ArrowTable, Rows
+
+if TYPE_CHECKING:
+    from ibis.expr.operations import Node
 
 
 class Remembering:
@@ -25,15 +29,14 @@ class Remembering:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self.name = engine.name
         self._engine = engine
-        self._answers: dict[Any, Secret[Any]] = {}
-        self._tables: dict[Any, Any] = {}
-        self._random: dict[Any, bool] = {}
-        self._checked: set[Any] = set()
+        self._answers: dict[Node, Secret[ArrowTable]] = {}
+        self._tables: dict[Node, Rows] = {}
+        self._random: dict[Node, bool] = {}
+        self._checked: set[Node] = set()
         self._open = ExitStack()
 
-    def fetch(self, expression: Any) -> Secret[Any]:
+    def fetch(self, expression: Rows) -> Secret[ArrowTable]:
         """Evaluate, or remember."""
         if self._draws(expression):
             return self._engine.fetch(expression)
@@ -45,7 +48,7 @@ class Remembering:
         return self._answers[question]
 
     @contextmanager
-    def kept(self, expression: Any) -> Iterator[Any]:
+    def kept(self, expression: Rows) -> Iterator[Rows]:
         """Keep, for as long as this engine lives unless it is random: what is asked about it can then be remembered."""
         if self._draws(expression):
             with self._engine.kept(expression) as table:
@@ -58,23 +61,15 @@ class Remembering:
             self._check(expression, self._engine.fetch(self._tables[question]))
         yield self._tables[question]
 
-    def hold(self, owner: object, public: Any) -> Any:
-        """Hold a public table."""
-        return self._engine.hold(owner, public)
-
-    def spelled(self, value: Any) -> Any:
-        """As the engine spells it."""
-        return self._engine.spelled(value)
-
-    def require_unchanged(self) -> None:
-        """As the engine."""
-        self._engine.require_unchanged()
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the engine's own."""
+        return getattr(self._engine, name)
 
     def close(self) -> None:
         """Let go of what was kept."""
         self._open.close()
 
-    def _check(self, expression: Any, answer: Secret[Any]) -> None:
+    def _check(self, expression: Rows, answer: Secret[ArrowTable]) -> None:
         """Ask the engine again, once a question."""
         question = expression.op()
         if question in self._checked:
@@ -86,7 +81,7 @@ class Remembering:
                 "would not be about what is shipped. Find out what the answer depends on."
             )
 
-    def _draws(self, expression: Any) -> bool:
+    def _draws(self, expression: Rows) -> bool:
         import ibis.expr.operations as ops
 
         question = expression.op()
@@ -95,6 +90,6 @@ class Remembering:
         return self._random[question]
 
 
-def _rows(answer: Secret[Any]) -> list[str]:
+def _rows(answer: Secret[ArrowTable]) -> list[str]:
     """An answer as rows without their order, which means nothing."""
     return sorted(map(repr, not_private(answer).to_pylist()))

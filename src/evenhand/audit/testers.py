@@ -38,7 +38,7 @@ class Evidence:
 class Tester(Protocol):
     """Examines a mechanism on one pair of neighbouring tables."""
 
-    def examine(self, mechanism: Any, pair: Pair, samples: int) -> Evidence:
+    def examine(self, mechanism: Any, pair: Pair, samples: int) -> Evidence:  # noqa: ANN401 - a Mechanism or an Enumerable, as it needs
         """Draw ``samples`` outputs on each table and bound what they give away."""
 
 

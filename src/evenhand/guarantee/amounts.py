@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any
 
 from evenhand.guarantee.errors import UsageError
 
@@ -72,7 +71,7 @@ def exact_difference(amount: Decimal, part: Decimal) -> Decimal:
     return _EXACT.subtract(amount, part)
 
 
-def parse_fraction(given: Any) -> Fraction:
+def parse_fraction(given: float | str | Decimal | Fraction) -> Fraction:
     """Read a number, or text such as "1/3", as an exact rational; ValueError if it is none or has an absurd exponent.
 
     ``Fraction("1e999999999")`` would work for hours.

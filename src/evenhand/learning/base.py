@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, SupportsFloat, SupportsInt
 
 from evenhand.guarantee import Guarantee, UsageError, suggest
 from evenhand.ledger import Cost, Ledger
@@ -27,7 +27,7 @@ def admit(ledger: Ledger | None, guarantee: Guarantee) -> None:
         ledger.can_afford(Cost.pure(guarantee.epsilon), guarantee)
 
 
-def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
+def choice(name: str, given: object, known: tuple[str, ...]) -> str:
     """Check a parameter that takes one of a few words."""
     if given not in known:
         hint = suggest(str(given), known)
@@ -36,7 +36,7 @@ def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
 
 
 def public_number(
-    name: str, given: Any, *, zero: bool = False, smallest: float = 0.0, largest: float = math.inf
+    name: str, given: SupportsFloat | str, *, zero: bool = False, smallest: float = 0.0, largest: float = math.inf
 ) -> float:
     """Check a finite, positive number that the analyst must choose without looking at the data."""
     try:
@@ -54,7 +54,7 @@ def public_number(
     return value
 
 
-def whole_number(name: str, given: Any, largest: int) -> int:
+def whole_number(name: str, given: SupportsInt | str, largest: int) -> int:
     """Check a whole number from 1 on."""
     try:
         value = int(given)

@@ -16,7 +16,7 @@ from evenhand.tables import Table
 
 
 def open_rows(
-    X: Any, y: Any, users: Any, *, features: Sequence[str] | None, targets: Targets, protects: str
+    X: object, y: object, users: object, *, features: Sequence[str] | None, targets: Targets, protects: str
 ) -> tuple[Source, tuple[str, ...], Any]:
     """The rows, the names of the features, and the validated features (None for a table).
 
@@ -45,7 +45,7 @@ def open_rows(
 
 
 def _open_table(
-    table: Table, label: Any, features: Sequence[str] | None, targets: Targets
+    table: Table, label: object, features: Sequence[str] | None, targets: Targets
 ) -> tuple[Source, tuple[str, ...], Any]:
     from evenhand.learning.engine import EngineRows
 

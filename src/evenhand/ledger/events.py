@@ -132,11 +132,11 @@ def _cost_data(cost: Cost) -> dict[str, str | None]:
     return data | ({"beyond": str(cost.beyond)} if cost.beyond else {})
 
 
-def _json(data: Any) -> str:
+def _json(data: Mapping[str, object]) -> str:
     return json.dumps(data, sort_keys=True, allow_nan=False, default=_plain)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> str:
     if isinstance(value, Decimal):
         return str(value)
     raise TypeError

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from evenhand.guarantee import UsageError
 from evenhand.noise import seam
@@ -143,10 +143,13 @@ def round_up(value: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def _sampler(name: str, scale: float) -> Any:
+def _sampler(name: str, scale: float) -> Callable[[list[int]], list[int]]:
     """OpenDP's sampler for one scale; making one costs 0.1 ms."""
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    if name == "laplace":
-        return dp.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-    return dp.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
+    made: Callable[[list[int]], list[int]] = (
+        dp.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+        if name == "laplace"
+        else dp.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
+    )
+    return made

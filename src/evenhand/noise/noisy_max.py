@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from evenhand.noise import seam
 from evenhand.noise.integers import round_up
@@ -44,7 +43,10 @@ class NoisyMax:
 
 
 @lru_cache(maxsize=64)
-def _chooser(scale: float) -> Any:
+def _chooser(scale: float) -> Callable[[list[int]], int]:
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    return dp.make_noisy_max(domain, dp.linf_distance(T="i64"), dp.max_divergence(), scale=scale)
+    made: Callable[[list[int]], int] = dp.make_noisy_max(
+        domain, dp.linf_distance(T="i64"), dp.max_divergence(), scale=scale
+    )
+    return made

@@ -10,9 +10,13 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation, UsageError
+
+if TYPE_CHECKING:
+    from mpmath import mpf
+    from mpmath.ctx_mp import MPContext
 
 SMALLEST_SAMPLED_DELTA = Decimal("1e-10")
 """With ``sample`` < 1 a smaller δ is refused: it would drown in what the accountant's transforms may be off."""
@@ -61,12 +65,12 @@ def rho_of_steps(multiplier: Fraction, steps: int, relation: Relation) -> Fracti
     return Fraction(steps * moved**2, 2) / multiplier**2
 
 
-def gaussian_delta(sigma: Fraction, epsilon: Decimal) -> Any:
+def gaussian_delta(sigma: Fraction, epsilon: Decimal) -> mpf:
     """The exact δ of Gaussian noise of σ sensitivities at ε, in 100 digits: Balle and Wang 2018, Theorem 8."""
     real = _reals()
     s, e = real.mpf(sigma.numerator) / sigma.denominator, real.mpf(str(epsilon))
 
-    def below(x: Any) -> Any:
+    def below(x: mpf) -> mpf:
         return real.erfc(-x / real.sqrt(2)) / 2
 
     return below(1 / (2 * s) - e * s) - real.exp(e) * below(-1 / (2 * s) - e * s)
@@ -88,9 +92,9 @@ def _root(steps: int) -> Fraction:
 
 
 @lru_cache(maxsize=1)
-def _reals() -> Any:
+def _reals() -> MPContext:
     """Arithmetic of our own: the precision of ``mpmath.mp`` belongs to the whole program."""
-    from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]
+    from mpmath.ctx_mp import MPContext
 
     real = MPContext()
     real.dps = _DIGITS

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Campaign"]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> type[Campaign]:
     # On demand, so that a client that imports `at_home` does not need NumPy.
     if name == "Campaign":
         from evenhand.recommender.at_server.campaign import Campaign

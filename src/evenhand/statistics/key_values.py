@@ -98,7 +98,7 @@ def _reader(table: Table, column: str) -> Callable[[Any], Any]:
         return _object_text
     if column in table.text or dtype.is_string():
         return _text
-    if dtype.is_inet() and table.engine.name == "postgres":
+    if dtype.is_inet() and table.engine.spells_networks:
         return _address
     return _readers(dtype)
 

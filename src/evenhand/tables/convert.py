@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from evenhand.guarantee import DataError, UsageError, suggest
 from evenhand.tables import delimited, files, json_lines, lines
@@ -98,7 +98,7 @@ def to_parquet(
     return done
 
 
-def _new_file(path: Path) -> Any:
+def _new_file(path: Path) -> BinaryIO:
     """A file for its owner alone, which must not exist yet."""
     try:
         return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
@@ -120,7 +120,7 @@ def _good(records: Iterator[tuple[Place, Row | None]], done: Conversion) -> Iter
             yield row
 
 
-def _write(file: Any, done: Conversion, rows: Iterator[Row]) -> None:
+def _write(file: BinaryIO, done: Conversion, rows: Iterator[Row]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -194,7 +194,7 @@ def _json_records(source: files.FileSource, columns: Sequence[str]) -> Iterator[
                 yield place, row
 
 
-def _document(path: str, decoder: json.JSONDecoder) -> Iterator[tuple[Place, Any]]:
+def _document(path: str, decoder: json.JSONDecoder) -> Iterator[tuple[Place, object]]:
     import pyarrow as pa
 
     with pa.input_stream(path) as file:
@@ -207,7 +207,7 @@ def _document(path: str, decoder: json.JSONDecoder) -> Iterator[tuple[Place, Any
         yield (path, "record", place), record
 
 
-def _each_line(path: str, decoder: json.JSONDecoder) -> Iterator[tuple[Place, Any]]:
+def _each_line(path: str, decoder: json.JSONDecoder) -> Iterator[tuple[Place, object]]:
     for place, line in _numbered(path):
         if line.strip():
             yield place, json_lines.record(decoder, line) or None

@@ -1,6 +1,6 @@
-"""Names for what an engine has not computed yet, so that signatures say what they take.
+"""Names for what an engine has not computed yet, and for what it hands back, so that signatures say what they take.
 
-Ibis has no type information, so a type checker takes each of these for `Any`; people read what is meant.
+Neither Ibis nor Arrow has type information, so a type checker takes each of these for `Any`; people read what is meant.
 """
 
 from __future__ import annotations
@@ -8,13 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends import BaseBackend
 
-Rows: TypeAlias = "ir.Table"
-"""A query: rows of a table, or what it was aggregated to."""
+Rows: TypeAlias = "ir.Table"  # a query: rows of a table, or what it was aggregated to
+Column: TypeAlias = "ir.Column"  # one value per row of a query
+Integers: TypeAlias = "ir.IntegerColumn"  # one whole number per row of a query
+DataType: TypeAlias = "dt.DataType"  # the type of a column
+Backend: TypeAlias = "BaseBackend"  # Ibis' connection to an engine
 
-Column: TypeAlias = "ir.Column"
-"""One value per row of a query."""
-
-Integers: TypeAlias = "ir.IntegerColumn"
-"""One whole number per row of a query."""
+ArrowTable: TypeAlias = "pa.Table"  # in memory: what an engine hands back, or public rows that it takes in
+ArrowBatch: TypeAlias = "pa.RecordBatch"
+ArrowColumn: TypeAlias = "pa.ChunkedArray"
+ArrowSchema: TypeAlias = "pa.Schema"
+ArrowType: TypeAlias = "pa.DataType"

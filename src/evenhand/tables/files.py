@@ -7,27 +7,23 @@ delimiter of a CSV come from its header line alone, names of a JSON file from th
 
 from __future__ import annotations
 
-import functools
 import glob
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from evenhand.guarantee import DataError, Relation, UsageError
-from evenhand.tables import delimited, json_lines, lines, times
+from evenhand.tables import delimited, lines
 from evenhand.tables.delimited import Layout
-from evenhand.tables.engines import duckdb_backend, fresh_name
-from evenhand.tables.spark import parquet_rows
 
+T = TypeVar("T")
 _FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv",
     ".json": "json", ".ndjson": "json", ".jsonl": "json",
 }  # fmt: skip
-_COMPRESSIONS = {"duckdb": (".gz", ".zst"), "spark": (".gz", ".bz2")}
-"""What is unpacked on the way into each engine; the packed bytes of anything else would be read as (malformed) lines."""
 _PACKED = {".gz", ".bz2", ".xz", ".zst"}
 _REMOTE = ("s3://", "gs://", "gcs://", "http://", "https://", "hdfs://", "abfss://", "az://")
 
@@ -99,70 +95,7 @@ def find(given: str | Path) -> FileSource:
     return FileSource(pattern, paths, format)
 
 
-def on_duckdb(source: FileSource, declared: Declared) -> Any:
-    """The files as an Ibis table on DuckDB; its columns are text unless the files are Parquet."""
-    import pyarrow as pa
-
-    _check(source, declared, "duckdb")
-    backend = duckdb_backend()
-    paths, name = list(source.paths), fresh_name()
-    if source.format == "parquet":
-        # Strings in Parquet may hold any bytes; those that are not UTF-8 are left out, as everywhere.
-        return _readable(source, lambda: backend.read_parquet(paths, table_name=name, utf8_validation="ignore"))
-    # Nothing that a stream holds on to may lead to the backend: DuckDB's connection would never be let go.
-    if source.format == "json":
-        names = declared.columns or ()
-        schema = pa.schema([(column, pa.string()) for column in names])
-        backend.con.register(name, lines.Stream(schema, functools.partial(json_lines.read, source.paths, names)))
-        return backend.table(name)
-    layout = read_layout(source)
-    leading = _leading(source, layout, declared)
-    if declared.quoted_newlines:
-        options = {
-            "auto_detect": False,
-            "columns": dict.fromkeys(layout.names, "VARCHAR"),
-            "header": True,
-            "delim": layout.delimiter,
-            "quote": '"',
-            "escape": '"',
-            "ignore_errors": True,  # a malformed record is dropped by rule: raising would depend on the data and quote it
-        }
-        return _readable(source, lambda: backend.read_csv(paths, table_name=name, **options))
-    view = fresh_name()
-    read_lines = functools.partial(lines.line_batches, source.paths)
-    backend.con.register(view, lines.Stream(pa.schema([("line", pa.string())]), read_lines))
-    backend.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {delimited.duckdb_rows(layout, view, declared.user, leading)}")
-    return backend.table(name)
-
-
-def on_spark(source: FileSource, declared: Declared, backend: Any) -> Any:
-    """The files as an Ibis table on Spark, by the same rules."""
-    from evenhand.tables import spark_text
-
-    _check(source, declared, "spark")
-    session, paths = backend._session, list(source.paths)
-    if source.format == "parquet":
-        typed = _readable(source, lambda: times.spark_rows(session, parquet_rows(session, paths), paths))
-        rows = spark_text.readable_frame(typed)
-    elif source.format == "json":
-        rows = spark_text.json_rows(_readable(source, lambda: spark_text.lines(session, paths)), declared.columns or ())
-    else:
-        layout = read_layout(source)
-        leading = _leading(source, layout, declared)
-        if declared.quoted_newlines:
-            schema = ", ".join("`" + column.replace("`", "``") + "` STRING" for column in layout.names)
-            options = {"header": True, "sep": layout.delimiter, "quote": '"', "escape": '"', "multiLine": True}
-            reader = session.read.schema(schema).options(**options, mode="DROPMALFORMED")
-            rows = _readable(source, lambda: spark_text.readable_frame(reader.csv(paths)))
-        else:
-            text = _readable(source, lambda: spark_text.lines(session, paths))
-            rows = delimited.spark_rows(layout, text, declared.user, leading)
-    name = fresh_name()
-    rows.createOrReplaceTempView(name)
-    return backend.table(name)
-
-
-def _check(source: FileSource, declared: Declared, engine: str) -> None:
+def check(source: FileSource, declared: Declared, engine: str, compressions: Sequence[str]) -> None:
     """Refuse what was declared about a file, or a file, before anything but its name is looked at."""
     if declared.quoted_newlines and source.format != "csv":
         raise UsageError(f"quoted_newlines= is for CSV, but {source.pattern!r} is {source.format}; leave it out.")
@@ -176,7 +109,7 @@ def _check(source: FileSource, declared: Declared, engine: str) -> None:
         raise DataError(
             f"{source.pattern!r} is remote, but CSV and JSON are read from local files; copy it, or use Parquet."
         )
-    _require_unpackable(source, engine)
+    _require_unpackable(source, engine, compressions)
     if source.format == "json":
         _require_json_lines(source, declared)
         first_lines(source)  # whether the files can be opened and unpacked; what they hold is not looked at
@@ -202,7 +135,7 @@ def _require_json_lines(source: FileSource, declared: Declared) -> None:
         )
 
 
-def _leading(source: FileSource, layout: Layout, declared: Declared) -> int:
+def leading(source: FileSource, layout: Layout, declared: Declared) -> int:
     """How many columns of a CSV are read whatever follows them in a line."""
     if not {*declared.user, *declared.public} <= set(layout.names):
         return 0  # refused where the table is made, as for every source
@@ -268,18 +201,18 @@ def _format(pattern: str) -> str:
     return _FORMATS[suffix]
 
 
-def _require_unpackable(source: FileSource, engine: str) -> None:
-    """Refuse text that is compressed in a way that the engine would not unpack."""
+def _require_unpackable(source: FileSource, engine: str, compressions: Sequence[str]) -> None:
+    """Refuse text that is compressed in a way that the engine would not unpack: it would read the packed bytes as malformed lines."""
     suffixes = {Path(path).suffix for path in source.paths} & _PACKED
-    refused = suffixes.difference(_COMPRESSIONS[engine])
+    refused = suffixes.difference(compressions)
     if refused and source.format != "parquet":
         raise DataError(
             f"{source.pattern!r} is compressed as {', '.join(sorted(refused))}, which {engine} does not unpack; expected "
-            f"{' or '.join(_COMPRESSIONS[engine])}. Decompress it first."
+            f"{' or '.join(compressions)}. Decompress it first."
         )
 
 
-def _readable(source: FileSource, read: Callable[[], Any]) -> Any:
+def attempt(source: FileSource, read: Callable[[], T]) -> T:
     """Run a reader; its own message may quote rows, so it is replaced."""
     try:
         return read()

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from evenhand.guarantee import DataError
+from evenhand.tables.expressions import ArrowColumn, ArrowTable, ArrowType
 from evenhand.tables.objects import texts
 from evenhand.tables.times import in_range
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
 T = TypeVar("T")
+Typed = tuple[ArrowTable, frozenset[str]]
+"""A table, and the columns of it that carry no type."""
 
 
-def to_arrow(source: Any) -> tuple[Any, frozenset[str]] | None:
+def to_arrow(source: object) -> Typed | None:
     """A frame as an Arrow table, without copying where layout and types allow, and the columns that carry no type: they are text."""
     found = _converted(lambda: _typed(source))
     return None if found is None else (_converted(lambda: in_range(found[0])), found[1])
 
 
-def _typed(source: Any) -> tuple[Any, frozenset[str]] | None:
+def _typed(source: object) -> Typed | None:
     import pyarrow as pa
 
     root = type(source).__module__.partition(".")[0]
@@ -29,17 +36,17 @@ def _typed(source: Any) -> tuple[Any, frozenset[str]] | None:
     if isinstance(source, pa.RecordBatchReader):
         return source.read_all(), frozenset()
     if root == "pandas" and hasattr(source, "columns"):
-        return _pandas(source)
+        return _pandas(cast("pd.DataFrame", source))
     if root == "polars" and hasattr(source, "with_columns"):
-        return _polars(source.collect() if hasattr(source, "collect") else source)
+        return _polars(cast("pl.DataFrame", source.collect() if hasattr(source, "collect") else source))
     return None
 
 
-def utf8_columns(table: Any) -> list[str]:
+def utf8_columns(table: ArrowTable) -> list[str]:
     """The columns of an Arrow table that claim to be text; Arrow does not check that they are."""
     import pyarrow as pa
 
-    def is_text(kind: Any) -> bool:
+    def is_text(kind: ArrowType) -> bool:
         if pa.types.is_dictionary(kind):
             return is_text(kind.value_type)
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -47,7 +54,7 @@ def utf8_columns(table: Any) -> list[str]:
     return [field.name for field in table.schema if is_text(field.type)]
 
 
-def _pandas(frame: Any) -> tuple[Any, frozenset[str]]:
+def _pandas(frame: pd.DataFrame) -> Typed:
     import pyarrow as pa
 
     names = [str(name) for name in frame.columns]
@@ -62,7 +69,7 @@ def _pandas(frame: Any) -> tuple[Any, frozenset[str]]:
     return pa.table({name: columns[name] for name in names}), untyped
 
 
-def _kind(column: Any) -> str:
+def _kind(column: pd.Series) -> str:
     """Whether a pandas column is typed, holds text as Python objects, or is untyped: from its dtype alone."""
     import pandas as pd
 
@@ -75,7 +82,7 @@ def _kind(column: Any) -> str:
     return "untyped" if dtype.kind == "O" and not plain else "typed"
 
 
-def _text(column: Any) -> Any:
+def _text(column: pd.Series) -> ArrowColumn:
     """Objects, or categories that are objects, as text."""
     import pandas as pd
     import pyarrow as pa
@@ -86,7 +93,7 @@ def _text(column: Any) -> Any:
     return texts(column)
 
 
-def _polars(frame: Any) -> tuple[Any, frozenset[str]]:
+def _polars(frame: pl.DataFrame) -> Typed:
     import polars as pl
     import pyarrow as pa
 

@@ -8,10 +8,10 @@ that one user causes is bounded exactly, with no allowance for rounding.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from evenhand.guarantee import UsageError
 
@@ -28,7 +28,7 @@ def bits_for(epsilon: Decimal) -> int:
 Bounds = tuple[float, float]
 
 
-def parse_bounds(given: Any, name: str = "bounds") -> Bounds:
+def parse_bounds(given: Iterable[float] | None, name: str = "bounds") -> Bounds:
     """Read a pair (low, high) of finite numbers with low < high."""
     expected = f"expected {name}=(low, high), two finite numbers with low < high, chosen without looking at the data"
     if given is None:

@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evenhand.tables.expressions import ArrowBatch
 
 MOST_NESTING = 64
 """A line nested deeper is no record: parsers would run out of stack, each at its own depth."""
@@ -26,7 +29,7 @@ def decoder() -> json.JSONDecoder:
     return json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
 
-def record(decoder: json.JSONDecoder, line: str) -> dict[str, Any]:
+def record(decoder: json.JSONDecoder, line: str) -> dict[str, object]:
     """The object on a line; an empty one if there is none."""
     if line.count("{") + line.count("[") > MOST_NESTING and _nesting(line) > MOST_NESTING:
         return {}
@@ -37,14 +40,14 @@ def record(decoder: json.JSONDecoder, line: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: object) -> str | None:
     """A JSON value as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.encode("utf-8", "ignore").decode() if isinstance(value, str) else None
 
 
-def batches(lines: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
+def batches(lines: Iterable[ArrowBatch], names: Sequence[str]) -> Iterator[ArrowBatch]:
     """Arrow batches of lines as Arrow batches of the named columns."""
     import pyarrow as pa
 
@@ -55,7 +58,7 @@ def batches(lines: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
         yield pa.record_batch(columns, names=list(names))
 
 
-def read(paths: Sequence[str], names: Sequence[str]) -> Iterator[Any]:
+def read(paths: Sequence[str], names: Sequence[str]) -> Iterator[ArrowBatch]:
     """Files of JSON lines as Arrow batches of the named columns."""
     from evenhand.tables.lines import line_batches
 

@@ -8,9 +8,10 @@ of what a line holds. Spark follows the same rules (``spark_text.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
+
+from evenhand.tables.expressions import ArrowBatch, ArrowSchema
 
 MOST_BYTES = 2**20
 """The bytes of a line that count; the rest of a longer line is left out."""
@@ -74,7 +75,7 @@ def _too_long(block: bytes) -> bool:
     return bool(np.diff(ends, prepend=-1).max() > MOST_BYTES + 1)
 
 
-def line_batches(paths: Sequence[str]) -> Iterator[Any]:
+def line_batches(paths: Sequence[str]) -> Iterator[ArrowBatch]:
     """The lines of files as Arrow batches with one column of text, ``line``."""
     import pyarrow as pa
 
@@ -97,13 +98,13 @@ class Stream:
         batches: starts reading.
     """
 
-    def __init__(self, schema: Any, batches: Callable[[], Iterator[Any]]) -> None:
+    def __init__(self, schema: ArrowSchema, batches: Callable[[], Iterator[ArrowBatch]]) -> None:
         self._schema, self._batches = schema, batches
 
-    def __arrow_c_schema__(self) -> Any:
+    def __arrow_c_schema__(self) -> object:
         return self._schema.__arrow_c_schema__()
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         import pyarrow as pa
 
         return pa.RecordBatchReader.from_batches(self._schema, self._batches()).__arrow_c_stream__(requested_schema)

@@ -10,11 +10,9 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
-from functools import lru_cache
-from typing import Any
 
 from evenhand.guarantee import DataError, Relation
+from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.grid import Grid
 from evenhand.tables.table import Table
 
@@ -28,7 +26,7 @@ LONGEST = 2000
 """Characters of a number, stripped: text that is longer is none, so that no engine works on one value for long."""
 
 
-def number(table: Table, column: str, rows: Any = None) -> Any:
+def number(table: Table, column: str, rows: Rows | None = None) -> Column:
     """A column as doubles, null where it holds no number. Refuses columns that are not numeric by type."""
     import ibis
 
@@ -43,8 +41,7 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
         infinite = text.startswith("-").ifelse(-math.inf, math.inf)
         return ibis.coalesce(plain, text.re_search(INFINITE).ifelse(infinite, ibis.null("float64")))
     if dtype.is_decimal() and (dtype.precision is None or dtype.precision > 15):
-        # Wide decimals: through text, which every engine rounds correctly; a direct cast may differ in the last bit.
-        return _postgres_decimal(value) if table.engine.name == "postgres" else value.cast("string").cast("float64")
+        return table.engine.double(value)
     if dtype.is_null() or (dtype.is_unknown() and "NULL" in str(dtype)):  # a column that holds nothing but nulls
         return value.cast("float64")
     if dtype.is_numeric() or dtype.is_boolean():
@@ -55,54 +52,23 @@ def number(table: Table, column: str, rows: Any = None) -> Any:
     )
 
 
-def _postgres_decimal(value: Any) -> Any:
-    """A decimal as a double on Postgres, which holds more than doubles do, and raises at the cast of the rest."""
-    import ibis
-    import ibis.expr.datatypes as dt
-
-    def decimal(text: str) -> Any:
-        return ibis.literal(Decimal(text), dt.Decimal())
-
-    wide = value.cast(dt.Decimal())
-    return ibis.cases(
-        (wide == decimal("NaN"), ibis.null("float64")),  # equal to itself and greater than infinity there
-        (wide >= decimal("1e308"), ibis.literal(math.inf)),
-        (wide <= decimal("-1e308"), ibis.literal(-math.inf)),
-        (wide.abs() < decimal("1e-300"), ibis.literal(0.0)),
-        else_=wide.cast("string").cast("float64"),
-    )
-
-
-def is_number(table: Table, value: Any) -> Any:
+def is_number(table: Table, value: Column) -> Column:
     """Not true for null and NaN alike: a filter drops both."""
-    if table.engine.name == "duckdb":
-        # DuckDB 2.0 answers `isnan` out of a Parquet file's statistics, which leave NaN out by specification, and sees
-        # through all arithmetic and monotone functions. `nextafter` keeps NaN, adds none, and is opaque to it.
-        # The null of a null needs no second test.
-        _, nextafter = _duckdb_functions()
-        return ~nextafter(value, 1.0).isnan()
-    return value.notnull() & ~value.isnan()
+    return table.engine.is_number(value)
 
 
-def on_grid(table: Table, value: Any, grid: Grid) -> Any:
+def on_grid(table: Table, value: Column, grid: Grid) -> Column:
     """A non-null double as whole grid steps above the bottom, still a double: clamp, scale, shift, round half up.
 
     `Grid.steps_above` is the same in Python.
     """
     import ibis
 
-    def double(constant: float) -> Any:
+    def double(constant: float) -> Column:
         return ibis.literal(constant, "float64")
 
     clamped = ibis.least(ibis.greatest(value, double(grid.low)), double(grid.high))
-    if table.engine.name == "postgres" and grid.factor < 1:
-        # Postgres raises where a product underflows, and an error would depend on the rows. These are far below a step.
-        clamped = (clamped.abs() < double(2.0**-500)).ifelse(double(0.0), clamped)
-    shifted = clamped * double(grid.factor) + double(grid.offset)
-    if table.engine.name == "duckdb":
-        floor, _ = _duckdb_functions()
-        return floor(shifted)
-    return shifted.floor().cast("float64")
+    return table.engine.floor(table.engine.scaled(clamped, grid.factor) + double(grid.offset))
 
 
 def middle(grid: Grid) -> float:
@@ -110,7 +76,7 @@ def middle(grid: Grid) -> float:
     return grid.low + (grid.high - grid.low) / 2
 
 
-def fill_or_drop(table: Table, rows: Any, column: str, grid: Grid) -> tuple[Any, Any]:
+def fill_or_drop(table: Table, rows: Rows, column: str, grid: Grid) -> tuple[Rows, Column]:
     """Apply the null rule of the table's relation; returns the rows and the column's steps above the grid's bottom."""
     value = number(table, column, rows)
     if table.relation is Relation.PRESENCE:
@@ -120,17 +86,3 @@ def fill_or_drop(table: Table, rows: Any, column: str, grid: Grid) -> tuple[Any,
 
     filled = is_number(table, value).ifelse(value, ibis.literal(middle(grid), "float64"))
     return rows, on_grid(table, filled, grid)
-
-
-@lru_cache(maxsize=1)
-def _duckdb_functions() -> tuple[Any, Any]:
-    """DuckDB's own ``floor`` and ``nextafter``. (Ibis' ``floor`` adds a cast to integers, one more step a row.)"""
-    import ibis
-
-    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-    def floor(value: float) -> float: ...  # type: ignore[empty-body]
-
-    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-    def nextafter(value: float, toward: float) -> float: ...  # type: ignore[empty-body]
-
-    return floor, nextafter

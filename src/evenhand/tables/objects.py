@@ -14,23 +14,23 @@ import math
 import uuid
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
+from evenhand.tables.expressions import ArrowColumn
 from evenhand.tables.lines import readable
 
 _LONGEST = 2**12  # bits of a whole number that is written out; Python refuses to write much longer ones
 
 
-def texts(values: Iterable[Any]) -> Any:
+def texts(values: Iterable[object]) -> ArrowColumn:
     """Objects as an Arrow array of text."""
     import pyarrow as pa
 
     return pa.array([text_of(value) for value in values], pa.large_string())
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: object) -> str | None:
     """One object as text. Methods are called on the plain types, so that no object brings its own."""
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else str(value)

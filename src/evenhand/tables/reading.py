@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables import files
-from evenhand.tables.delimited import quote_name
-from evenhand.tables.engines import Engine, IbisEngine, RelationEngine, duckdb_backend, engine_for, fresh_name, turns
-from evenhand.tables.frames import to_arrow, utf8_columns
+from evenhand.tables.engines import DEFAULT, Engine, engine_for_files, engine_for_object
+from evenhand.tables.frames import to_arrow
 from evenhand.tables.table import Table
 
-_ENGINES = ("duckdb", "spark")
 _RESERVED = "evenhand_"
 """How the columns that queries add to a table's own begin."""
 
+Facts = dict[str, Any]
+"""What is known of a source beside its rows: fields of `Table`."""
+
 
 def read(
-    source: Any,
+    source: object,
     user: str | Sequence[str],
     *,
     protects: str | Relation = Relation.PRESENCE,
@@ -44,7 +44,7 @@ def read(
             treats who is there and how many rows each user has as public; ``"labels"`` is for learning.
         public: columns that are public under ``"values"``; only they may form groups there.
         population: a name for the people, so that tables with differently named user columns share one ledger.
-        engine: ``"duckdb"`` (default) or ``"spark"``, for paths.
+        engine: ``"duckdb"`` (default), ``"spark"`` or a registered engine that reads files, for paths.
         columns: the columns of a JSON file, which has no header to name them.
         quoted_newlines: whether quoted fields of a CSV may hold line feeds. Otherwise each line is a record, and no line can
             change what another becomes. With it, one quote that is never closed can swallow the rows of other users,
@@ -67,14 +67,12 @@ def read(
     declared = files.Declared(
         users, relation, known, None if columns is None else _names(columns, "columns"), bool(quoted_newlines)
     )
+    wanted = engine_for_files(engine)
     if isinstance(source, str | Path):
-        opened = _open_files(source, _engine(engine) or "duckdb", declared)
+        opened, facts = _open_files(source, wanted, declared)
     else:
-        opened = _open_object(source, _engine(engine), declared)
-    table = Table(
-        opened.expression, opened.engine, users, relation, known, population, opened.text, opened.snapshot,
-        positional=opened.positional,
-    )  # fmt: skip
+        opened, facts = _open_object(source, wanted, declared)
+    table = Table(opened.rows, opened, users, relation, known, population, **facts)
     reserved = [name for name in table.columns if name.casefold().startswith(_RESERVED)]
     if reserved:
         raise DataError(
@@ -82,7 +80,7 @@ def read(
         )
     for column in users:
         table.require(column, "user column")
-        if opened.expression.schema()[column].is_json():
+        if opened.rows.schema()[column].is_json():
             raise DataError(
                 f"the user column {column!r} holds JSON, whose equal values may be spelled differently; expected ids of a plain "
                 "type. Cast it to text first."
@@ -90,17 +88,6 @@ def read(
     for column in table.public:
         table.require(column, "public column")
     return table
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """What a source turned out to be."""
-
-    expression: Any
-    engine: Engine
-    text: frozenset[str] = frozenset()
-    snapshot: str | None = None
-    positional: bool = False
 
 
 def _names(given: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
@@ -114,55 +101,26 @@ def _names(given: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
     return names
 
 
-def _engine(given: str | None) -> str | None:
-    if given is not None and given not in _ENGINES:
-        raise UsageError(f"engine={given!r} is not known; expected one of {list(_ENGINES)}.")
-    return given
-
-
-def _open_files(source: str | Path, engine: str, declared: files.Declared) -> _Opened:
+def _open_files(source: str | Path, reader: type[Engine], declared: files.Declared) -> tuple[Engine, Facts]:
     found = files.find(source)
-    if engine == "spark":
-        from evenhand.tables.spark import spark_backend
-
-        backend = spark_backend()
-        expression = files.on_spark(found, declared, backend)
-    else:
-        backend = duckdb_backend()
-        with turns(backend):
-            expression = files.on_duckdb(found, declared)
-    text = frozenset() if found.format == "parquet" else frozenset(expression.columns)
-    runner = engine_for(expression, backend, lambda: found.snapshot)
-    return _Opened(expression, runner, text, found.snapshot, positional=found.format == "csv")
+    files.check(found, declared, reader.name, reader.compressions or ())
+    engine = reader.open_files(found, declared)
+    text = frozenset() if found.format == "parquet" else frozenset(engine.rows.columns)
+    return engine, {"text": text, "snapshot": found.snapshot, "positional": found.format == "csv"}
 
 
-def _open_object(source: Any, engine: str | None, declared: files.Declared) -> _Opened:
+def _open_object(source: object, wanted: type[Engine], declared: files.Declared) -> tuple[Engine, Facts]:
     """Dispatch on what was given, without importing what isn't there."""
-    root = type(source).__module__.partition(".")[0]
-    if engine == "spark" and root != "pyspark":
-        raise UsageError("engine='spark' runs paths and Spark DataFrames; give a path, or leave engine out.")
+    opener = engine_for_object(source)
+    if wanted not in (DEFAULT, opener):
+        raise UsageError(f"engine={wanted.name!r} runs paths and {wanted.objects}; give a path, or leave engine out.")
     if declared.columns is not None or declared.quoted_newlines:
         raise UsageError("columns= and quoted_newlines= are for files; leave them out.")
     snapshot = f"object-{id(source)}-{os.getpid()}"
-    if root == "ibis":
-        import ibis.expr.types as ir
-
-        if isinstance(source, ir.Table):
-            backend = source._find_backend(use_default=True)
-            backend._register_in_memory_tables(source)  # memtables have no home until a backend takes them in
-            return _Opened(source, _checked(engine_for(source, backend)), snapshot=snapshot)
-    if root == "pyspark" and hasattr(source, "createOrReplaceTempView"):
-        from evenhand.tables.spark import spark_backend
-        from evenhand.tables.spark_text import readable_frame
-
-        backend = spark_backend(source.sparkSession)
-        name = fresh_name()
-        readable_frame(source).createOrReplaceTempView(name)
-        table = backend.table(name)
-        return _Opened(table, _checked(engine_for(table, backend)), snapshot=snapshot)
-    if root in ("duckdb", "_duckdb") and hasattr(source, "query"):
-        relation = RelationEngine(source)
-        return _Opened(relation.rows, _checked(relation), snapshot=snapshot)
+    if opener is not None:
+        engine = opener.open(source)
+        engine.check_source()
+        return engine, {"snapshot": snapshot}
     frame = to_arrow(source)
     if frame is None:
         raise UsageError(
@@ -170,25 +128,4 @@ def _open_object(source: Any, engine: str | None, declared: files.Declared) -> _
             "an Arrow table, a DuckDB relation, an Ibis table or a Spark DataFrame."
         )
     arrow, text = frame
-    with turns(duckdb_backend()):
-        table = _on_duckdb(arrow)
-    return _Opened(table, engine_for(table, duckdb_backend()), text, snapshot)
-
-
-def _checked(engine: IbisEngine) -> IbisEngine:
-    """An engine whose source is a function of stored rows; others are refused."""
-    engine.check_source()
-    return engine
-
-
-def _on_duckdb(arrow: Any) -> Any:
-    """An Arrow table as an Ibis table; text without bytes that are not UTF-8, which neither Arrow nor DuckDB checks here."""
-    backend = duckdb_backend()
-    rows, name = fresh_name(), fresh_name()
-    backend.con.register(rows, arrow)
-    columns = ", ".join(
-        f"decode(encode({quote_name(column)}), 'ignore') AS {quote_name(column)}" for column in utf8_columns(arrow)
-    )
-    replaced = f"REPLACE ({columns})" if columns else ""
-    backend.raw_sql(f"CREATE TEMPORARY VIEW {name} AS SELECT * {replaced} FROM {rows}")
-    return backend.table(name)
+    return DEFAULT.open_arrow(arrow), {"text": text, "snapshot": snapshot}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from evenhand.tables.expressions import Column, Integers
 from evenhand.tables.table import Table
 
 CEILING = 2**53
@@ -13,7 +12,7 @@ MOST_ROWS = 2**32
 """Row counts of one user saturate here, so that rows times a grid bound stays inside 64 bits."""
 
 
-def saturating_sum(nonnegative: Any) -> Any:
+def saturating_sum(nonnegative: Column) -> Integers:
     """The sum of nonnegative whole numbers, at most `CEILING`, without ever raising.
 
     Engines add them as doubles, which is fast and knows no overflow: below 2^53 no addition rounds, and no partial sum that
@@ -24,8 +23,6 @@ def saturating_sum(nonnegative: Any) -> Any:
     return ibis.least(nonnegative.cast("float64").sum(), ibis.literal(float(CEILING), "float64")).cast("int64")
 
 
-def exact_sum(table: Table, integers: Any) -> Any:
-    """The sum of 64-bit integers in 128 bits: DuckDB widens by itself, elsewhere decimals do."""
-    if table.engine.name == "duckdb":
-        return integers.sum().cast("decimal(38, 0)").fill_null(0)
-    return integers.cast("decimal(38, 0)").sum().fill_null(0)
+def exact_sum(table: Table, integers: Integers) -> Column:
+    """The sum of 64-bit integers, in 128 bits."""
+    return table.engine.exact_sum(integers)

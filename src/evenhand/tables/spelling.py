@@ -10,34 +10,35 @@ from __future__ import annotations
 import datetime
 import uuid
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from evenhand.tables.expressions import Column, DataType
 
 if TYPE_CHECKING:
     from evenhand.tables.engines import Engine
 
 
-def group_key(engine: Engine, value: Any) -> Any:
+def group_key(engine: Engine, value: Column) -> Column:
     """A column as a group key, as an expression: equal only where it is spelled alike."""
     import ibis
 
     dtype = value.type()
     if dtype.is_floating():
-        return (value == 0).ifelse(
-            ibis.literal(0.0, dtype), value
-        )  # of the same type: 0.1 as a wider float is another number
-    if dtype.is_decimal() and engine.name == "postgres":
-        value = (value.cast("string") == "NaN").ifelse(ibis.null(dtype), value)  # no key, like the NaN of floats
+        # Of the same type: 0.1 as a wider float is another number.
+        return (value == 0).ifelse(ibis.literal(0.0, dtype), value)
+    if dtype.is_decimal():
+        value = engine.without_nan(value)  # no key, like the NaN of floats
     return value if _one_spelling(dtype) else engine.spelled(value)
 
 
-def leaving(engine: Engine, key: Any) -> Any:
+def leaving(engine: Engine, key: Column) -> Column:
     """A group key in a form that every value of it survives on the way to Python: a plain number, or bytes."""
     dtype = key.type()
     plain = dtype.is_integer() or dtype.is_boolean() or dtype.is_floating() or dtype.is_binary()
     return key if plain else engine.spelled(key)
 
 
-def label(dtype: Any, left: Any) -> Any:
+def label(dtype: DataType, left: object) -> object:
     """The Python value of a key of this column type that may be shown; its text where Python has no such value."""
     if not isinstance(left, bytes):
         return left
@@ -60,9 +61,9 @@ def label(dtype: Any, left: Any) -> Any:
     return text
 
 
-def stored(dtype: Any, given: Any) -> Any:
+def stored(dtype: DataType, given: object) -> object:
     """A public key, given as a Python value, as `group_key` has it in a column of type ``dtype``."""
-    if dtype.is_floating():
+    if dtype.is_floating() and isinstance(given, int | float):
         return given + 0.0
     if dtype.is_uuid():
         return str(given)
@@ -75,7 +76,7 @@ def stored(dtype: Any, given: Any) -> Any:
     return str(given).encode()
 
 
-def order(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+def order(labels: tuple[object, ...]) -> tuple[tuple[bool, object], ...]:
     """What to sort labels by: a column may hold values and the text of values that Python does not have."""
     return tuple((isinstance(value, str), value) for value in labels)
 
@@ -95,7 +96,7 @@ def _time(given: datetime.time) -> str:
     return (clock.rstrip("0") if "." in clock else clock) + offset.removesuffix(":00")
 
 
-def _one_spelling(dtype: Any) -> bool:
+def _one_spelling(dtype: DataType) -> bool:
     """Whether equal values of this type are always spelled alike, on every engine."""
     fixed = dtype.is_decimal() and dtype.scale is not None and dtype.precision is not None and dtype.precision <= 38
     whole = dtype.is_integer() or dtype.is_boolean() or dtype.is_uuid() or dtype.is_binary()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from evenhand.guarantee import Relation
+from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.grid import Grid
 from evenhand.tables.numbers import fill_or_drop, is_number, number, on_grid
 from evenhand.tables.sampling import sampled_sums
@@ -15,7 +15,7 @@ from evenhand.tables.table import Table
 __all__ = ["CEILING", "MOST_ROWS", "exact_sum", "known", "per_user", "saturating_sum", "valid_rows"]
 
 
-def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int | None = None) -> Any:
+def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int | None = None) -> Rows:
     """One row a user: ``rows``, and for each column ``above_i``, the sum of its grid integers above the bottom.
 
     Under presence, rows that lack a number in any of the columns are dropped (and users with no other row).
@@ -36,7 +36,7 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
     return counted.filter(*(known(table, counted[name]) for name in table.user_names)).drop(*table.user_names)
 
 
-def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, list[Any]]:
+def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Rows, list[Column]]:
     """The rows that count, and the columns in steps above their grids' bottoms, by the null rule of the table's relation."""
     rows = table.expression
     if len(columns) == 1:
@@ -48,10 +48,8 @@ def valid_rows(table: Table, columns: Sequence[tuple[str, Grid]]) -> tuple[Any, 
     return rows, [fill_or_drop(table, rows, name, grid)[1] for name, grid in columns]
 
 
-def known(table: Table, key: Any) -> Any:
+def known(table: Table, key: Column) -> Column:
     """Whether a user id or group key is neither null nor NaN."""
     if key.type().is_floating():
         return is_number(table, key.cast("float64"))
-    if table.engine.name == "postgres" and key.type().is_decimal():
-        return key.notnull() & (key.cast("string") != "NaN")  # as text: a cast to doubles raises beyond their range
-    return key.notnull()
+    return (table.engine.without_nan(key) if key.type().is_decimal() else key).notnull()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.spelling import group_key
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Table:
         snapshot: changes when the underlying file changes; None if that can't be known.
     """
 
-    expression: Any = field(repr=False)
+    expression: Rows = field(repr=False)
     engine: Engine = field(repr=False)
     user: tuple[str, ...]
     relation: Relation
@@ -57,7 +58,7 @@ class Table:
         """What the user columns are called inside queries, where they can't collide with other columns."""
         return tuple(f"evenhand_user_{index}" for index in range(len(self.user)))
 
-    def user_keys(self, rows: Any) -> dict[str, Any]:
+    def user_keys(self, rows: Rows) -> dict[str, Column]:
         """The user columns of some rows, under their names inside queries."""
         names = zip(self.user_names, self.user, strict=True)
         return {name: rows[name if name in rows.columns else column] for name, column in names}

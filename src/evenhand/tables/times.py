@@ -7,16 +7,14 @@ becomes the nearest that can be held: by the type of a column alone, whatever it
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any
+from evenhand.tables.expressions import ArrowColumn, ArrowTable, ArrowType
 
 MOST = 9_223_000_000_000_000_000
 """Microseconds from 1970, either way, that every engine holds; what is left to 2^63 is years, more than any time zone shifts."""
 _A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def in_range(table: Any) -> Any:
+def in_range(table: ArrowTable) -> ArrowTable:
     """An Arrow table whose columns of times and durations hold what DuckDB can hold; other columns are not copied."""
     for place, field in enumerate(table.schema):
         column = _column(table.column(place), field.type)
@@ -25,7 +23,7 @@ def in_range(table: Any) -> Any:
     return table
 
 
-def _column(column: Any, kind: Any) -> Any:
+def _column(column: ArrowColumn, kind: ArrowType) -> ArrowColumn | None:
     """A column within range; None if its type needs nothing."""
     import pyarrow as pa
 
@@ -41,12 +39,12 @@ def _column(column: Any, kind: Any) -> Any:
     return None
 
 
-def _microseconds(column: Any, kind: Any, becomes: Any) -> Any:
+def _microseconds(column: ArrowColumn, kind: ArrowType, becomes: ArrowType) -> ArrowColumn:
     factor = 10**6 // _A_SECOND[kind.unit]
     return _clipped(column, kind, -(MOST // factor), MOST // factor, factor, becomes)
 
 
-def _clipped(column: Any, kind: Any, low: int, high: int, factor: int, becomes: Any) -> Any:
+def _clipped(column: ArrowColumn, kind: ArrowType, low: int, high: int, factor: int, becomes: ArrowType) -> ArrowColumn:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -54,53 +52,3 @@ def _clipped(column: Any, kind: Any, low: int, high: int, factor: int, becomes: 
     raised = pc.max_element_wise(column.cast(stored), pa.scalar(low, stored), skip_nulls=False)
     clipped = pc.min_element_wise(raised, pa.scalar(high, stored), skip_nulls=False)
     return pc.multiply(clipped, pa.scalar(factor, stored)).cast(becomes)
-
-
-def spark_rows(session: Any, frame: Any, paths: Sequence[str]) -> Any:
-    """Parquet files as a Spark frame whose milliseconds are within range: Spark, too, raises where they are not.
-
-    They are read as the integers that are stored, if all files say that they are milliseconds.
-    """
-    from pyspark.sql import functions as sql
-    from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType, TimestampType
-
-    points = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType | TimestampNTZType)}
-    found = points & _milliseconds(paths) if points else points
-    if not found:
-        return frame
-    stored = [StructField(field.name, LongType()) if field.name in found else field for field in frame.schema]
-    columns = []
-    for field in frame.schema:
-        name = "`" + field.name.replace("`", "``") + "`"
-        number = f"greatest(least({name}, {MOST // 1000}L), {-(MOST // 1000)}L) * 1000L"
-        if field.name not in found:
-            column = sql.col(name)
-        elif isinstance(field.dataType, TimestampType):
-            column = sql.expr(f"if({name} is null, null, timestamp_micros({number}))")
-        else:
-            begin = "timestamp_ntz'1970-01-01 00:00:00'"
-            column = sql.expr(f"if({name} is null, null, timestampadd(MICROSECOND, {number}, {begin}))")
-        columns.append(column.alias(field.name))
-    return session.read.schema(StructType(stored)).parquet(*paths).select(*columns)
-
-
-def _milliseconds(paths: Sequence[str]) -> set[str]:
-    """The columns that are milliseconds from 1970 in all of these Parquet files; of remote files, none."""
-    import pyarrow.parquet as pq
-
-    found: list[set[str]] = []
-    for path in paths:
-        if not os.path.isfile(path):
-            return set()
-        schema = pq.read_metadata(path).schema
-        columns = [schema.column(place) for place in range(len(schema))]
-        found.append(
-            {
-                column.path
-                for column in columns
-                if column.physical_type == "INT64"
-                and column.logical_type.type == "TIMESTAMP"
-                and "milliseconds" in str(column.logical_type)
-            }
-        )
-    return set.intersection(*found)

@@ -11,6 +11,7 @@ from evenhand.recommender.at_server.tokens import Issuer
 from evenhand.recommender.messages import Task
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 

@@ -1,31 +1,37 @@
-"""Where the rows are: one class per engine. One Ibis expression serves them all."""
+"""Where the rows are: one class per engine, and the list of them. One Ibis expression serves them all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from evenhand.tables.engines.base import Engine, IbisEngine, fresh_name, one_reading, quietly, turns
-from evenhand.tables.engines.duckdb import DuckDBEngine, RelationEngine, duckdb_backend
+from evenhand.guarantee import UsageError
+from evenhand.tables.engines.base import Engine, is_ibis, one_reading
+from evenhand.tables.engines.duckdb import DuckDBEngine
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
 
-__all__ = [
-    "DuckDBEngine",
-    "Engine",
-    "IbisEngine",
-    "RelationEngine",
-    "duckdb_backend",
-    "engine_for",
-    "fresh_name",
-    "one_reading",
-    "quietly",
-    "turns",
-]
+__all__ = ["DEFAULT", "Engine", "engine_for_files", "engine_for_object", "one_reading", "register"]
 
-_ENGINES: dict[str, type[IbisEngine]] = {"duckdb": DuckDBEngine, "postgres": PostgresEngine, "pyspark": SparkEngine}
+DEFAULT = DuckDBEngine
+"""What reads files if no engine is named, and frames in memory."""
+_ENGINES: list[type[Engine]] = [DuckDBEngine, SparkEngine, PostgresEngine]
 
 
-def engine_for(source: Any, backend: Any, identity: Callable[[], str | None] | None = None) -> IbisEngine:
-    """The engine that runs expressions over ``source``, an Ibis table of ``backend``."""
-    return _ENGINES.get(backend.name, IbisEngine)(source, backend, identity)
+def register(engine: type[Engine]) -> type[Engine]:
+    """Add an engine for `evenhand.read`. `Engine` says what it has to promise."""
+    if any(engine.name == known.name for known in _ENGINES):
+        raise UsageError(f"there is an engine called {engine.name!r} already; expected another name.")
+    _ENGINES.append(engine)
+    return engine
+
+
+def engine_for_files(name: str | None) -> type[Engine]:
+    """The engine of that name, which reads files."""
+    readers = {engine.name: engine for engine in _ENGINES if engine.compressions is not None}
+    if name is not None and name not in readers:
+        raise UsageError(f"engine={name!r} is not known; expected one of {list(readers)}.")
+    return DEFAULT if name is None else readers[name]
+
+
+def engine_for_object(source: object) -> type[Engine] | None:
+    """The engine that takes an object, told from its type; None for a frame in memory, or if there is none."""
+    any_ibis = Engine if is_ibis(source) else None
+    return next((engine for engine in _ENGINES if engine.takes(source)), any_ibis)

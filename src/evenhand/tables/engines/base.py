@@ -15,35 +15,19 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import ClassVar, TypeVar
 
-from evenhand.guarantee import DataError, EngineError, EvenhandError, UsageError
+from evenhand.guarantee import DataError, EngineError, EvenhandError
+from evenhand.tables.engines.dialect import Dialect
+from evenhand.tables.engines.stable import refuse_unstable
+from evenhand.tables.expressions import ArrowTable, Backend, Rows
+from evenhand.tables.files import Declared, FileSource
 from evenhand.tables.secret import Secret
 
 T = TypeVar("T")
+Drop = Callable[[], object]
 _names = (f"evenhand_{os.getpid()}_{number}" for number in itertools.count())
 _readings: ContextVar[list[None] | None] = ContextVar("evenhand_readings", default=None)
-
-
-class Engine(Protocol):
-    """Something that evaluates Ibis expressions over one source."""
-
-    name: str
-
-    def fetch(self, expression: Any) -> Secret[Any]:
-        """Evaluate to an Arrow table, wrapped so that nothing prints it."""
-
-    def kept(self, expression: Any) -> AbstractContextManager[Any]:
-        """Evaluate once and keep the result in the engine for a while; yields an expression over it."""
-
-    def hold(self, owner: object, public: Any) -> Any:
-        """Make a public Arrow table available for joins as long as ``owner`` lives; returns an expression over it."""
-
-    def spelled(self, value: Any) -> Any:
-        """The bytes that spell a value as text, as an expression that is defined for every value."""
-
-    def require_unchanged(self) -> None:
-        """Raise if the source was replaced or written since it was opened, as far as that can be known."""
 
 
 @contextmanager
@@ -59,24 +43,72 @@ def one_reading() -> Iterator[None]:
         _readings.reset(token)
 
 
-class IbisEngine:
-    """Any backend that Ibis drives.
+class Engine(Dialect):
+    """Where the rows are, and what evaluates expressions over them: any backend that Ibis drives.
+
+    An engine is added by a subclass that says in what its backend differs, and `evenhand.tables.engines.register`. From then
+    on `evenhand.read` takes Ibis tables of the backend called ``ibis_name`` (and what else `takes` says), and, where
+    ``compressions`` is set, ``engine=name`` for paths. What it overrides: the methods of `Dialect`; `check_source`, `takes`, `open`,
+    `open_files`; `evaluate`, `store`, `publish`, `stored`, `run`, `reseed`.
+
+    The guarantee rests on what an engine promises:
+
+    - One statement that names the source once sees one state of it, and `store` keeps a result that is never computed again.
+    - Nothing raises, and nothing is left out, because of a value: arithmetic saturates or is exact, as `Dialect` says.
+    - Doubles follow IEEE 754: ``+``, ``*``, ``/``, ``floor`` and comparisons give the same bits everywhere. Sums of whole doubles below
+      2^53 are exact in any order; ``least`` and ``greatest`` of numbers that are not null are exact.
+    - Users are told apart by value, group keys by the bytes of `spelled`, whatever a collation takes for equal.
+    - Every row has its own ``random()``, and `reseed` starts them from a secret seed if the backend's user can set one.
+    - `check_source` refuses every source that is not a function of stored rows (see `stable`).
+
+    ``tests/engines`` compares the integers that engines hand over; ``tests/stranger/test_engine.py`` adds one from outside.
 
     Args:
-        source: the rows, as an Ibis table.
-        backend: what evaluates expressions over them.
+        rows: the source, as an Ibis table.
+        backend: what evaluates expressions over it.
         identity: a public mark of the source's files; None where there are no files.
     """
 
-    def __init__(self, source: Any, backend: Any, identity: Callable[[], str | None] | None = None) -> None:
-        self.backend = backend
-        self.name: str = backend.name
-        self._source = source.op()
+    name: str = ""
+    """What people call it."""
+    ibis_name: ClassVar[str] = ""
+    """What Ibis calls the backend."""
+    objects: ClassVar[str] = "Ibis tables"
+    """The objects that it takes, in words."""
+    compressions: ClassVar[tuple[str, ...] | None] = None
+    """The endings of compressed text files that it unpacks; None if it reads no files."""
+
+    def __init__(self, rows: Rows, backend: Backend, identity: Callable[[], str | None] | None = None) -> None:
+        self.rows, self.backend = rows, backend
+        self.name = self.name or backend.name
+        self._source = rows.op()
         self._identity = identity
-        self._held: dict[int, Any] = {}
-        self._unowned: list[Callable[[], Any]] = []
+        self._held: dict[int, Rows] = {}
+        self._unowned: list[Drop] = []
         self._opened = self.identity()
-        self._turn = turns(backend)
+        self._turn = self.turns()
+
+    @classmethod
+    def takes(cls, source: object) -> bool:
+        """Whether `open` takes an object, told from its type alone."""
+        return is_ibis(source) and ibis_backend(source).name == cls.ibis_name
+
+    @classmethod
+    def open(cls, source: Rows) -> Engine:
+        """An engine over an object that it takes."""
+        backend = ibis_backend(source)
+        backend._register_in_memory_tables(source)  # memtables have no home until a backend takes them in
+        return cls(source, backend)
+
+    @classmethod
+    def open_files(cls, source: FileSource, declared: Declared) -> Engine:
+        """An engine over files; columns of CSV and JSON are text."""
+        raise NotImplementedError
+
+    def turns(self) -> threading.RLock:
+        """A connection runs one statement at a time: threads that share one take turns."""
+        lock: threading.RLock = self.backend.__dict__.setdefault("evenhand_turn", threading.RLock())
+        return lock
 
     def check_source(self) -> None:
         """Refuse, before anything is read, a source that is not a function of stored rows."""
@@ -93,63 +125,88 @@ class IbisEngine:
                 "happens while a release reads it, read from a copy that nobody writes to (what was debited stays spent)."
             )
 
-    def fetch(self, expression: Any) -> Secret[Any]:
+    def fetch(self, expression: Rows) -> Secret[ArrowTable]:
+        """Evaluate, wrapped so that nothing prints the result."""
         with self._statement(expression):
-            return Secret(quietly(self.name, lambda: self._to_arrow(expression)))
+            return Secret(self.quietly(lambda: self.evaluate(expression)))
 
     @contextmanager
-    def kept(self, expression: Any) -> Iterator[Any]:
+    def kept(self, expression: Rows) -> Iterator[Rows]:
+        """Evaluate once and keep the result in the engine for a while; yields an expression over it."""
         name = fresh_name()
         with self._statement(expression):
-            drop = quietly(self.name, lambda: self._keep(name, expression))
-            table = self._table(name, expression)
+            drop = self.quietly(lambda: self.store(name, expression))
+            table = self.stored(name, expression)
         try:
             yield table
         finally:
             with self._turn:
-                quietly(self.name, drop)
+                self.quietly(drop)
 
-    def hold(self, owner: object, public: Any) -> Any:
+    def hold(self, owner: object, public: ArrowTable) -> Rows:
+        """Make public rows available for joins as long as ``owner`` lives; returns an expression over them."""
         with self._turn:
             while self._unowned:
                 with suppress(Exception):  # the connection may be gone
                     self._unowned.pop()()
             if id(owner) not in self._held:
                 name = fresh_name()
-                drop = quietly(self.name, lambda: self._publish(name, public))
-                self._held[id(owner)] = self._table(name, public)
+                drop = self.quietly(lambda: self.publish(name, public))
+                self._held[id(owner)] = self.stored(name, public)
                 weakref.finalize(owner, _forget, self._held, id(owner), self._unowned, drop)
             return self._held[id(owner)]
 
-    def spelled(self, value: Any) -> Any:
-        return value.cast("string")
-
-    def _to_arrow(self, expression: Any) -> Any:
+    def evaluate(self, expression: Rows) -> ArrowTable:
+        """The result of a query."""
         return self.backend.to_pyarrow(expression)
 
-    def _keep(self, name: str, expression: Any) -> Callable[[], Any]:
-        """Evaluate into a table of that name; returns how to drop it."""
-        self._run(f"CREATE TEMPORARY TABLE {name} AS {self.backend.compile(expression)}")
-        return partial(self._run, f"DROP TABLE {name}")
+    def store(self, name: str, expression: Rows) -> Drop:
+        """Evaluate into a temporary table of that name; returns how to drop it."""
+        self.run(f"CREATE TEMPORARY TABLE {name} AS {self.backend.compile(expression)}")
+        return partial(self.run, f"DROP TABLE {name}")
 
-    def _publish(self, name: str, public: Any) -> Callable[[], Any]:
-        """Make an Arrow table a table of that name; returns how to drop it."""
+    def publish(self, name: str, public: ArrowTable) -> Drop:
+        """Make public rows a temporary table of that name; returns how to drop it."""
         self.backend.create_table(name, public, temp=True)
-        return partial(self._run, f"DROP TABLE {name}")
+        return partial(self.run, f"DROP TABLE {name}")
 
-    def _table(self, name: str, like: Any) -> Any:
-        """An expression over a table that was made here."""
+    def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
+        """An expression over a table that `store` or `publish` made of ``like``."""
         return self.backend.table(name)
 
-    def _run(self, sql: str) -> None:
+    def run(self, sql: str) -> None:
         """Execute a statement that gives no rows."""
         self.backend.raw_sql(sql)
 
-    def _reseed(self) -> None:
+    def reseed(self) -> None:
         """Start the engine's random numbers from a fresh secret seed, whatever its user had them start from."""
 
+    def unlogged(self) -> AbstractContextManager[None]:
+        """A block in which the backend prints and logs nothing: its messages may quote rows."""
+        return nullcontext()
+
+    def quietly(self, work: Callable[[], T]) -> T:
+        """Run engine work; turn its failures into errors that hold nothing from the rows.
+
+        Engines quote the offending value in their messages, so only the kind of failure is passed on, and the
+        original exception is not chained.
+        """
+        try:
+            with self.unlogged():
+                return work()
+        except EvenhandError:
+            raise
+        except MemoryError:
+            failure = "it ran out of memory"
+        except Exception as error:
+            failure = f"it reported {type(error).__name__}"
+        raise EngineError(
+            f"the {self.name} engine could not evaluate the query: {failure}. The message is withheld because it may quote "
+            "rows. Check that the source is still readable and unchanged, and that the engine has enough memory and disk."
+        )
+
     @contextmanager
-    def _statement(self, expression: Any) -> Iterator[None]:
+    def _statement(self, expression: Rows) -> Iterator[None]:
         """Around every statement: its turn, fresh random numbers, and one reading of a source that stays as it is."""
         import ibis.expr.operations as ops
 
@@ -159,24 +216,12 @@ class IbisEngine:
             _count_reading()
         with self._turn:
             if nodes.find(ops.RandomScalar):
-                self._reseed()
+                self.reseed()
             if reads:
                 self.require_unchanged()
             yield
             if reads:
                 self.require_unchanged()
-
-
-DUCKDB_TURNS = threading.RLock()
-"""For all of DuckDB: whether a relation and a backend share a connection can't be told."""
-
-
-def turns(backend: Any) -> threading.RLock:
-    """A connection runs one statement at a time: threads that share one take turns."""
-    if backend.name == "duckdb":
-        return DUCKDB_TURNS
-    lock: threading.RLock = backend.__dict__.setdefault("evenhand_turn", threading.RLock())
-    return lock
 
 
 def _count_reading() -> None:
@@ -190,61 +235,24 @@ def _count_reading() -> None:
     readings.append(None)
 
 
-def refuse_unstable(source: Any) -> None:
-    """Refuse an Ibis expression that gives other rows each time it is evaluated."""
-    import ibis.expr.operations as ops
-
-    order = (
-        *(ops.RowNumber, ops.NTile, ops.Lag, ops.Lead, ops.First, ops.Last, ops.NthValue, ops.Arbitrary, ops.RowID),
-        *(ops.ArrayCollect, ops.GroupConcat, ops.Mode, ops.ArgMin, ops.ArgMax, ops.ApproxQuantile, ops.ApproxMedian),
-    )
-    reasons: dict[tuple[type, ...], str] = {
-        (ops.Sample,): "a random sample",
-        (ops.RandomScalar, ops.RandomUUID): "random numbers",
-        (ops.TimestampNow, ops.DateNow): "the current time",
-        (ops.Limit,): "a limited number of rows",
-        order: "the order in which rows happen to be read",
-    }
-    for kinds, reason in reasons.items():
-        if source.find(kinds):
-            raise unstable(reason)
-
-
-def unstable(reason: str) -> UsageError:
-    """The refusal of a source whose rows are not determined by what is stored."""
-    return UsageError(
-        f"the source depends on {reason}, so each reading may be another table, and no bound on a user would hold. Expected "
-        "a source that is a function of stored rows: store its result as a table or a Parquet file first, and read that."
-    )
-
-
-def _forget(held: dict[int, Any], key: int, unowned: list[Callable[[], Any]], drop: Callable[[], Any]) -> None:
+def _forget(held: dict[int, Rows], key: int, unowned: list[Drop], drop: Drop) -> None:
     """Note that a public table's owner is gone. It is dropped later: this may run in any thread, amid another statement."""
     held.pop(key, None)
     unowned.append(drop)
 
 
-def quietly(engine: str, work: Callable[[], T]) -> T:
-    """Run engine work; turn its failures into errors that hold nothing from the rows.
+def is_ibis(source: object) -> bool:
+    """Whether this is an Ibis table, without importing Ibis for what is none."""
+    if type(source).__module__.partition(".")[0] != "ibis":
+        return False
+    import ibis.expr.types as ir
 
-    Engines quote the offending value in their messages, so only the kind of failure is passed on, and the
-    original exception is not chained.
-    """
-    from evenhand.tables.spark import unlogged
+    return isinstance(source, ir.Table)
 
-    try:
-        with unlogged() if engine == "spark" else nullcontext():
-            return work()
-    except EvenhandError:
-        raise
-    except MemoryError:
-        failure = "it ran out of memory"
-    except Exception as error:
-        failure = f"it reported {type(error).__name__}"
-    raise EngineError(
-        f"the {engine} engine could not evaluate the query: {failure}. The message is withheld because it may quote "
-        "rows. Check that the source is still readable and unchanged, and that the engine has enough memory and disk."
-    )
+
+def ibis_backend(table: Rows) -> Backend:
+    """What evaluates an Ibis table; Ibis' default for one in memory."""
+    return table._find_backend(use_default=True)
 
 
 def fresh_name() -> str:

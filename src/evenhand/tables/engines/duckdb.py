@@ -4,18 +4,57 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 from evenhand.guarantee import UsageError
-from evenhand.tables.engines.base import DUCKDB_TURNS, IbisEngine, fresh_name
+from evenhand.tables.engines.base import Drop, Engine, fresh_name
+from evenhand.tables.engines.duckdb_files import arrow_rows, file_rows
 from evenhand.tables.engines.duckdb_sources import refuse_unstable_sql
+from evenhand.tables.expressions import ArrowTable, Backend, Column, Integers, Rows
+from evenhand.tables.files import Declared, FileSource
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
 
 
-class DuckDBEngine(IbisEngine):
+_TURNS = threading.RLock()
+"""For all of DuckDB: whether a relation and a backend share a connection can't be told."""
+_LARGEST_HEAP = 1_000_000  # DuckDB refuses larger ones
+
+
+class DuckDBEngine(Engine):
     """A DuckDB connection that Ibis drives."""
+
+    name = ibis_name = "duckdb"
+    compressions = (".gz", ".zst")
+
+    @classmethod
+    def takes(cls, source: object) -> bool:
+        return _is_relation(source) or super().takes(source)
+
+    @classmethod
+    def open(cls, source: DuckDBPyRelation | Rows) -> Engine:
+        return RelationEngine(source) if _is_relation(source) else super().open(source)
+
+    @classmethod
+    def open_files(cls, source: FileSource, declared: Declared) -> Engine:
+        with _TURNS:
+            rows = file_rows(duckdb_backend(), source, declared)
+        return cls(rows, duckdb_backend(), lambda: source.snapshot)
+
+    @classmethod
+    def open_arrow(cls, arrow: ArrowTable) -> Engine:
+        """An engine over an Arrow table."""
+        with _TURNS:
+            rows = arrow_rows(duckdb_backend(), arrow)
+        return cls(rows, duckdb_backend())
+
+    def turns(self) -> threading.RLock:
+        return _TURNS
 
     def check_source(self) -> None:
         super().check_source()
@@ -23,45 +62,60 @@ class DuckDBEngine(IbisEngine):
         with self._turn:
             refuse_unstable_sql(sql, lambda query: self.backend.con.sql(query).fetchall())
 
-    def spelled(self, value: Any) -> Any:
-        return _encode()(value.cast("string"))
+    def spelled(self, value: Column) -> Column:
+        # The bytes of a text, whatever they are and whatever its collation takes for equal.
+        return _function("encode")(value.cast("string"))
 
-    def _to_arrow(self, expression: Any) -> Any:
+    def is_number(self, value: Column) -> Column:
+        # DuckDB 2.0 answers `isnan` out of a Parquet file's statistics, which leave NaN out by specification, and sees
+        # through all arithmetic and monotone functions. `nextafter` keeps NaN, adds none, and is opaque to it.
+        # The null of a null needs no second test.
+        return ~_function("nextafter")(value, 1.0).isnan()
+
+    def floor(self, value: Column) -> Column:
+        return _function("floor")(value)  # Ibis' own adds a cast to integers, one more step a row
+
+    def exact_sum(self, integers: Integers) -> Column:
+        return integers.sum().cast("decimal(38, 0)").fill_null(0)  # sums are 128 bits wide already
+
+    def sampled_sums(self, drawn: Rows, users: Sequence[str], names: Sequence[str], limit: int) -> Rows:
+        if len(names) > 1 or limit >= _LARGEST_HEAP:
+            return super().sampled_sums(drawn, users, names, limit)
+        # A bounded heap per user instead of a sort: no window, memory h values per user.
+        (name,) = names
+        smallest = _function("arg_min")(drawn[name], drawn.evenhand_draw, limit)
+        kept = drawn.group_by(users).aggregate(evenhand_kept=smallest)
+        values = kept.evenhand_kept
+        return kept.mutate(rows=values.length(), **{name: values.sums().cast("int64")}).drop("evenhand_kept")
+
+    def evaluate(self, expression: Rows) -> ArrowTable:
         # Straight from DuckDB: Ibis' own way to Arrow imports pandas first, half a second at the start.
         return self.backend.con.sql(str(self.backend.compile(expression))).to_arrow_table()
 
-    def _run(self, sql: str) -> None:
+    def run(self, sql: str) -> None:
         self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
 
-    def _publish(self, name: str, public: Any) -> Callable[[], Any]:
+    def publish(self, name: str, public: ArrowTable) -> Drop:
         self.backend.con.register(name, public)
         return partial(self.backend.con.unregister, name)
 
-    def _reseed(self) -> None:
-        self._run(_seed_statement())
+    def reseed(self) -> None:
+        self.run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
 
 
-class RelationEngine(IbisEngine):
+class RelationEngine(DuckDBEngine):
     """A DuckDB relation: it belongs to a connection that it doesn't hand out, so every statement goes through it."""
 
-    name = "duckdb"
-
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: DuckDBPyRelation) -> None:
         import ibis
         from ibis.backends.sql.datatypes import DuckDBType
 
         self._relation = relation
-        self._rows = fresh_name()
+        self._name = fresh_name()
         types = {
             name: DuckDBType.from_string(str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
         }
-        self.rows = ibis.table(types, name=self._rows)
-        self._source = self.rows.op()
-        self._identity = None
-        self._held = {}
-        self._unowned = []
-        self._opened = None
-        self._turn = DUCKDB_TURNS
+        super().__init__(ibis.table(types, name=self._name), None)
 
     def check_source(self) -> None:
         with self._turn:
@@ -72,17 +126,14 @@ class RelationEngine(IbisEngine):
                     "that connection instead: ibis.duckdb.from_connection(connection).table(...)."
                 )
 
-    def spelled(self, value: Any) -> Any:
-        return _encode()(value.cast("string"))
-
-    def _to_arrow(self, expression: Any) -> Any:
+    def evaluate(self, expression: Rows) -> ArrowTable:
         return self._query(_sql(expression)).to_arrow_table()
 
-    def _keep(self, name: str, expression: Any) -> Callable[[], Any]:
-        self._run(f"CREATE TEMPORARY TABLE {name} AS {_sql(expression)}")
-        return partial(self._run, f"DROP TABLE {name}")
+    def store(self, name: str, expression: Rows) -> Drop:
+        self.run(f"CREATE TEMPORARY TABLE {name} AS {_sql(expression)}")
+        return partial(self.run, f"DROP TABLE {name}")
 
-    def _publish(self, name: str, public: Any) -> Callable[[], Any]:
+    def publish(self, name: str, public: ArrowTable) -> Drop:
         import pyarrow.parquet as pq
 
         # Through a file: the connection is out of reach, and it may not see Python's variables (Ibis switches that off).
@@ -90,51 +141,60 @@ class RelationEngine(IbisEngine):
             path = Path(folder) / "public.parquet"
             pq.write_table(public, path)
             quoted = str(path).replace("'", "''")
-            self._run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
-        return partial(self._run, f"DROP TABLE {name}")
+            self.run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
+        return partial(self.run, f"DROP TABLE {name}")
 
-    def _table(self, name: str, like: Any) -> Any:
+    def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         import ibis
 
         schema = like.schema() if callable(like.schema) else ibis.memtable(like.schema.empty_table()).schema()
         return ibis.table(schema, name=name)
 
-    def _run(self, sql: str) -> None:
-        done = self._query(sql)
+    def run(self, sql: str) -> None:
+        done = self._relation.query(self._name, sql)
         if done is not None:
             done.fetchall()
 
-    def _query(self, sql: str) -> Any:
-        return self._relation.query(self._rows, sql)
+    def _query(self, sql: str) -> DuckDBPyRelation:
+        found = self._relation.query(self._name, sql)
+        assert found is not None, "a query has a result"
+        return found
 
-    def _reseed(self) -> None:
-        self._run(_seed_statement())
+
+def _is_relation(source: object) -> TypeGuard[DuckDBPyRelation]:
+    return type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "query")
 
 
-def _sql(expression: Any) -> str:
+def _sql(expression: Rows) -> str:
     import ibis
 
     return str(ibis.to_sql(expression, dialect="duckdb"))
 
 
-def _seed_statement() -> str:
-    return f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})"
-
-
-@lru_cache(maxsize=1)
-def _encode() -> Any:
-    """DuckDB's ``encode``: the bytes of a text, whatever they are and whatever its collation takes for equal."""
+@lru_cache(maxsize=4)
+def _function(name: str) -> Callable[..., Column]:
+    """One of DuckDB's own functions."""
     import ibis
     import ibis.expr.datatypes as dt
 
-    @ibis.udf.scalar.builtin(name="encode", signature=((dt.string,), dt.binary))
+    @ibis.udf.scalar.builtin(signature=((dt.string,), dt.binary))
     def encode(text): ...  # type: ignore[no-untyped-def]
 
-    return encode
+    @ibis.udf.scalar.builtin(signature=((dt.float64,), dt.float64))
+    def floor(value): ...  # type: ignore[no-untyped-def]
+
+    @ibis.udf.scalar.builtin(signature=((dt.float64, dt.float64), dt.float64))
+    def nextafter(value, toward): ...  # type: ignore[no-untyped-def]
+
+    @ibis.udf.agg.builtin(signature=((dt.float64, dt.float64, dt.int64), dt.Array(dt.float64)))
+    def arg_min(value, key, count): ...  # type: ignore[no-untyped-def]
+
+    found: dict[str, Callable[..., Column]] = {f.__name__: f for f in (encode, floor, nextafter, arg_min)}
+    return found[name]
 
 
 @lru_cache(maxsize=1)
-def duckdb_backend() -> Any:
+def duckdb_backend() -> Backend:
     """One DuckDB connection for everything that Evenhand reads itself."""
     import ibis
 

@@ -12,37 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.tables.engines.base import unstable
+from evenhand.tables.engines.stable import unstable
 
 Query = Callable[[str], list[tuple[Any, ...]]]
+Json = dict[str, Any] | list[Any] | str | float | None
 
 _TIMES = {"current_timestamp", "current_date", "current_time", "localtime", "localtimestamp"}
 _ORDERS = {
-    *(
-        "row_number",
-        "ntile",
-        "lag",
-        "lead",
-        "first_value",
-        "last_value",
-        "nth_value",
-        "first",
-        "last",
-        "any_value",
-        "arbitrary",
-    ),
-    *("arg_max", "arg_min", "argmax", "argmin", "max_by", "min_by", "arg_max_null", "arg_min_null", "mode"),
-    *(
-        "list",
-        "array_agg",
-        "string_agg",
-        "group_concat",
-        "listagg",
-        "reservoir_quantile",
-        "approx_quantile",
-        "approx_top_k",
-    ),
-}
+    "row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value", "first", "last", "any_value", "arbitrary",
+    "arg_max", "arg_min", "argmax", "argmin", "max_by", "min_by", "arg_max_null", "arg_min_null", "mode", "list", "array_agg",
+    "string_agg", "group_concat", "listagg", "reservoir_quantile", "approx_quantile", "approx_top_k",
+}  # fmt: skip
 """Functions whose value depends on the order in which rows happen to be read, where there are ties or no order."""
 _LIMITS = {"LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER"}
 _OBJECTS = ("python_", "pandas_", "arrow_", "polars_", "parquet_")
@@ -83,7 +63,7 @@ class _Reader:
     files: Counter[str] = field(default_factory=Counter)
     inside: set[str] = field(default_factory=set)
 
-    def read(self, node: Any, named: Mapping[str, Any]) -> None:
+    def read(self, node: Json, named: Mapping[str, Json]) -> None:
         """Look at a node; ``named`` holds the common table expressions in scope."""
         if isinstance(node, list):
             for each in node:
@@ -127,7 +107,7 @@ class _Reader:
             for number, definition in enumerate(text for macro, text in self.macros if macro == name):
                 self._named(f"SELECT {definition}", f"macro {name} {number}")
 
-    def _table(self, node: dict[str, Any], named: Mapping[str, Any]) -> None:
+    def _table(self, node: dict[str, Any], named: Mapping[str, Json]) -> None:
         name, schema = node["table_name"].lower(), (node.get("schema_name") or "").lower()
         views = [sql for view, home, sql in self.views if view == name and schema in ("", home)]
         if not schema and not node.get("catalog_name") and name in named:
@@ -164,13 +144,13 @@ class _Reader:
         self.inside.discard(what)
 
 
-def _parse(sql: str, query: Query) -> Any:
+def _parse(sql: str, query: Query) -> Json:
     quoted = sql.replace("'", "''")
     tree = json.loads(query(f"SELECT json_serialize_sql('{quoted}')")[0][0])
     return None if tree.get("error") else [statement["node"] for statement in tree["statements"]]
 
 
-def _without_places(node: Any) -> Any:
+def _without_places(node: Json) -> Json:
     """A tree without the positions in the text, so that equal calls are equal."""
     if isinstance(node, list):
         return [_without_places(each) for each in node]

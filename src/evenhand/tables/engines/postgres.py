@@ -2,63 +2,102 @@
 
 from __future__ import annotations
 
+import math
 import secrets
+from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from evenhand.guarantee import UsageError
-from evenhand.tables.engines.base import IbisEngine, quietly
+from evenhand.tables.engines.base import Engine
 from evenhand.tables.engines.postgres_sources import refuse_unstable_sql
+from evenhand.tables.expressions import Column, DataType
 
 
-class PostgresEngine(IbisEngine):
+class PostgresEngine(Engine):
     """A Postgres connection that Ibis drives."""
+
+    name = ibis_name = "postgres"
+    spells_networks = True
 
     def check_source(self) -> None:
         super().check_source()
         sql = str(self.backend.compile(self._source.to_expr()))
         with self._turn:
-            quietly(self.name, lambda: refuse_unstable_sql(sql, self._rows))
+            self.quietly(lambda: refuse_unstable_sql(sql, self._query))
             allowed = "current_setting('transaction_read_only') = 'off' AND has_database_privilege(current_database(), 'TEMP')"
-            if not quietly(self.name, lambda: self._rows(f"SELECT {allowed}"))[0][0]:
+            if not self.quietly(lambda: self._query(f"SELECT {allowed}"))[0][0]:
                 raise UsageError(
                     "this Postgres connection may not create temporary tables (it is read-only, or lacks the TEMP privilege), and "
                     "releases keep per-user sums in them. Connect as a role that may, or read from a copy."
                 )
 
-    def spelled(self, value: Any) -> Any:
+    def spelled(self, value: Column) -> Column:
         import ibis.expr.datatypes as dt
 
         dtype = value.type()
         if dtype.is_decimal():
-            value = _function("trim_scale", dtype, returns=dtype)(
-                value
-            )  # 1.0 and 1.00 are equal, and print differently
+            # 1.0 and 1.00 are equal, and print differently.
+            value = _function("trim_scale", dtype, returns=dtype)(value)
         if dtype.is_temporal():
             # As JSON prints it: always ISO, and defined for infinity; plain text follows the session's DateStyle.
             quoted = _function("to_json", dtype, returns=dt.json)(value).cast("string")
             value = _function("btrim", dt.string, dt.string, returns=dt.string)(quoted, '"')
         return _function("convert_to", dt.string, dt.string, returns=dt.binary)(value.cast("string"), "UTF8")
 
-    def _run(self, sql: str) -> None:
+    def without_nan(self, decimal: Column) -> Column:
+        import ibis
+
+        # As text: a cast to doubles raises beyond their range.
+        return (decimal.cast("string") == "NaN").ifelse(ibis.null(decimal.type()), decimal)
+
+    def double(self, decimal: Column) -> Column:
+        # Decimals hold more than doubles do there, and the cast of the rest raises.
+        import ibis
+        import ibis.expr.datatypes as dt
+
+        def exact(text: str) -> Column:
+            return ibis.literal(Decimal(text), dt.Decimal())
+
+        wide = decimal.cast(dt.Decimal())
+        return ibis.cases(
+            (wide == exact("NaN"), ibis.null("float64")),  # equal to itself and greater than infinity there
+            (wide >= exact("1e308"), ibis.literal(math.inf)),
+            (wide <= exact("-1e308"), ibis.literal(-math.inf)),
+            (wide.abs() < exact("1e-300"), ibis.literal(0.0)),
+            else_=super().double(wide),
+        )
+
+    def scaled(self, value: Column, factor: float) -> Column:
+        import ibis
+
+        if factor < 1:
+            # Postgres raises where a product underflows, and an error would depend on the rows. These are far below a step.
+            tiny = value.abs() < ibis.literal(2.0**-500, "float64")
+            value = tiny.ifelse(ibis.literal(0.0, "float64"), value)
+        return super().scaled(value, factor)
+
+    def run(self, sql: str) -> None:
         with self.backend._safe_raw_sql(sql):
             pass
 
-    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def _query(self, sql: str) -> list[tuple[Any, ...]]:
         with self.backend._safe_raw_sql(sql) as cursor:
             found: list[tuple[Any, ...]] = cursor.fetchall()
             return found
 
-    def _reseed(self) -> None:
-        self._run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
+    def reseed(self) -> None:
+        self.run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
 
 
 @lru_cache(maxsize=64)
-def _function(name: str, *takes: Any, returns: Any) -> Any:
+def _function(name: str, *takes: DataType, returns: DataType) -> Callable[..., Column]:
     """One of Postgres' own functions."""
     import ibis
 
     arguments = ", ".join(f"argument_{index}" for index in range(len(takes)))
     stub = eval(f"lambda {arguments}: None")  # Ibis reads the names of the arguments off it
     stub.__name__ = name
-    return ibis.udf.scalar.builtin(name=name, signature=(takes, returns))(stub)
+    function: Callable[..., Column] = ibis.udf.scalar.builtin(name=name, signature=(takes, returns))(stub)
+    return function

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from evenhand.tables.engines.base import unstable
+from evenhand.tables.engines.stable import unstable
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
-from evenhand.tables.engines.base import IbisEngine, quietly, unstable
+from evenhand.tables.engines.base import Drop, Engine, fresh_name
+from evenhand.tables.engines.spark_files import file_rows
+from evenhand.tables.engines.spark_session import spark_backend, unlogged
+from evenhand.tables.engines.spark_text import readable_frame
+from evenhand.tables.engines.stable import unstable
+from evenhand.tables.expressions import ArrowTable, Backend, Rows
+from evenhand.tables.files import Declared, FileSource
 
-_UNSTABLE = {
-    "Sample": "a random sample",
-    "GlobalLimit": "a limited number of rows",
-    "LocalLimit": "a limited number of rows",
-    "Tail": "a limited number of rows",
-    "Offset": "a limited number of rows",
-}
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame
+
+_LIMITS = dict.fromkeys(("GlobalLimit", "LocalLimit", "Tail", "Offset"), "a limited number of rows")
+_UNSTABLE = {"Sample": "a random sample", **_LIMITS}
 _TIMES = ("current_timestamp(", "current_date(", "now(", "localtimestamp(")
 _ORDERS = (
     *("row_number(", "ntile(", "lag(", "lead(", "nth_value(", "first(", "last(", "any_value(", "collect_list("),
@@ -22,17 +28,35 @@ _ORDERS = (
 )
 
 
-class SparkEngine(IbisEngine):
+class SparkEngine(Engine):
     """A Spark session."""
 
-    def __init__(self, source: Any, backend: Any, identity: Callable[[], str | None] | None = None) -> None:
-        super().__init__(source, backend, identity)
-        self.name = "spark"
+    name = "spark"
+    ibis_name = "pyspark"
+    objects = "Spark DataFrames"
+    compressions = (".gz", ".bz2")
+
+    @classmethod
+    def takes(cls, source: object) -> bool:
+        return _is_frame(source) or super().takes(source)
+
+    @classmethod
+    def open(cls, source: DataFrame | Rows) -> Engine:
+        if not _is_frame(source):
+            return super().open(source)
+        backend = spark_backend(source.sparkSession)
+        return cls(_view(backend, readable_frame(source)), backend)
+
+    @classmethod
+    def open_files(cls, source: FileSource, declared: Declared) -> Engine:
+        backend = spark_backend()
+        rows = _view(backend, file_rows(backend._session, source, declared))
+        return cls(rows, backend, lambda: source.snapshot)
 
     def check_source(self) -> None:
         super().check_source()
         sql = str(self.backend.compile(self._source.to_expr()))
-        plan = quietly(self.name, lambda: self.backend._session.sql(sql)._jdf.queryExecution().analyzed())
+        plan = self.quietly(lambda: self.backend._session.sql(sql)._jdf.queryExecution().analyzed())
         for node in _walk(plan):
             if node.nodeName() in _UNSTABLE:
                 raise unstable(_UNSTABLE[node.nodeName()])
@@ -45,21 +69,18 @@ class SparkEngine(IbisEngine):
         if not plan.deterministic():
             raise unstable("a function that gives another value each time")
 
-    def spelled(self, value: Any) -> Any:
-        return value.cast("string").cast("binary")
-
-    def _keep(self, name: str, expression: Any) -> Callable[[], Any]:
+    def store(self, name: str, expression: Rows) -> Drop:
         # A checkpoint, and now: what is merely persisted is read again, as it is then, once it has been evicted. Of
         # a checkpoint nothing can be read again: a lost block fails the query.
         rows = self.backend._session.sql(str(self.backend.compile(expression))).localCheckpoint(eager=True)
         rows.createOrReplaceTempView(name)
         return partial(self._let_go, name, rows)
 
-    def _let_go(self, name: str, rows: Any) -> None:
+    def _let_go(self, name: str, rows: DataFrame) -> None:
         self.backend._session.catalog.dropTempView(name)
         rows._jdf.logicalPlan().rdd().unpersist(False)
 
-    def _publish(self, name: str, public: Any) -> Callable[[], Any]:
+    def publish(self, name: str, public: ArrowTable) -> Drop:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         session = self.backend._session
@@ -67,8 +88,22 @@ class SparkEngine(IbisEngine):
         frame.createOrReplaceTempView(name)
         return partial(session.catalog.dropTempView, name)
 
+    def unlogged(self) -> AbstractContextManager[None]:
+        return unlogged()
 
-def _walk(plan: Any) -> Iterator[Any]:
+
+def _is_frame(source: object) -> TypeGuard[DataFrame]:
+    return type(source).__module__.partition(".")[0] == "pyspark" and hasattr(source, "createOrReplaceTempView")
+
+
+def _view(backend: Backend, frame: DataFrame) -> Rows:
+    """A Spark frame as an Ibis table."""
+    name = fresh_name()
+    frame.createOrReplaceTempView(name)
+    return backend.table(name)
+
+
+def _walk(plan: JavaObject) -> Iterator[JavaObject]:
     """A Catalyst plan and everything below it, the plans of subqueries included."""
     yield plan
     for several in (plan.children(), plan.subqueries()):

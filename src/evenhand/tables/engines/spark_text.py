@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenhand.tables.lines import MOST_BYTES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 # Characters of UTF-8 as bytes, by the table of the Unicode standard (well-formed byte sequences), then bytes that belong to none.
 _MORE = "[\x80-\xbf]"
@@ -20,7 +23,7 @@ _STRAY = (
 )
 
 
-def readable(column: Any) -> Any:
+def readable(column: Column) -> Column:
     """A string column without bytes that are not UTF-8."""
     from pyspark.sql import functions as sql
 
@@ -29,7 +32,7 @@ def readable(column: Any) -> Any:
     return sql.when(sql.is_valid_utf8(column), column).otherwise(mended)
 
 
-def readable_frame(frame: Any) -> Any:
+def readable_frame(frame: DataFrame) -> DataFrame:
     """A Spark frame whose columns of text are UTF-8."""
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StringType
@@ -41,7 +44,7 @@ def readable_frame(frame: Any) -> Any:
     return frame.select(*columns)
 
 
-def lines(session: Any, paths: Sequence[str]) -> Any:
+def lines(session: SparkSession, paths: Sequence[str]) -> DataFrame:
     """The lines of text files as a Spark frame with one column, ``line``."""
     from pyspark.sql import functions as sql
 
@@ -54,7 +57,7 @@ def lines(session: Any, paths: Sequence[str]) -> Any:
     return readable_frame(lines.select(sql.when(whole & (length <= MOST_BYTES), line).otherwise(cut).alias("line")))
 
 
-def json_rows(lines: Any, names: Sequence[str]) -> Any:
+def json_rows(lines: DataFrame, names: Sequence[str]) -> DataFrame:
     """Lines of JSON as a Spark frame of the named columns of text."""
     from pyspark import cloudpickle
     from pyspark.sql.types import StringType, StructField, StructType

@@ -6,11 +6,15 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import EngineError
+from evenhand.tables.expressions import Backend
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LOCAL = {
     "spark.ui.enabled": "false",
@@ -23,7 +27,7 @@ _LOCAL = {
 _PANDAS_WARNING = "PySpark does not yet fully support pandas"
 
 
-def spark_backend(session: Any = None) -> Any:
+def spark_backend(session: SparkSession | None = None) -> Backend:
     """An Ibis backend on the given, the active, or a new local Spark session."""
     try:
         from pyspark.sql import SparkSession
@@ -38,42 +42,6 @@ def spark_backend(session: Any = None) -> Any:
     import ibis
 
     return ibis.pyspark.connect(session)
-
-
-def parquet_rows(session: Any, paths: Sequence[str]) -> Any:
-    """Parquet files as a Spark DataFrame.
-
-    Spark refuses a whole file because of one column of a type it does not know (UUIDs, nanosecond timestamps, times of
-    day). Their stored form serves as well for telling users apart, so such columns are read as bytes or integers,
-    and others that it can't read are left out.
-    """
-    from pyspark.errors import AnalysisException
-
-    try:
-        return session.read.parquet(*paths)
-    except AnalysisException:
-        return session.read.schema(_stored_types(paths[0])).parquet(*paths)
-
-
-def _stored_types(path: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import BinaryType, LongType, StructField, StructType
-
-    fields = []
-    for column in pq.read_schema(path):
-        try:
-            if column.type == pa.uuid():
-                stored: Any = BinaryType()
-            elif pa.types.is_time64(column.type) or column.type in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
-                stored = LongType()
-            else:
-                stored = from_arrow_type(column.type)
-        except Exception:  # PySpark's own error for a type it does not know
-            continue
-        fields.append(StructField(column.name, stored))
-    return StructType(fields)
 
 
 @contextmanager
@@ -94,7 +62,7 @@ def unlogged() -> Iterator[None]:
             logger.disabled = disabled
 
 
-def _local_session(spark: Any) -> Any:
+def _local_session(spark: type[SparkSession]) -> SparkSession:
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         raise EngineError(
             "engine='spark' needs Java 17 or later, and no `java` was found on PATH nor by JAVA_HOME; "

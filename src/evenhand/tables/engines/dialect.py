@@ -1,0 +1,59 @@
+"""How values are computed, where engines differ in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from evenhand.tables.expressions import Column, Integers, Rows
+from evenhand.tables.sampling import first_rows
+from evenhand.tables.saturation import saturating_sum
+
+
+class Dialect:
+    """Expressions that not every engine evaluates alike. The defaults are what Ibis' own functions promise.
+
+    None of them may raise because of a value, and all engines must give equal results for equal rows.
+    """
+
+    spells_networks: ClassVar[bool] = False
+    """Whether network addresses as text carry the length of the network, as Python writes it: only then can public keys name them."""
+
+    def spelled(self, value: Column) -> Column:
+        """The bytes that spell a value as text: equal only where they are the same, and defined for every value."""
+        return value.cast("string").cast("binary")
+
+    def is_number(self, value: Column) -> Column:
+        """Whether a double is a number: not true for null and NaN alike, so that a filter drops both."""
+        return value.notnull() & ~value.isnan()
+
+    def without_nan(self, decimal: Column) -> Column:
+        """Decimals with null for NaN, where an engine's decimals can be NaN."""
+        return decimal
+
+    def double(self, decimal: Column) -> Column:
+        """The double nearest to a decimal, null for NaN, ±inf beyond doubles.
+
+        Through text, which every engine rounds correctly; a direct cast may differ in the last bit.
+        """
+        return decimal.cast("string").cast("float64")
+
+    def scaled(self, value: Column, factor: float) -> Column:
+        """The product of a finite double and a power of two, as IEEE 754 has it (0 where it underflows)."""
+        import ibis
+
+        return value * ibis.literal(factor, "float64")
+
+    def floor(self, value: Column) -> Column:
+        """The largest whole number that is not above a finite double, as a double."""
+        return value.floor().cast("float64")
+
+    def exact_sum(self, integers: Integers) -> Column:
+        """The exact sum of 64-bit integers, 0 of none: in 128 bits, through decimals."""
+        return integers.cast("decimal(38, 0)").sum().fill_null(0)
+
+    def sampled_sums(self, drawn: Rows, users: Sequence[str], names: Sequence[str], limit: int) -> Rows:
+        """Per user, the number of the ``limit`` rows with the smallest ``evenhand_draw``, and the sum of each named column over them."""
+        kept = first_rows(drawn, users, limit)
+        sums = {name: saturating_sum(kept[name]) for name in names}
+        return kept.group_by(users).aggregate(rows=kept.count(), **sums)

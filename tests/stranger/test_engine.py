@@ -1,0 +1,176 @@
+"""A stranger adds an engine, SQLite through Ibis, from outside the package: by `register` and what `Engine` documents, no more."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.operations as ops
+import pyarrow as pa
+import pytest
+
+import evenhand as eh
+from evenhand.tables.engines import Engine, register
+from watch import Ask, integers, watch
+
+# Ibis takes SQLite's results through pandas.
+pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated:DeprecationWarning")
+
+
+@ibis.udf.agg.builtin(name="stranger_sum", signature=((dt.int64,), dt.int64))
+def _stranger_sum(integers: int) -> int: ...
+
+
+class _Sum:
+    """SQLite's own sum raises beyond 64 bits; this one saturates far above all that is released."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def step(self, value: int | None) -> None:
+        self.total += value or 0
+
+    def finalize(self) -> int:
+        return max(-(2**62), min(2**62, self.total))
+
+
+@register
+class SQLiteEngine(Engine):
+    """SQLite: a statement is one transaction; NaN is stored as null."""
+
+    name = ibis_name = "sqlite"
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.backend.con.create_aggregate("stranger_sum", 1, _Sum)
+
+    def check_source(self) -> None:
+        super().check_source()
+        for table in self.rows.op().find(ops.DatabaseTable):
+            found = self.backend.con.execute("SELECT type FROM sqlite_master WHERE name = ?", (table.name,)).fetchall()
+            if found != [("table",)]:
+                raise eh.UsageError(f"{table.name!r} is not a table of this database; expected one, not a view.")
+
+    def is_number(self, value: Any) -> Any:
+        return value.notnull()
+
+    def exact_sum(self, integers: Any) -> Any:
+        return _stranger_sum(integers)
+
+    def publish(self, name: str, public: pa.Table) -> Callable[[], object]:
+        kinds = {field.name: "BLOB" if pa.types.is_binary(field.type) else "BIGINT" for field in public.schema}
+        self.run(f"CREATE TEMPORARY TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in kinds.items())})")
+        places = ", ".join("?" * public.num_columns)
+        rows = zip(*public.to_pydict().values(), strict=True)
+        self.backend.con.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
+        return partial(self.run, f"DROP TABLE {name}")
+
+    def stored(self, name: str, like: Any) -> Any:
+        return self.backend.table(name, database="temp")
+
+    def run(self, sql: str) -> None:
+        self.backend.con.execute(sql)
+
+
+_BOUNDS = (-2.5, 7.0)
+_VALUES = [1 / 3, None, math.inf, -math.inf, -0.0, 5e-324, 1e300, 7.0, -2.5, 0.1]
+_USERS = [f"user {user}" for user in range(9) for _ in range(2**user)] + [None] * 20
+_COLUMNS = {
+    "u": pa.array(_USERS),
+    "g": pa.array([("a", "B", "b", "é", None)[index % 5] for index in range(len(_USERS))]),
+    "v": pa.array([_VALUES[index % len(_VALUES)] for index in range(len(_USERS))], pa.float64()),
+}
+
+
+@pytest.fixture(scope="module")
+def here() -> eh.Table:
+    """The rows on DuckDB."""
+    return eh.read(pa.table(_COLUMNS), user="u")
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> eh.Table:
+    """The rows on SQLite."""
+    return eh.read(ibis.sqlite.connect(_database(tmp_path_factory.mktemp("stranger"))).table("t"), user="u")
+
+
+def _database(folder: Path) -> Path:
+    with sqlite3.connect(folder / "rows.db") as connection:
+        connection.execute("CREATE TABLE t (u TEXT, g TEXT, v DOUBLE)")
+        connection.execute("CREATE VIEW v AS SELECT u, random() AS v FROM t")
+        rows = zip(*(column.to_pylist() for column in _COLUMNS.values()), strict=True)
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    return folder / "rows.db"
+
+
+ASKS: dict[str, Ask] = {
+    "count": lambda ask: ask.count(epsilon=1),
+    "users": lambda ask: ask.users(epsilon=1),
+    "sum": lambda ask: ask.sum("v", bounds=_BOUNDS, epsilon=1),
+    "sum, total cap": lambda ask: ask.sum("v", bounds=_BOUNDS, epsilon=1, bounding=eh.TotalCap("99.9")),
+    "mean": lambda ask: ask.mean("v", bounds=_BOUNDS, epsilon=1),
+    "mean, smooth weights": lambda ask: ask.mean("v", bounds=_BOUNDS, epsilon=1, bounding=eh.SmoothWeights("7/3")),
+    "count by public keys": lambda ask: ask.count(by="g", keys=["a", "b", "é", "z"], epsilon=1),
+    "mean by public keys": lambda ask: ask.mean("v", bounds=_BOUNDS, by="g", keys=["a", "B"], epsilon=1),
+    "quantiles": lambda ask: ask.quantiles("v", [0.5], bounds=_BOUNDS, epsilon=1),
+}
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_it_hands_over_the_integers_that_duckdb_does(name: str, here: eh.Table, there: eh.Table) -> None:
+    assert there.engine.name == "sqlite"
+    on_duckdb, on_sqlite = watch(here, ASKS[name]), watch(there, ASKS[name])
+    assert any(any(step.integers) for step in on_duckdb.steps), "all integers are zero: this compares nothing"
+    assert [step.integers for step in on_sqlite.steps] == [step.integers for step in on_duckdb.steps]
+    assert on_sqlite.seen == on_duckdb.seen
+
+
+def test_hidden_keys_and_row_limits_work(here: eh.Table, there: eh.Table) -> None:
+    """Which rows and groups a user keeps is chance; how many is not."""
+
+    def limited(ask: Any) -> Any:
+        return ask.mean("v", bounds=_BOUNDS, epsilon=1, bounding=eh.RowLimit(5))
+
+    def hidden(ask: Any) -> Any:
+        return ask.count(by="g", epsilon=1, delta=1e-3, groups_per_user=4)
+
+    assert sum(integers(here, limited)[0]) == sum(integers(there, limited)[0]) > 0
+    assert [sorted(step) for step in integers(here, hidden)] == [sorted(step) for step in integers(there, hidden)]
+
+
+def test_plans_from_its_rows_are_those_from_duckdb(here: eh.Table, there: eh.Table) -> None:
+    plans = [eh.plan("mean", eh.Profile.exact(table), bounds=_BOUNDS, epsilon=1) for table in (here, there)]
+    assert plans[0].to_dict() == plans[1].to_dict()
+
+
+def test_a_session_releases_from_it(there: eh.Table, tmp_path: Path) -> None:
+    session = eh.Session(there, eh.Ledger(tmp_path / "budget.db", epsilon=100))
+    assert session.users(epsilon=50).value == 9  # at this ε noise is not 0 once in e^49 runs
+    assert session.ledger.spent.epsilon == 50
+
+
+def test_its_sources_and_names_are_checked(tmp_path: Path) -> None:
+    database = ibis.sqlite.connect(_database(tmp_path))
+    with pytest.raises(eh.UsageError, match="not a table"):
+        eh.read(database.table("v"), user="u")
+    with pytest.raises(eh.UsageError, match="limited number of rows"):
+        eh.read(database.table("t").limit(3), user="u")
+    with pytest.raises(eh.UsageError, match="called 'sqlite' already"):
+        register(SQLiteEngine)
+    with pytest.raises(eh.UsageError, match=r"engine='sqlite' is not known; expected one of \['duckdb', 'spark'\]"):
+        eh.read(tmp_path / "rows.csv", user="u", engine="sqlite")
+
+
+def test_an_engine_that_breaks_its_promise_is_noticed(
+    here: eh.Table, there: eh.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison has a broken twin: an engine that rounds to the nearest integer instead of down."""
+    monkeypatch.setattr(SQLiteEngine, "floor", lambda self, value: value.round().cast("float64"))
+    ask = ASKS["mean, smooth weights"]
+    assert integers(here, ask) != integers(there, ask)
