@@ -17,18 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.accuracy.noise import discrete_laplace
+from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Choice, LocatedMean, best_mean
 from evenhand.guarantee import Relation, split
-from evenhand.planning import (
-    MEAN_SHARE,
-    Choice,
-    Support,
-    choose_mean,
-    locate,
-    location_request,
-    row_buckets,
-    support_of_counts,
-    support_of_histogram,
-)
+from evenhand.profiles import Support, locate, location_request, row_buckets, support_of_counts, support_of_histogram
+from evenhand.tables import Grid
 
 Array = npt.NDArray[np.float64]
 GRID = 1 << 20
@@ -79,7 +71,7 @@ def choose(table: Table, epsilon: Decimal, relation: Relation, rng: np.random.Ge
         noise = discrete_laplace(rng, moved / float(request.epsilon), request.bins)
         location = locate(request, np.bincount(bins, minlength=request.bins) + noise, relation)
         left -= request.epsilon
-    return choose_mean(support, (0, GRID), left, relation, location), left
+    return best_mean(support, Grid(0.0, 1.0, 0.0, 20), left, relation, location), left
 
 
 def squared_error(
@@ -91,15 +83,17 @@ def squared_error(
     caps: tuple[float, float] | None = None,
 ) -> float:
     """Mean squared error of a choice; ``caps`` replaces the chosen caps of a located mean."""
-    if choice.centre is None or choice.below is None:
-        return smooth(table, float(choice.parameter), float(left), relation)
-    rows = float(table.rows.sum())
-    if choice.rows_cap is not None and choice.rows is not None:
-        kept = np.minimum(table.rows, choice.rows_cap).sum()
-        noisy = kept + rng.laplace() * choice.rows_cap / float(choice.epsilon_rows)
-        rows = float(np.clip(noisy, choice.rows / 2, choice.rows * 2))
-    limits = caps or (choice.below / GRID, float(choice.parameter) / GRID)
-    return clipped(table, choice.centre / GRID, limits, float(choice.epsilon_sum or left), rows, relation)
+    made = choice.strategy
+    if not isinstance(made, LocatedMean):
+        return smooth(table, float(made.bound), float(left), relation)
+    rows, for_sum = float(table.rows.sum()), left
+    if made.rows_cap is not None and made.rows is not None:
+        for_rows, for_sum = split(left, ROWS_SHARE)
+        kept = np.minimum(table.rows, made.rows_cap).sum()
+        noisy = kept + rng.laplace() * made.rows_cap / float(for_rows)
+        rows = float(np.clip(noisy, made.rows / 2, made.rows * 2))
+    limits = caps or (made.below / GRID, made.above / GRID)
+    return clipped(table, made.centre / GRID, limits, float(for_sum), rows, relation)
 
 
 def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repeats: int, seed: int) -> dict[str, Any]:
@@ -115,12 +109,14 @@ def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repea
         return math.sqrt(min(float(np.mean([error(table, bound) for table in tables])) for bound in bounds))
 
     bounds = np.geomspace(1, largest, 50)
-    best = {"smooth weights": lowest(bounds, lambda table, h: smooth(table, h, eps, relation))}
+    best = {"SmoothWeights": lowest(bounds, lambda table, h: smooth(table, h, eps, relation))}
     if relation is not Relation.PRESENCE:
-        best["centred interval"] = lowest(
+        best["CentredInterval"] = lowest(
             bounds / 2, lambda table, cap: clipped(table, 0.5, (cap, cap), eps, rows, relation)
         )
-    first = {id(table): (choice, left) for table, choice, left in reversed(runs) if choice.centre is not None}
+    first = {
+        id(table): (choice, left) for table, choice, left in reversed(runs) if isinstance(choice.strategy, LocatedMean)
+    }
     if len(first) == len(tables):
         caps = np.geomspace(largest * 1e-3, largest, 40)
 
@@ -133,12 +129,12 @@ def measure(tables: Sequence[Table], epsilon: Decimal, relation: Relation, repea
                 ),
             )
 
-        best["located mean"] = min(
+        best["LocatedMean"] = min(
             located(ratio) for ratio in ((1.0,) if relation is Relation.PRESENCE else (0.3, 1.0, 3.0))
         )
     return {
         "rmse": rmse,
         "hindsight": best,
         "multiple": rmse / min(best.values()),
-        "located": sum(choice.centre is not None for _, choice, _ in runs) / len(runs),
+        "located": sum(isinstance(choice.strategy, LocatedMean) for _, choice, _ in runs) / len(runs),
     }

@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 
-from evenhand.planning import Profile, plan
+from evenhand.planning import plan
+from evenhand.profiles import Profile
 
 BAR = 1.0  # seconds, once imports are done
 

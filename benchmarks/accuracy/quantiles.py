@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.accuracy.noise import discrete_laplace
-from evenhand.planning import MEAN_SHARE, quantile_bound, row_buckets, support_of_histogram
+from evenhand.bounding import MEAN_SHARE, weight_for_quantile
+from evenhand.profiles import row_buckets, support_of_histogram
 
 CELLS = 100
 
@@ -48,7 +49,7 @@ def measure(table: Table, q: float, epsilon: float, repeats: int, seed: int) -> 
     squares = []
     for _ in range(repeats):
         noisy = table.histogram + discrete_laplace(rng, 1 / part, buckets.size)
-        h = float(quantile_bound(support_of_histogram(buckets, noisy, 1 / part), q, epsilon - part))
+        h = float(weight_for_quantile(support_of_histogram(buckets, noisy, 1 / part), q, epsilon - part))
         squares.append(mean_squared(table, q, h, epsilon - part))
     best = min(mean_squared(table, q, h, epsilon) for h in np.geomspace(1, table.sizes.max(), 25))
     rmse, floor = math.sqrt(float(np.mean(squares))), 0.5 / CELLS

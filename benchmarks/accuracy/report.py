@@ -97,7 +97,7 @@ def _against_smooth(means: dict[str, Any]) -> str:
     found = []
     for relation in ("values", "presence"):
         rmse, best = (_figures(means, relation, figure) for figure in ("rmse", "hindsight"))
-        found.append(f"{_average(rmse[where] / best[where]['smooth weights'] for where in rmse)} under {relation}")
+        found.append(f"{_average(rmse[where] / best[where]['SmoothWeights'] for where in rmse)} under {relation}")
     return ", ".join(found)
 
 

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from benchmarks.accuracy.noise import discrete_laplace
 from benchmarks.accuracy.peers import PEERS
-from evenhand.planning import PROFILE_SHARE, Buckets, row_buckets, total_buckets
-from evenhand.planning.caps import total_caps
+from evenhand.bounding import PROFILE_SHARE
+from evenhand.bounding.total_cap import total_caps
+from evenhand.profiles import Buckets, row_buckets, total_buckets
 
 Array = npt.NDArray[np.float64]
 GRID = 16  # steps per unit of the value

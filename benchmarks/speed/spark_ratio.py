@@ -17,7 +17,7 @@ def run() -> dict[str, float]:
     path = str(ratings())
     table = eh.read(path, user="userId", engine="spark")
     session = eh.Session(table, eh.Ledger(Path(tempfile.mkdtemp()) / "bench.db", epsilon=1e6))
-    spark = table.engine.backend._session  # type: ignore[attr-defined]
+    spark = table.engine.backend._session
     spark.read.parquet(path).createOrReplaceTempView("bare_ratings")
     # Both columns are used: Spark would not compute a count that nobody asks for.
     query = "SELECT sum(c), sum(s) FROM (SELECT userId, sum(rating) s, count(*) c FROM bare_ratings GROUP BY userId)"

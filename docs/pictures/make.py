@@ -154,7 +154,7 @@ def _residual(values: Sequence[float], strategy: LocatedMean, grid: Grid) -> flo
     """Made by Auto only, so its expression is asked directly."""
     table = eh.read(Person(values).frame, user="user")
     users = per_user(table, [("value", grid)])
-    residual = strategy.of_residual(Summary(users.rows, users.above_0, grid), Relation.PRESENCE).integers[0]
+    residual = strategy.of_mean(Summary(users.rows, users.above_0, grid), Relation.VALUES).sums.integers[0]
     return grid.units(int(table.engine.fetch(users.select(residual=residual)).reveal()["residual"][0].as_py()))
 
 
@@ -205,7 +205,7 @@ def auto(times: int = 60) -> Picture:
         releases = [eh.Session(table, ledger).count(epsilon=0.5) for _ in range(times)]
     often = Counter(release.bounding.parameter for release in releases)
     chosen = [{"x": cap, "times": times, "series": "chosen by Auto"} for cap, times in often.items()]
-    noise_per_row = round(releases[0].error.noise / releases[0].bounding.parameter, 3)
+    noise_per_row = round((releases[0].error.noise or 0) / (releases[0].bounding.parameter or 1), 3)
     points: Points = []
     for cap in np.unique(np.geomspace(10, 1.2 * rows.max(), 40).round()):
         noise, bias = noise_per_row * cap, float(np.maximum(rows - cap, 0).sum())

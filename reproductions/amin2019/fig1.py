@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from benchmarks.shapes import movielens_20m
-from evenhand.planning.buckets import row_buckets
-from evenhand.planning.caps import PROFILE_SHARE, total_caps
 
+from evenhand.bounding import PROFILE_SHARE
+from evenhand.bounding.total_cap import total_caps
 from evenhand.guarantee import DataError
+from evenhand.profiles.buckets import row_buckets
 from reproductions.outcomes import Check, Outcome, Size, lines, near
 
 Counts = npt.NDArray[np.int64]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from evenhand.planning.support import support_of_counts
-from evenhand.planning.weights import Sums, row_limit_bound, row_limit_variance, smooth_bound, smooth_variance
 
+from evenhand.bounding import smooth_bound
+from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
+from evenhand.bounding.smooth_weights import smooth_variance
+from evenhand.profiles import Sums
+from evenhand.profiles.support import support_of_counts
 from reproductions.outcomes import Check, Outcome, Rows, Size, lines
 
 INSTANCES = {"small": 300, "full": 5000}

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from benchmarks.shapes import extreme, geometric
-from evenhand.planning.support import support_of_counts
-from evenhand.planning.weights import centred_bound, centred_worst_case
 
+from evenhand.bounding.centred_interval import centred_bound, centred_worst_case
+from evenhand.profiles.support import support_of_counts
 from reproductions.outcomes import Check, Outcome, Size, lines, near
 
 Array = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from evenhand.apps.cli import app
 from evenhand.guarantee import DataError, EvenhandError, UsageError
-from evenhand.planning import Profile
+from evenhand.profiles import Profile
 
 SHAPE = ["--pareto", "1.5", "--users", "10000", "--rows", "200000"]
 
@@ -28,7 +28,7 @@ def test_a_plan_shows_words_a_curve_and_a_table(tmp_path: Path) -> None:
     text = run("mean", *SHAPE, "--bounds", "0.5:5", "--epsilon", "0.2", "--html", str(page), "--for-error", "0.01")
     assert "best bound" in text
     assert "▲" in text
-    assert "smooth weights" in text
+    assert "SmoothWeights" in text
     assert "For an error of 0.01: ε =" in text
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
@@ -41,15 +41,15 @@ def test_a_count_is_asked_for_its_epsilon_only() -> None:
 
 def test_json_is_one_object() -> None:
     data = json.loads(run("count", *SHAPE, "--epsilon", "0.2", "--json"))
-    assert data["best"]["strategy"] == "total cap"
+    assert data["best"]["strategy"] == "TotalCap"
     assert data["basis"] == "a public prior"
 
 
 def test_counts_and_saved_profiles_are_read(tmp_path: Path) -> None:
     (tmp_path / "counts.txt").write_text("1\n2\n40\n")
-    assert "total cap" in run("count", "--counts", str(tmp_path / "counts.txt"), "--epsilon", "1")
+    assert "TotalCap" in run("count", "--counts", str(tmp_path / "counts.txt"), "--epsilon", "1")
     Profile.counts([1, 2, 40]).save(tmp_path / "p.json")
-    assert "total cap" in run("count", "--profile", str(tmp_path / "p.json"), "--epsilon", "1")
+    assert "TotalCap" in run("count", "--profile", str(tmp_path / "p.json"), "--epsilon", "1")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import atheris
 
 with atheris.instrument_imports(include=["evenhand"]):
     from evenhand.guarantee import EvenhandError, parse_delta, parse_epsilon
-    from evenhand.planning import Profile
+    from evenhand.profiles import Profile
     from evenhand.recommender.messages import PublishedModel, Query, Report, Task
     from evenhand.statistics.quantiles import parse_quantiles
     from evenhand.tables import parse_bounds
@@ -35,9 +35,9 @@ def text(data: bytes) -> None:
     written = data.decode("utf-8", "replace")
     for parse in (parse_epsilon, parse_delta, parse_quantiles, parse_bounds):
         with contextlib.suppress(EvenhandError):
-            parse(written)
+            parse(written)  # type: ignore[arg-type]
     with contextlib.suppress(EvenhandError):
-        parse_bounds(written.split(":"))
+        parse_bounds(written.split(":"))  # type: ignore[arg-type]
     with contextlib.suppress(ValueError, RecursionError):
         loaded = json.loads(written)
         if isinstance(loaded, dict):

@@ -22,7 +22,7 @@ import evenhand as eh
 from evenhand.apps import cli
 from evenhand.guarantee import Guarantee, Relation
 from evenhand.ledger import Cost
-from evenhand.planning import Profile
+from evenhand.profiles import Profile
 from evenhand.recommender.messages import PublishedModel, Query, Report, Task
 from evenhand.statistics.quantiles import parse_quantiles
 

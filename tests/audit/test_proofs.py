@@ -12,9 +12,10 @@ from types import ModuleType
 import pytest
 
 from evenhand.audit import Claim, KnownLaw, Pair, audit
+from evenhand.bounding import LARGEST_AMOUNT
 from evenhand.guarantee import parse_delta, parse_epsilon
 from evenhand.statistics.selection import threshold
-from evenhand.statistics.weighted_rows import FULL, LARGEST_AMOUNT
+from evenhand.statistics.weighted_rows import FULL
 
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
 

@@ -165,7 +165,7 @@ def _bounds_by_data(ask: Drafts) -> Draft:
     """Takes the largest number of rows in the table for the cap: private if it were public."""
     rows = ask.table.expression.group_by("u").aggregate(rows=ask.table.expression.count())
     largest = _exact(ask, rows.rows.max())
-    return replace(ask.count(epsilon=1, bounding=eh.TotalCap(largest)), query={}, bounding=None, error=None)
+    return replace(ask.count(epsilon=1, bounding=eh.TotalCap(largest)), query={}, bounding=None, error=None)  # type: ignore[arg-type]
 
 
 def _hides_small(ask: Drafts) -> Draft:

@@ -59,7 +59,7 @@ def supporters(rows: Sequence[tuple[str, str | None]], k: int) -> Counter[bytes]
     """How many users support each group, before noise."""
     table = _table(rows)
     recording = Recording(table.engine)
-    _release(replace(table, engine=recording), k)
+    _release(replace(table, engine=recording), k)  # type: ignore[arg-type]
     return recording.found
 
 

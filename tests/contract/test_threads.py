@@ -37,6 +37,7 @@ def answers(table: eh.Table, found: Counter[Any]) -> None:
         for by in (None, "g"):
             given: dict[str, Any] = {"by": by, "keys": ["a"], "bounding": eh.NormClip(1)} if by else {}
             draft = Drafts(table).users(epsilon=1, **given)
+            assert draft.cost is not None
             try:
                 with seam.replaced(seam.silent):
                     value = draft.run(Receipt(draft.cost.epsilon, draft.cost.delta, "test")).value

@@ -54,7 +54,7 @@ def test_the_gaussian_radius_covers_and_is_within_a_step_or_two(scale: Fraction,
 def _drawn(kind: type[IntegerNoise], m: float, weight: int, paired: bool, trials: int) -> list[tuple[int, int]]:
     """Noisy numerators and denominators of a fraction m."""
     numerator = round(m * weight)
-    drawn = kind(SCALE).add([numerator, weight - numerator if paired else weight] * trials)
+    drawn = kind(SCALE).add_to([numerator, weight - numerator if paired else weight] * trials)
     return [(one, one + two if paired else two) for one, two in zip(drawn[::2], drawn[1::2], strict=True)]
 
 

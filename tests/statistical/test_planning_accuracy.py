@@ -60,7 +60,7 @@ def test_means_stay_near_the_best_strategy_in_hindsight(name: str, relation: Rel
 
 def test_a_mean_that_ignores_that_users_differ_fails() -> None:
     """epasto2020's own choice of h (no heterogeneity) on the same tables: far beyond the bar."""
-    from evenhand.planning import smooth_bound
+    from evenhand.bounding import smooth_bound
 
     rows = COUNTS["shop"]()
     tables = [means.Table(rows, draw_means("stars", rows, 20 + k)) for k in range(6)]

@@ -13,7 +13,8 @@ import pytest
 from benchmarks import shapes
 from benchmarks.shapes import Rows
 
-from evenhand.planning import Profile, plan
+from evenhand.planning import plan
+from evenhand.profiles import Profile
 
 RUNS = 4000
 SHAPES: dict[str, Rows] = {
@@ -41,8 +42,8 @@ def mean_errors(
 
     A user's used rows and the others enter as two normal sums, which is what sums of normal rows are.
     """
-    used = np.minimum(rows, math.floor(h) if strategy == "row limit" else h)
-    picked = used if strategy == "row limit" else rows
+    used = np.minimum(rows, math.floor(h) if strategy == "RowLimit" else h)
+    picked = used if strategy == "RowLimit" else rows
     chosen = sigma * np.sqrt(picked) * rng.standard_normal((RUNS, len(rows)))
     others = sigma * np.sqrt(rows - picked) * rng.standard_normal((RUNS, len(rows)))
     estimate = (chosen * used / picked).sum(axis=1) / used.sum()
@@ -60,7 +61,7 @@ def test_counts_are_forecast_exactly(name: str, epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("strategy", ["smooth weights", "row limit"])
+@pytest.mark.parametrize("strategy", ["SmoothWeights", "RowLimit"])
 def test_means_of_like_users_are_forecast_exactly(name: str, strategy: str) -> None:
     rows, rng = np.random.default_rng(12).choice(SHAPES[name], 300), np.random.default_rng(12)
     made = plan("mean", Profile.counts(rows), 0.5, (0, 1), "values", row_sd=0.3, heterogeneity=0.0, points=12)
@@ -89,7 +90,7 @@ def test_bounds_are_never_below_the_error(name: str, protects: str) -> None:
     for statistic in ("sum", "mean"):
         made = plan(statistic, Profile.counts(rows), 0.5, (0, 1), protects, points=12)
         for curve in made.curves:
-            if curve.strategy in ("total cap", "smooth weights", "centred interval"):
+            if curve.strategy in ("TotalCap", "SmoothWeights", "CentredInterval"):
                 for bound, noise, limit in zip(curve.bounds, curve.noise, curve.error_bound, strict=True):
                     bias = _bias(curve.strategy, statistic, rows, means, bound, truth)
                     assert math.hypot(bias, noise) <= limit * (1 + 1e-9)
@@ -97,9 +98,9 @@ def test_bounds_are_never_below_the_error(name: str, protects: str) -> None:
 
 def _bias(strategy: str, statistic: str, rows: Rows, means: np.ndarray, bound: float, truth: float) -> float:
     totals = rows * means
-    if strategy == "total cap":
+    if strategy == "TotalCap":
         return float(np.minimum(totals, bound).sum() - totals.sum())
-    if strategy == "centred interval":
+    if strategy == "CentredInterval":
         clipped = np.clip(totals - rows / 2, -bound / 2, bound / 2) + rows / 2
         return float(clipped.sum() / rows.sum() - truth)
     weight = np.minimum(rows, bound)

@@ -147,6 +147,6 @@ def test_values_outside_the_bounds_are_clamped() -> None:
 
 @pytest.mark.parametrize("strategy", [eh.TotalCap(7), eh.SmoothWeights(2), eh.RowLimit(3), eh.NormClip(4)], ids=str)
 def test_a_strategy_says_what_it_does(strategy: Any) -> None:
-    assert f"{float(strategy.parameter):g}" in strategy.describe()
+    assert f"{float(strategy.bound):g}" in strategy.describe()
     assert str(strategy) == strategy.describe()
-    assert type(strategy)().parameter is None
+    assert not type(strategy)().is_set

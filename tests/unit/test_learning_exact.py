@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import ibis
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import numpy as np
 import pytest
 from scipy import sparse

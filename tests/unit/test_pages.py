@@ -16,7 +16,7 @@ import evenhand as eh
 from evenhand.pages.card import card_page
 from evenhand.pages.charts import save
 from evenhand.pages.release import release_page
-from evenhand.planning import Profile
+from evenhand.profiles import Profile
 
 SCRIPT = "<script>alert('1')</script>"
 PARTS = eh.SmoothWeights(10)

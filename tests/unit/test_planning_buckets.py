@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenhand.bounding.strategy import LARGEST_BOUND
 from evenhand.guarantee import UsageError
-from evenhand.planning import Buckets, row_buckets, total_buckets
+from evenhand.profiles import Buckets, row_buckets, total_buckets
 
 
 def test_edges_are_the_integer_parts_of_powers_of_the_cube_root_of_four() -> None:

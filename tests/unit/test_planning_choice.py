@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
 
+from evenhand.bounding import LocatedMean, SmoothWeights, best_cap, best_mean
+from evenhand.bounding.smooth_weights import smooth_weights_for_mean
+from evenhand.bounding.total_cap import Cap
 from evenhand.guarantee import Relation, UsageError
-from evenhand.planning import (
-    choose_mean,
-    choose_total_cap,
+from evenhand.profiles import (
+    Buckets,
+    Histogram,
     locate,
     location_request,
     row_buckets,
-    smooth_weights_for_mean,
     support_of_counts,
     support_of_histogram,
     total_buckets,
 )
-from evenhand.planning.location import Location, LocationRequest
-from evenhand.planning.occupied import surprise
+from evenhand.profiles.location import Location, LocationRequest
+from evenhand.profiles.occupied import surprise
+from evenhand.tables import Grid
 
 PRESENCE, VALUES = Relation.PRESENCE, Relation.VALUES
+
+
+def cap_from(buckets: Buckets, counts: Any, epsilon_profile: float, epsilon: float) -> Cap:
+    return best_cap(Histogram(buckets, counts, epsilon_profile, "a test"), epsilon)
 
 
 @pytest.mark.parametrize("run", [1, 2, 3, 4])
@@ -37,35 +45,35 @@ def test_surprise_is_the_tail_of_a_sum_of_laplace_variables(run: int) -> None:
 
 def test_a_cap_sits_at_the_edge_above_equal_users() -> None:
     buckets = row_buckets()
-    choice = choose_total_cap(buckets, buckets.histogram(np.full(5000, 16)), 0.35, 0.65)
-    assert choice.parameter == 16
+    choice = cap_from(buckets, buckets.histogram(np.full(5000, 16)), 0.35, 0.65)
+    assert choice.cap == 16
     assert choice.bias == 0
-    assert choice.noise_sd == pytest.approx(math.sqrt(2) * 16 / 0.65)
+    assert choice.visible
 
 
-def test_no_users_means_one_row_a_user() -> None:
+def test_no_users_means_one_row_per_user() -> None:
     buckets = total_buckets(400)
-    choice = choose_total_cap(buckets, [0] * buckets.size, 0.35, 0.65)
-    assert choice.parameter == 400
-    assert "no users" in choice.basis
+    choice = cap_from(buckets, [0] * buckets.size, 0.35, 0.65)
+    assert choice.cap == 400
+    assert not choice.visible
 
 
 def test_a_lone_far_bucket_of_noise_is_not_believed() -> None:
     buckets = row_buckets()
     noisy = buckets.histogram(np.full(5000, 16))
     noisy[45] = 20  # at ε = 0.5 that is ten times the noise's scale, but a million times too far away
-    assert choose_total_cap(buckets, noisy, 0.5, 0.5).parameter == 16
+    assert cap_from(buckets, noisy, 0.5, 0.5).cap == 16
 
 
 def test_many_heavy_users_are_believed() -> None:
     buckets = row_buckets()
     noisy = buckets.histogram(np.concatenate([np.full(5000, 16), np.full(400, 1000)]))
-    assert choose_total_cap(buckets, noisy, 0.5, 0.5).parameter == 1024
+    assert cap_from(buckets, noisy, 0.5, 0.5).cap == 1024
 
 
 def test_a_histogram_of_the_wrong_length_is_refused() -> None:
     with pytest.raises(UsageError, match="3 entries"):
-        choose_total_cap(row_buckets(), [1, 2, 3], 0.5, 0.5)
+        cap_from(row_buckets(), [1, 2, 3], 0.5, 0.5)
 
 
 def test_the_support_behind_a_histogram_has_about_its_users_and_rows() -> None:
@@ -105,37 +113,38 @@ def test_locating_an_empty_histogram_gives_up() -> None:
     assert locate(LocationRequest(Decimal(1), 1, 8, 1000.0), [-5] * 8, VALUES) is None
 
 
-def test_a_located_mean_adds_up_to_the_epsilon_that_was_left() -> None:
+def test_a_located_mean_needs_a_denominator_of_its_own_where_counts_are_hidden() -> None:
     support = support_of_counts([10] * 20_000)
     request = LocationRequest(Decimal("0.05"), 1, 32, 20_000.0)
     location = locate(request, [0] * 15 + [20_000] + [0] * 16, PRESENCE)
-    choice = choose_mean(support, (0, 1000), Decimal("0.95"), PRESENCE, location)
-    assert choice.strategy == "located mean"
-    assert choice.centre is not None
-    assert abs(choice.centre - 484) <= 1
-    assert choice.epsilon_sum is not None
-    assert choice.epsilon_sum + choice.epsilon_rows == Decimal("0.95")
-    values = choose_mean(support, (0, 1000), Decimal("0.95"), VALUES, location)
-    assert values.epsilon_rows == 0
-    assert values.rows_cap is None
+    choice = best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal("0.95"), PRESENCE, location)
+    assert isinstance(choice.strategy, LocatedMean)
+    assert abs(choice.strategy.centre - 484) <= 1
+    assert choice.strategy.rows_cap is not None
+    values = best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal("0.95"), VALUES, location)
+    assert isinstance(values.strategy, LocatedMean)
+    assert values.strategy.rows_cap is None
 
 
 def test_public_counts_allow_a_narrower_cap_on_the_side_where_users_are_close() -> None:
     support = support_of_counts([30] * 3000)
     offsets = np.concatenate([np.full(20, -0.02), np.linspace(0, 0.2, 20)])
     location = Location(0.1, offsets, np.full(40, 1 / 40))
-    values = choose_mean(support, (0, 1000), Decimal(1), VALUES, location)
-    presence = choose_mean(support, (0, 1000), Decimal(1), PRESENCE, location)
-    assert values.below is not None
-    assert values.below < values.parameter / 3
-    assert presence.below == presence.parameter  # the larger cap is what one user moves: a smaller one saves nothing
+    values = best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal(1), VALUES, location)
+    presence = best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal(1), PRESENCE, location)
+    assert isinstance(values.strategy, LocatedMean)
+    assert isinstance(presence.strategy, LocatedMean)
+    assert values.strategy.below < values.strategy.above / 3
+    assert (
+        presence.strategy.below == presence.strategy.above
+    )  # the larger cap is what one user moves: a smaller one saves nothing
 
 
 def test_without_a_location_smooth_weights_are_chosen() -> None:
-    choice = choose_mean(support_of_counts([1] * 50 + [40]), (0, 100), Decimal(1), VALUES)
-    assert choice.strategy == "smooth weights"
-    assert 1 <= choice.parameter <= 40
-    assert choice.to_dict()["strategy"] == "smooth weights"
+    choice = best_mean(support_of_counts([1] * 50 + [40]), Grid(0.0, 100.0, 0.0, 0), Decimal(1), VALUES)
+    assert isinstance(choice.strategy, SmoothWeights)
+    assert 1 <= choice.strategy.bound <= 40
+    assert choice.bounding.strategy == "SmoothWeights"
 
 
 def test_user_means_in_one_of_two_bins_are_closer_together_than_the_two_bins() -> None:
@@ -162,6 +171,8 @@ def test_wide_user_means_with_secret_counts_are_not_located() -> None:
     """Where user means fill the range nothing is gained by locating them, and the number of rows would cost extra."""
     support = support_of_counts([30] * 3000)
     location = Location(0.4, np.linspace(-0.4, 0.6, 30), np.full(30, 1 / 30))
-    assert choose_mean(support, (0, 1000), Decimal(1), PRESENCE, location).strategy == "smooth weights"
+    assert (
+        best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal(1), PRESENCE, location).strategy.title == "SmoothWeights"
+    )
     close = Location(0.4, location.offsets / 10, location.weights)
-    assert choose_mean(support, (0, 1000), Decimal(1), PRESENCE, close).strategy == "located mean"
+    assert best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal(1), PRESENCE, close).strategy.title == "LocatedMean"

@@ -8,9 +8,11 @@ import time
 import numpy as np
 import pytest
 
+from evenhand.bounding import smooth_bound
 from evenhand.guarantee import UsageError
 from evenhand.pages.plan import small_curve
-from evenhand.planning import Profile, plan, smooth_bound
+from evenhand.planning import plan
+from evenhand.profiles import Profile
 
 PROFILE = Profile.pareto(1.5, users=10_000, rows=200_000)
 
@@ -29,16 +31,16 @@ def test_the_best_cap_of_a_count_is_where_noise_and_bias_balance() -> None:
 def test_a_mean_compares_all_strategies_of_its_relation(protects: str) -> None:
     made = plan("mean", PROFILE, epsilon=0.5, bounds=(0.5, 5), protects=protects)
     names = {curve.strategy for curve in made.curves}
-    assert names == {"smooth weights", "row limit", "located mean"} | (
-        {"centred interval"} if protects == "values" else set()
+    assert names == {"SmoothWeights", "RowLimit", "LocatedMean"} | (
+        {"CentredInterval"} if protects == "values" else set()
     )
     assert made.best.error == min(made.best_of(name).error for name in names)
-    assert made.best_of("smooth weights").error <= made.best_of("row limit").error * 1.001
+    assert made.best_of("SmoothWeights").error <= made.best_of("RowLimit").error * 1.001
 
 
 def test_smooth_weights_take_the_exact_minimiser() -> None:
     made = plan("mean", PROFILE, epsilon=0.5, bounds=(0, 1), protects="values")
-    assert made.best_of("smooth weights").bound == smooth_bound(PROFILE.support, 1 / 16, 1.0, 0.5, 1 / 50)
+    assert made.best_of("SmoothWeights").bound == smooth_bound(PROFILE.support, 1 / 16, 1.0, 0.5, 1 / 50)
 
 
 def test_every_error_lies_below_its_bound() -> None:
@@ -129,7 +131,7 @@ def test_tables_print_and_become_data() -> None:
     table = plan("sum", PROFILE, epsilon=0.2, bounds=(0, 5)).table()
     assert "≤" in str(table)
     assert len(table) == len(table.to_dicts())
-    assert {row["strategy"] for row in table.to_dicts()} == {"total cap", "smooth weights", "row limit"}
+    assert {row["strategy"] for row in table.to_dicts()} == {"TotalCap", "SmoothWeights", "RowLimit"}
 
 
 def test_a_million_users_and_two_hundred_bounds_take_no_second() -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from evenhand.guarantee import DataError, Guarantee, Relation, UsageError
-from evenhand.planning import Basis, Profile, plan, row_buckets
+from evenhand.planning import plan
+from evenhand.profiles import Basis, Profile, row_buckets
 
 GUARANTEE = Guarantee(Decimal("0.5"), Decimal(0), Relation.PRESENCE, ("userId",))
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.shapes import extreme, geometric
-from evenhand.planning.weights import Sums, centred_worst_case, quantile_bound, row_limit_variance, smooth_variance
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.planning import Support, centred_bound, row_limit_bound, smooth_bound, support_of_counts
+from evenhand.bounding import smooth_bound, weight_for_quantile
+from evenhand.bounding.centred_interval import centred_bound, centred_worst_case
+from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
+from evenhand.bounding.smooth_weights import smooth_variance
+from evenhand.profiles import Sums, Support, support_of_counts
 
 COUNTS = [1, 2, 3, 10, 100]
 some_counts = st.lists(st.integers(1, 300), min_size=2, max_size=30)
@@ -113,6 +116,6 @@ def test_heaviest_counts_users_from_the_top() -> None:
 
 
 def test_a_quantile_bound_is_a_rational_between_the_sizes() -> None:
-    h = quantile_bound(support_of_counts(COUNTS * 500), 0.9, 0.5)
+    h = weight_for_quantile(support_of_counts(COUNTS * 500), 0.9, 0.5)
     assert 1 <= h <= 100
     assert h.denominator <= 1000

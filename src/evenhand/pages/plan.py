@@ -160,7 +160,7 @@ def _error_by_epsilon(plan: Plan) -> Chart:
             x=log_scale("epsilon", "ε (a smaller ε protects more)", [point["epsilon"] for point in points]),
             y=log_scale("error", "best forecast error", [point["error"] for point in points], "Y"),
             color=alt.Color("strategy:N", scale=alt.Scale(domain=names, range=_STRATEGIES[: len(names)])),
-            strokeDash=alt.condition("datum.strategy == 'row limit'", alt.value([6, 5]), alt.value([1, 0])),
+            strokeDash=alt.condition("datum.strategy == 'RowLimit'", alt.value([6, 5]), alt.value([1, 0])),
             tooltip=["strategy:N", alt.Tooltip("epsilon:Q", format=".3~g"), alt.Tooltip("error:Q", format=".3~s")],
         )
     )

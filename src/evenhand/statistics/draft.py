@@ -22,7 +22,7 @@ UNBOUNDED = Bounding("none", None, "nothing has to be bounded", "a public fact u
 class Outcome:
     """What running a draft yields: a value that may leave, and what is now known about it.
 
-    ``public_rows`` is the number of rows, where counts are public.
+    ``public_rows`` is the number of rows, where counts are public; ``cells``, whether groups are the cells of a histogram.
     """
 
     value: Any
@@ -31,6 +31,7 @@ class Outcome:
     error: Error
     details: dict[str, Any] = field(default_factory=dict)
     public_rows: int | None = None
+    cells: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Draft:
             error=outcome.error,
             event=receipt.event,
             details=outcome.details,
-            cells=self.query.get("statistic") == "histogram",
+            cells=outcome.cells,
             _interval=outcome.interval,
         )
 

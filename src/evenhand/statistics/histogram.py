@@ -59,7 +59,6 @@ class Histogram(RowsInCells):
 
     name = "histogram"
     shown_as = "count"
-    rows_are = "cells"
 
     edges: Sequence[float] = ()
 

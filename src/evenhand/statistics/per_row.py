@@ -314,7 +314,8 @@ class PerRow:
             intervals = ListedInterval([estimate.interval for estimate in listed])
             return Outcome([estimate.value for estimate in listed], intervals, bounding, error, details)
         value = frame(keys, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
-        return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details)
+        cells = isinstance(keys, Cells)
+        return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells)
 
 
 def _median(values: Sequence[float]) -> float:

@@ -71,9 +71,6 @@ class Statistic(ABC):
     shown_as: ClassVar[str | None] = None
     """The column of a released frame; the name if None."""
 
-    rows_are: ClassVar[str] = "groups"
-    """What the rows of a released frame are."""
-
     @property
     @abstractmethod
     def words(self) -> str:
