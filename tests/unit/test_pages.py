@@ -175,7 +175,7 @@ def test_a_cell_is_labelled_by_its_edges(session: eh.Session) -> None:
 
 @pytest.mark.parametrize("kind", ["number", "list"])
 def test_a_single_value_is_not_drawn(session: eh.Session, kind: str) -> None:
-    with pytest.raises(eh.UsageError, match="nothing to draw"):
+    with pytest.raises(eh.UsageError, match="no groups to draw"):
         ASKED[kind](session).plot()
 
 

@@ -68,14 +68,14 @@ def figure(chart: Chart, caption: str = "") -> str:
 
 
 def save(chart: Chart, path: Path, title: str) -> list[str]:
-    """Write a chart beside ``path`` as PNG, as SVG and as a page with this title; the names of the files."""
+    """Write ``path``.png, .svg and .html, the last a page with this title; the names of the files."""
     files = [path.with_name(path.name + kind) for kind in (".png", ".svg", ".html")]
     try:
         chart.save(str(files[0]), scale_factor=2)
         chart.save(str(files[1]))
         files[2].write_text(page(title, figure(chart)), encoding="utf-8")
     except OSError as error:
-        raise DataError(f"{path} can't be written: {error.strerror}.") from None
+        raise DataError(f"{path} can't be written: {error.strerror}; give a writable folder.") from None
     return [str(file) for file in files]
 
 

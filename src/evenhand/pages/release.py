@@ -28,7 +28,7 @@ def release_chart(release: Release) -> Chart:
     """A bar for each group with its 95% interval, one picture for each column of values."""
     if not release.grouped:
         raise UsageError(
-            f"{release.statistic} is one value for all rows, so there is nothing to draw; print it, or release it by=... groups."
+            f"{release.statistic} has no groups to draw; print it, or release it by groups, such as by='country'."
         )
     given, frame = list(release.value.columns), release.interval(0.95)
     names = [name for name in given if f"{name}_low" in frame.columns and f"{name}_low" not in given]
