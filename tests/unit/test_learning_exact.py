@@ -30,8 +30,8 @@ from evenhand.learning.sources import FINE_BITS, _KeptArrays
 from evenhand.learning.targets import Classes
 from evenhand.learning.weights.exact import _magnitudes
 from evenhand.ledger import mechanism_delta, rho_with_pure
-from evenhand.noise import noise_multiplier, rho_of_steps, vectors
-from evenhand.noise.steps import gaussian_delta
+from evenhand.noise import vectors
+from evenhand.noise.steps import gaussian_delta, noise_multiplier, rho_of_steps
 from evenhand.tables import Secret
 
 CONTEXTS = [

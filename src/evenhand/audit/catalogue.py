@@ -144,7 +144,7 @@ def _median(ask: Drafts, **options: Any) -> Draft:
     return _draft(ask.quantiles("v", [0.5], bounds=BOUNDS, epsilon=1, **options))
 
 
-def _draft(answered: Any) -> Draft:
+def _draft(answered: object) -> Draft:
     assert isinstance(answered, Draft)
     return answered
 

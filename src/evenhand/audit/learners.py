@@ -52,18 +52,12 @@ def learners() -> Iterator[Case]:
     """Every estimator under every relation that it knows, with bounds given and chosen, and with samples of users."""
     from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
 
-    def erm(**options: Any) -> Any:
-        # So much regularisation that the hinge is at its steepest for every row: a user moves as far as is declared.
-        given = {"rows_per_user": 2, "regularisation": 100.0, "fit_intercept": False}
-        return BoundedERM(epsilon=1, loss="huber-svm", **(given | options))
-
-    def weighted(**options: Any) -> Any:
-        given = {"steps": 1, "weight_bound": 2, "fit_intercept": False}
-        return WeightedERM(epsilon=1, delta=DELTA, loss="huber-svm", **(given | options))
-
-    def selection(**options: Any) -> Any:
-        return HypothesisSelection([_always(0), _always(1), _always(1)], epsilon=1, **({"rows_per_user": 2} | options))
-
+    # So much regularisation that the hinge is at its steepest for every row: a user moves as far as is declared.
+    erm = partial(BoundedERM, epsilon=1, loss="huber-svm", rows_per_user=2, regularisation=100.0, fit_intercept=False)
+    weighted = partial(
+        WeightedERM, epsilon=1, delta=DELTA, loss="huber-svm", steps=1, weight_bound=2, fit_intercept=False
+    )
+    selection = partial(HypothesisSelection, [_always(0), _always(1), _always(1)], epsilon=1, rows_per_user=2)
     presence, values, pure, approximate = _presence(), _values(), Claim(1.0), Claim(1.0, DELTA)
     chosen: dict[str, Any] = {"rows_per_user": "auto", "regularisation": "auto"}
     for relation, pairs in (("presence", presence), ("values", values)):
@@ -79,14 +73,9 @@ def learners() -> Iterator[Case]:
         ):
             yield Case(Fit(f"{name} ({relation})", claim, make, attributes), pairs=pairs, slow=True)
     pairs = _labels()
-    weights = LabelPrivateRegression(epsilon=1, label_bounds=(0, 1)).fit(
-        pairs[0].one.X, pairs[0].one.y, pairs[0].one.users
-    )
-
-    def regression(**options: Any) -> Any:
-        return LabelPrivateRegression(epsilon=1, label_bounds=(0, 1), **options)
-
-    given = partial(regression, weights=weights.weights_)
+    regression = partial(LabelPrivateRegression, epsilon=1, label_bounds=(0, 1))
+    weights = regression().fit(pairs[0].one.X, pairs[0].one.y, pairs[0].one.users).weights_
+    given = partial(regression, weights=weights)
     yield Case(Fit("LabelPrivateRegression (labels)", pure, given), pairs=pairs, slow=True)
     company = tuple(Pair(pair.name, _in_company(pair.one), _in_company(pair.other)) for pair in pairs)
     bought = partial(regression, noise_sd="private", weighting="all", fit_intercept=False)

@@ -7,7 +7,6 @@ user means, and the caps are given.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from evenhand.audit.pairs import HIGH, LOW
 from evenhand.bounding import Auto, LocatedMean, Summary
@@ -20,6 +19,7 @@ from evenhand.statistics.choosing import Chosen, user_means
 from evenhand.statistics.mean import draft_mean
 from evenhand.statistics.request import Request
 from evenhand.statistics.shelf import About
+from evenhand.tables.expressions import Rows
 
 _BINS = 8
 
@@ -41,7 +41,7 @@ def located_mean(
         bounds: of the values.
     """
 
-    def choose(request: Request, auto: Auto, receipt: Receipt, users: Any, summary: Summary, about: About) -> Chosen:
+    def choose(request: Request, auto: Auto, receipt: Receipt, users: Rows, summary: Summary, about: About) -> Chosen:
         paid, left = split(request.epsilon, Decimal("0.25"))
         wanted = LocationRequest(paid, rows=1, bins=_BINS, expected=10.0)
         counts = receipt.numbers(user_means(request, users, summary, wanted), paid).values

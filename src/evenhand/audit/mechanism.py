@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,10 @@ class Pair:
     other: Any
 
 
+Data: TypeAlias = Any
+"""What a mechanism runs on: a table, arrays, scores; each knows its own."""
+
+
 class Mechanism(Protocol):
     """Something random that claims to be differentially private."""
 
@@ -49,7 +53,7 @@ class Mechanism(Protocol):
     def claim(self) -> Claim:
         """What it promises."""
 
-    def sample(self, table: Any, count: int) -> Outputs:
+    def sample(self, table: Data, count: int) -> Outputs:
         """``count`` independent outputs on this table, with fresh secret randomness each."""
 
 
@@ -64,7 +68,7 @@ class Enumerable(Protocol):
     def claim(self) -> Claim:
         """What it promises."""
 
-    def law(self, table: Any) -> Law:
+    def law(self, table: Data) -> Law:
         """The exact distribution of the output on this table."""
 
 
@@ -85,7 +89,7 @@ class BlackBox:
     claim: Claim
     run: Callable[[Any], float | Sequence[float]]
 
-    def sample(self, table: Any, count: int) -> Outputs:
+    def sample(self, table: Data, count: int) -> Outputs:
         return np.array([np.atleast_1d(np.asarray(self.run(table), dtype=np.float64)) for _ in range(count)])
 
 
@@ -97,5 +101,5 @@ class KnownLaw:
     claim: Claim
     of: Callable[[Any], Law]
 
-    def law(self, table: Any) -> Law:
+    def law(self, table: Data) -> Law:
         return self.of(table)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import EvenhandError
 from evenhand.release import not_private
 from evenhand.tables import Secret
 from evenhand.tables.engines import Engine
+from evenhand.tables.expressions import Column, Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Remembering:
@@ -33,7 +37,7 @@ class Remembering:
         self._checked: set[Any] = set()
         self._open = ExitStack()
 
-    def fetch(self, expression: Any) -> Secret[Any]:
+    def fetch(self, expression: Rows) -> Secret[Any]:
         """Evaluate, or remember."""
         if self._draws(expression):
             return self._engine.fetch(expression)
@@ -45,7 +49,7 @@ class Remembering:
         return self._answers[question]
 
     @contextmanager
-    def kept(self, expression: Any) -> Iterator[Any]:
+    def kept(self, expression: Rows) -> Iterator[Rows]:
         """Keep, for as long as this engine lives unless it is random: what is asked about it can then be remembered."""
         if self._draws(expression):
             with self._engine.kept(expression) as table:
@@ -58,11 +62,11 @@ class Remembering:
             self._check(expression, self._engine.fetch(self._tables[question]))
         yield self._tables[question]
 
-    def hold(self, owner: object, public: Any) -> Any:
+    def hold(self, owner: object, public: pa.Table) -> Rows:
         """Hold a public table."""
         return self._engine.hold(owner, public)
 
-    def spelled(self, value: Any) -> Any:
+    def spelled(self, value: Column) -> Column:
         """As the engine spells it."""
         return self._engine.spelled(value)
 
@@ -74,7 +78,7 @@ class Remembering:
         """Let go of what was kept."""
         self._open.close()
 
-    def _check(self, expression: Any, answer: Secret[Any]) -> None:
+    def _check(self, expression: Rows, answer: Secret[Any]) -> None:
         """Ask the engine again, once a question."""
         question = expression.op()
         if question in self._checked:
@@ -86,7 +90,7 @@ class Remembering:
                 "would not be about what is shipped. Find out what the answer depends on."
             )
 
-    def _draws(self, expression: Any) -> bool:
+    def _draws(self, expression: Rows) -> bool:
         import ibis.expr.operations as ops
 
         question = expression.op()

@@ -6,7 +6,7 @@ They show that an audit without alarm means something. Nothing outside the audit
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -64,7 +64,7 @@ def halved(noise: IntegerNoise) -> IntegerNoise:
 class UncappedBelow(TotalCap):
     """Caps positive totals and forgets the negative ones."""
 
-    def of_sum(self, summary: Any, relation: Relation) -> Contribution:
+    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
         import ibis
 
         honest = super().of_sum(summary, relation)
@@ -75,8 +75,9 @@ class UncappedBelow(TotalCap):
 class OneRow(SmoothWeights):
     """Declares what one row can do, not what one user can."""
 
-    def of_sum(self, summary: Any, relation: Relation) -> Contribution:
+    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
         honest = super().of_sum(summary, relation)
+        assert summary.grid is not None
         width = summary.grid.width
         return replace(honest, l1=width, l2_squared=width**2)
 
@@ -85,7 +86,7 @@ class OneRow(SmoothWeights):
 class HalvedRange(TotalCap):
     """Declares under values what holds under presence: a user who turns from +T to −T moves twice as far."""
 
-    def of_sum(self, summary: Any, relation: Relation) -> Contribution:
+    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
         return super().of_sum(summary, Relation.PRESENCE)
 
 
@@ -133,7 +134,7 @@ def public_counts(ask: Drafts) -> Drafts:
     return Drafts(replace(ask.table, relation=Relation.VALUES))
 
 
-def _cap(cap: TotalCap | SmoothWeights) -> Any:
+def _cap(cap: TotalCap | SmoothWeights) -> Callable[[Drafts], Any]:
     return lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=cap)
 
 

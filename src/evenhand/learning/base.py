@@ -27,7 +27,7 @@ def admit(ledger: Ledger | None, guarantee: Guarantee) -> None:
         ledger.can_afford(Cost.pure(guarantee.epsilon), guarantee)
 
 
-def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
+def choice(name: str, given: object, known: tuple[str, ...]) -> str:
     """Check a parameter that takes one of a few words."""
     if given not in known:
         hint = suggest(str(given), known)
@@ -36,11 +36,11 @@ def choice(name: str, given: Any, known: tuple[str, ...]) -> str:
 
 
 def public_number(
-    name: str, given: Any, *, zero: bool = False, smallest: float = 0.0, largest: float = math.inf
+    name: str, given: object, *, zero: bool = False, smallest: float = 0.0, largest: float = math.inf
 ) -> float:
     """Check a finite, positive number that the analyst must choose without looking at the data."""
     try:
-        value = float(given)
+        value = float(given)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
@@ -54,10 +54,15 @@ def public_number(
     return value
 
 
-def whole_number(name: str, given: Any, largest: int) -> int:
+def is_auto(name: str, given: object) -> bool:
+    """Whether a number is left to a forecast; no other word is known."""
+    return isinstance(given, str) and bool(choice(name, given, ("auto",)))
+
+
+def whole_number(name: str, given: object, largest: int) -> int:
     """Check a whole number from 1 on."""
     try:
-        value = int(given)
+        value: int = int(given)  # type: ignore[call-overload]
         sound = value == given and 1 <= value <= largest
     except (TypeError, ValueError, OverflowError):
         sound = False

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.bounded_erm import BoundedERM
+from evenhand.learning.private_values import Floats
 from evenhand.learning.regression import LabelPrivateRegression
 from evenhand.learning.weighted_erm import WeightedERM
 
@@ -137,7 +139,7 @@ def _values(model: BoundedERM | WeightedERM) -> list[float]:
     return [*model.coef_.tolist(), *([model.intercept_] if model.fit_intercept else [])]
 
 
-def _coefficients(names: Any, values: Any, ranges: Any) -> list[dict[str, Any]]:
+def _coefficients(names: Sequence[str], values: Sequence[float], ranges: Floats | None) -> list[dict[str, Any]]:
     lows = [None] * len(names) if ranges is None else [float(low) for low in ranges[:, 0]]
     highs = [None] * len(names) if ranges is None else [float(high) for high in ranges[:, 1]]
     return [

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,12 @@ from evenhand.release import Measurement, Opener
 from evenhand.statistics.totals import bucket_counts
 from evenhand.tables import Secret, Table
 from evenhand.tables.engines import one_reading
+from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.numbers import is_number, number
 from evenhand.tables.summaries import exact_sum, known
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class EngineRows(Source):
@@ -37,7 +41,7 @@ class EngineRows(Source):
     def __init__(self, table: Table, label: str, names: Sequence[str], targets: Targets) -> None:
         self._table, self._label, self._names, self._targets = table, label, tuple(names), targets
         self.relation, self.unit, self.public, self.user = table.relation, table.unit, table.public, table.user
-        self._copy: Any = None
+        self._copy: Rows | None = None
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -87,18 +91,15 @@ class EngineRows(Source):
         with self._table.engine.kept(chosen) as kept:
             yield _WeightedTable(self._table, kept, features)
 
-    def _is_number(self, value: Any) -> Any:
-        return is_number(self._table, value)
-
-    def _users(self, rows: Any) -> list[Any]:
+    def _users(self, rows: Rows) -> list[Column]:
         return [rows[f"user_{index}"] for index in range(len(self._table.user))]
 
-    def _sizes(self) -> Any:
+    def _sizes(self) -> Rows:
         """One row a user: how many rows count."""
         rows = self._valid()
         return rows.group_by(self._users(rows)).aggregate(rows=rows.count())
 
-    def _valid(self) -> Any:
+    def _valid(self) -> Rows:
         """Users, targets and features of the rows that count, by the null rule of the table's relation."""
         if self._copy is not None:
             return self._copy
@@ -111,11 +112,11 @@ class EngineRows(Source):
         rows = rows.filter(*(known(self._table, user) for user in self._users(rows)))
         raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
         if self.relation is Relation.PRESENCE:
-            return rows.filter(self._is_number(rows.target), *(self._is_number(value) for value in raw))
-        target = self._is_number(rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
+            return rows.filter(is_number(self._table, rows.target), *(is_number(self._table, value) for value in raw))
+        target = is_number(self._table, rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
         return rows.mutate(target=target)
 
-    def _prepared(self, features: FeatureMap) -> Any:
+    def _prepared(self, features: FeatureMap) -> Rows:
         """The rows that count, with features on the grid."""
         import ibis
 
@@ -123,7 +124,7 @@ class EngineRows(Source):
         if self.relation is not Relation.PRESENCE:
             raw = [(f"raw_{index}", float(centre)) for index, centre in enumerate(features.centre)]
             rows = rows.mutate(
-                **{name: self._is_number(rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
+                **{name: is_number(self._table, rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
             )
         off = {
             f"off_{index}": rows[f"raw_{index}"].clip(float(low), float(high)) - float(centre)
@@ -146,7 +147,7 @@ class EngineRows(Source):
             **{f"x_{index}": _toward_zero(rows[name] * rows.stretch) for index, name in enumerate(scaled)}
         )
 
-    def _target(self) -> Any:
+    def _target(self) -> Column:
         table, targets = self._table, self._targets
         if not isinstance(targets, Classes):
             low, high = targets.bounds
@@ -155,7 +156,7 @@ class EngineRows(Source):
         positive = targets.labels[1]
         if all(isinstance(label, int | float | np.number) for label in targets.labels):
             label = number(table, self._label)
-            known, match = self._is_number(label), label == float(positive)
+            known, match = is_number(self._table, label), label == float(positive)
         else:
             label = table.expression[self._label].cast("string")
             known, match = label.notnull(), label == str(positive)
@@ -164,7 +165,7 @@ class EngineRows(Source):
 
 
 class _KeptTable(KeptRows):
-    def __init__(self, table: Table, rows: Any, features: FeatureMap, opener: Opener) -> None:
+    def __init__(self, table: Table, rows: Rows, features: FeatureMap, opener: Opener) -> None:
         self._table, self._rows, self._features, self._open = table, rows, features, opener
         self.rows = int(opener(_fetch(table, rows, [rows.count()]))[0])
 
@@ -190,7 +191,7 @@ class _KeptTable(KeptRows):
 
 
 class _WeightedTable(SmoothRows):
-    def __init__(self, table: Table, rows: Any, features: FeatureMap) -> None:
+    def __init__(self, table: Table, rows: Rows, features: FeatureMap) -> None:
         self._table, self._rows, self._features = table, rows, features
 
     def gradient(self, f: Floats, loss: Loss, share: float) -> Secret[list[int]]:
@@ -204,7 +205,7 @@ class _WeightedTable(SmoothRows):
         return _sums(self._table, stepped, whole, self._features)
 
 
-def _sums(table: Table, rows: Any, whole: Sequence[Any], features: FeatureMap) -> Secret[list[int]]:
+def _sums(table: Table, rows: Rows, whole: Sequence[Column], features: FeatureMap) -> Secret[list[int]]:
     """Exact sums of 64-bit integers, and of the constant feature's if there is one."""
     every = [*whole, rows.steps * STEPS] if features.intercept else whole
     found = _fetch(table, rows, [exact_sum(table, value) for value in every])
@@ -215,7 +216,7 @@ def _columns(features: FeatureMap) -> list[str]:
     return [f"x_{index}" for index in range(len(features.centre))]
 
 
-def _values(rows: Any, features: FeatureMap, unit: float) -> list[Any]:
+def _values(rows: Rows, features: FeatureMap, unit: float) -> list[Column]:
     """The features as doubles in units of the ball, the constant last."""
     import ibis
 
@@ -224,23 +225,23 @@ def _values(rows: Any, features: FeatureMap, unit: float) -> list[Any]:
     return [*values, ibis.literal(round(STEPS * unit)).cast("float64")] if features.intercept else values
 
 
-def _margin(values: Sequence[Any], f: Floats) -> Any:
+def _margin(values: Sequence[Column], f: Floats) -> Column:
     return functools.reduce(operator.add, (value * float(c) for value, c in zip(values, f, strict=True)))
 
 
-def _toward_zero(value: Any) -> Any:
+def _toward_zero(value: Column) -> Column:
     """The integer part; the engines' own casts round differently."""
     whole = value.abs().floor()
     return (value < 0).ifelse(-whole, whole).cast("int64")
 
 
-def _fetch(table: Table, rows: Any, sums: Sequence[Any]) -> Secret[list[Any]]:
+def _fetch(table: Table, rows: Rows, sums: Sequence[Column]) -> Secret[list[Any]]:
     """One row of aggregates; sums over nothing are 0."""
     fetched = table.engine.fetch(rows.aggregate(**{f"sum_{index}": value for index, value in enumerate(sums)}))
     return fetched.map(lambda frame: [frame[f"sum_{index}"][0].as_py() or 0 for index in range(len(sums))])
 
 
-def _support(sizes: Any) -> Support:
+def _support(sizes: pa.Table) -> Support:
     """Users by number of rows, as fetched."""
     if not sizes.num_rows:
         return support_of_counts([1])  # an empty table: any bound will do

@@ -86,7 +86,7 @@ class FeatureMap:
         return slopes, constant - float(slopes @ self.centre)
 
 
-def feature_map(features: int, norm: Any, bounds: FeatureBounds | None, intercept: bool) -> FeatureMap:
+def feature_map(features: int, norm: float, bounds: FeatureBounds | None, intercept: bool) -> FeatureMap:
     """Read ``feature_norm`` or ``feature_bounds``; both are public, chosen without looking at the data."""
     if bounds is None:
         size = public_number("feature_norm", norm, smallest=1e-150, largest=1e150)

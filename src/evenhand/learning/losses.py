@@ -5,11 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from evenhand.guarantee import UsageError
+from evenhand.tables.expressions import Column
+
+Values: TypeAlias = Column
+"""One number per row: a column of an engine, or an array."""
 
 _STEEPEST = 500.0  # margins beyond it have slopes that no double can tell from their limit
 
@@ -31,7 +35,7 @@ EXPRESSIONS = Operations(
 )
 
 
-def _between(value: Any, low: float, high: float) -> Any:
+def _between(value: Column, low: float, high: float) -> Column:
     """``clip`` without repeating the expression, as Ibis' own does: nested, it would be evaluated many times over."""
     import ibis
 
@@ -61,15 +65,11 @@ class Loss(ABC):
         """The largest ℓ(0, t): how much there is to gain at all, as no loss is negative."""
 
     @abstractmethod
-    def value(self, margin: Any, target: Any) -> Any:
-        """ℓ(m, t), on arrays."""
-
-    @abstractmethod
-    def slope(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+    def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         """dℓ/dm."""
 
     @abstractmethod
-    def curvature(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+    def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         """d²ℓ/dm²."""
 
 
@@ -83,13 +83,10 @@ class Logistic(Loss):
     roundest = 0.25
     at_zero = 0.7  # ln 2
 
-    def value(self, margin: Any, target: Any) -> Any:
-        return np.logaddexp(0.0, -target * margin)
-
-    def slope(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+    def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target / (on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST)) + 1.0)
 
-    def curvature(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+    def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         away = on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST) / 2)
         back = on.exp(-on.clip(target * margin, -_STEEPEST, _STEEPEST) / 2)
         return 1.0 / ((away + back) * (away + back))
@@ -109,15 +106,10 @@ class HuberHinge(Loss):
     def roundest(self) -> float:
         return 1 / (2 * self.width)
 
-    def value(self, margin: Any, target: Any) -> Any:
-        short = 1 + self.width - target * margin
-        inside = np.clip(short, 0.0, 2 * self.width)
-        return inside**2 / (4 * self.width) + np.maximum(short - 2 * self.width, 0.0)
-
-    def slope(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+    def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target * on.clip((1 + self.width - target * margin) / (2 * self.width), 0.0, 1.0)
 
-    def curvature(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+    def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         off = target * margin - 1.0
         return on.where((off < self.width) & (off > -self.width), self.roundest, 0.0)
 
@@ -143,14 +135,10 @@ class Squared(Loss):
     def at_zero(self) -> float:
         return self.width**2 / 8  # targets are centred
 
-    def value(self, margin: Any, target: Any) -> Any:
-        inside = np.minimum(np.abs(margin - target), self.width)
-        return inside**2 / 2 + self.width * (np.abs(margin - target) - inside)
-
-    def slope(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+    def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return on.clip(margin - target, -self.width, self.width)
 
-    def curvature(self, margin: Any, target: Any, on: Operations = ARRAYS) -> Any:
+    def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         off = margin - target
         return on.where((off < self.width) & (off > -self.width), 1.0, 0.0)
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from evenhand.guarantee import UsageError
 from evenhand.noise import seam
-from evenhand.noise.library import opendp
+from evenhand.noise.library import Measurement, opendp
 
 LARGEST_SCALE = 2**56
 """Noise stays far inside 64 bits: the chance to leave them at this scale is below e^-60."""
@@ -143,7 +143,7 @@ def round_up(value: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def _sampler(name: str, scale: float) -> Any:
+def _sampler(name: str, scale: float) -> Measurement:
     """OpenDP's sampler for one scale; making one costs 0.1 ms."""
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))

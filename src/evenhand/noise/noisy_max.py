@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from evenhand.noise import seam
 from evenhand.noise.integers import round_up
-from evenhand.noise.library import opendp
+from evenhand.noise.library import Measurement, opendp
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class NoisyMax:
 
 
 @lru_cache(maxsize=64)
-def _chooser(scale: float) -> Any:
+def _chooser(scale: float) -> Measurement:
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     return dp.make_noisy_max(domain, dp.linf_distance(T="i64"), dp.max_divergence(), scale=scale)

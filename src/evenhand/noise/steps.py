@@ -10,9 +10,12 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from evenhand.guarantee import Relation, UsageError
+
+Real: TypeAlias = Any
+"""A number of mpmath, or its arithmetic; it has no type information."""
 
 SMALLEST_SAMPLED_DELTA = Decimal("1e-10")
 """With ``sample`` < 1 a smaller δ is refused: it would drown in what the accountant's transforms may be off."""
@@ -61,12 +64,12 @@ def rho_of_steps(multiplier: Fraction, steps: int, relation: Relation) -> Fracti
     return Fraction(steps * moved**2, 2) / multiplier**2
 
 
-def gaussian_delta(sigma: Fraction, epsilon: Decimal) -> Any:
+def gaussian_delta(sigma: Fraction, epsilon: Decimal) -> Real:
     """The exact δ of Gaussian noise of σ sensitivities at ε, in 100 digits: Balle and Wang 2018, Theorem 8."""
     real = _reals()
     s, e = real.mpf(sigma.numerator) / sigma.denominator, real.mpf(str(epsilon))
 
-    def below(x: Any) -> Any:
+    def below(x: Real) -> Real:
         return real.erfc(-x / real.sqrt(2)) / 2
 
     return below(1 / (2 * s) - e * s) - real.exp(e) * below(-1 / (2 * s) - e * s)
@@ -88,7 +91,7 @@ def _root(steps: int) -> Fraction:
 
 
 @lru_cache(maxsize=1)
-def _reals() -> Any:
+def _reals() -> Real:
     """Arithmetic of our own: the precision of ``mpmath.mp`` belongs to the whole program."""
     from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]
 
