@@ -19,10 +19,11 @@ import evenhand as eh
 from evenhand.guarantee import BudgetExceeded, Relation, UsageError
 from evenhand.learning import BoundedERM, HypothesisSelection, WeightedERM
 from evenhand.learning import minimise as optimiser
-from evenhand.learning.losses import LOSSES, loss_named
+from evenhand.learning.losses import LOSSES, HuberHinge, Loss, Squared, loss_named
 from evenhand.learning.minimise import Coefficients, Objective, minimise
 from evenhand.learning.row_choice import Scales, choose_rows
-from evenhand.noise import noise_multiplier, rho_of_steps, seam
+from evenhand.noise import seam
+from evenhand.noise.steps import noise_multiplier, rho_of_steps
 from evenhand.profiles import Profile, support_of_counts
 
 TRUTH = np.array([3.0, -2.0, 1.0])
@@ -61,12 +62,23 @@ def test_regression_with_private_features(data: Any) -> None:
         assert model.fit(X, labels, users=users).score(X, labels) > 0.7
 
 
+def value_of(loss: Loss, margin: np.ndarray, target: float) -> np.ndarray:
+    """ℓ(m, t), whose derivatives are what is minimised with."""
+    if isinstance(loss, HuberHinge):
+        short = 1 + loss.width - target * margin
+        return np.clip(short, 0.0, 2 * loss.width) ** 2 / (4 * loss.width) + np.maximum(short - 2 * loss.width, 0.0)
+    if isinstance(loss, Squared):
+        inside = np.minimum(np.abs(margin - target), loss.width)
+        return inside**2 / 2 + loss.width * (np.abs(margin - target) - inside)
+    return np.logaddexp(0.0, -target * margin)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_slopes_and_curvatures_are_those_of_the_loss(loss: str) -> None:
     chosen = loss_named(loss, (-1.0, 1.0))
     margins = np.linspace(-5, 5, 4001)
-    for target in (np.full_like(margins, -1.0), np.full_like(margins, 1.0)):
-        values = chosen.value(margins, target)
+    for target in (-1.0, 1.0):
+        values = value_of(chosen, margins, target)
         slopes = chosen.slope(margins, target)
         np.testing.assert_allclose(np.gradient(values, margins)[1:-1], slopes[1:-1], atol=5e-3)
         jumps = np.abs(np.gradient(slopes, margins) - chosen.curvature(margins, target))

@@ -32,8 +32,8 @@ from evenhand.learning.sources import FINE_BITS, _KeptArrays
 from evenhand.learning.targets import Classes
 from evenhand.learning.weights.exact import _magnitudes
 from evenhand.ledger import mechanism_delta, rho_with_pure
-from evenhand.noise import noise_multiplier, rho_of_steps, vectors
-from evenhand.noise.steps import gaussian_delta
+from evenhand.noise import vectors
+from evenhand.noise.steps import gaussian_delta, noise_multiplier, rho_of_steps
 from evenhand.tables import Secret
 
 CONTEXTS = [
@@ -295,7 +295,8 @@ def test_magnitudes_are_exact_integers() -> None:
 def test_users_by_several_columns_and_odd_ids() -> None:
     pairs = np.array([["a", "b"], ["a", None], ["a", "b"], ["b", "a"]], dtype=object)
     assert user_codes(pairs, 4, drop_null=True).tolist() == [0, -1, 0, 1]
-    assert user_codes([1, "1", 1.0, None, [1], [1], float("nan")], 7, drop_null=True).tolist() == [
+    odd: Any = [1, "1", 1.0, None, [1], [1], float("nan")]
+    assert user_codes(odd, 7, drop_null=True).tolist() == [
         0,
         1,
         0,

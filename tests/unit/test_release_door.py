@@ -12,7 +12,8 @@ import pytest
 
 import evenhand as eh
 from evenhand.guarantee import Relation
-from evenhand.noise import Gaussian, Laplace, NoisyMax, noise_multiplier, rho_for, seam
+from evenhand.noise import Gaussian, Laplace, NoisyMax, rho_for, seam
+from evenhand.noise.steps import noise_multiplier
 from evenhand.release import Measurement, Receipt
 from evenhand.release.door import SATURATION
 from evenhand.tables import Secret

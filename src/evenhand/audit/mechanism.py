@@ -41,6 +41,10 @@ class Pair:
     other: AnyTable
 
 
+Data: TypeAlias = Any
+"""What a mechanism runs on: a table, arrays, scores; each knows its own."""
+
+
 class Mechanism(Protocol):
     """Something random that claims to be differentially private."""
 

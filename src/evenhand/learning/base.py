@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, SupportsFloat, SupportsInt
+from typing import Any
 
 from evenhand.guarantee import Guarantee, UsageError, suggest
 from evenhand.ledger import Cost, Ledger
@@ -36,11 +36,11 @@ def choice(name: str, given: object, known: tuple[str, ...]) -> str:
 
 
 def public_number(
-    name: str, given: SupportsFloat | str, *, zero: bool = False, smallest: float = 0.0, largest: float = math.inf
+    name: str, given: object, *, zero: bool = False, smallest: float = 0.0, largest: float = math.inf
 ) -> float:
     """Check a finite, positive number that the analyst must choose without looking at the data."""
     try:
-        value = float(given)
+        value = float(given)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
@@ -54,10 +54,15 @@ def public_number(
     return value
 
 
-def whole_number(name: str, given: SupportsInt | str, largest: int) -> int:
+def is_auto(name: str, given: object) -> bool:
+    """Whether a number is left to a forecast; no other word is known."""
+    return isinstance(given, str) and bool(choice(name, given, ("auto",)))
+
+
+def whole_number(name: str, given: object, largest: int) -> int:
     """Check a whole number from 1 on."""
     try:
-        value = int(given)
+        value: int = int(given)  # type: ignore[call-overload]
         sound = value == given and 1 <= value <= largest
     except (TypeError, ValueError, OverflowError):
         sound = False

@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Relation, parse_epsilon
-from evenhand.learning.base import choice, pay, public_number, whole_number
-from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
+from evenhand.learning.base import is_auto, pay, public_number, whole_number
+from evenhand.learning.features import FeatureBounds, FeatureMap
+from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.intervals import spherical_radius
 from evenhand.learning.linear_model import LinearModel, moves
 from evenhand.learning.losses import Loss
 from evenhand.learning.minimise import FINENESS, Coefficients, Objective, minimise
-from evenhand.learning.private_rows import open_rows
 from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU, RowChoice, Scales, choose_rows
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
@@ -121,7 +121,7 @@ class BoundedERM(LinearModel):
         self.ledger = ledger
 
     @unwarned
-    def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
+    def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Bound, debit ε, minimise, and release the noisy minimiser.
 
         Args:
@@ -132,9 +132,7 @@ class BoundedERM(LinearModel):
         epsilon = parse_epsilon(self.epsilon)
         loss, targets = self._problem()
         tau, regularisation = self._given()
-        source, names, matrix = open_rows(X, y, users, features=self.features, targets=targets, protects=self.protects)
-        self._remember(matrix, names)
-        mapped = feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
+        source, names, mapped = self._open(X, y, users, targets)
         self._check_given(tau, regularisation, loss, mapped, source)
         guarantee = source.guarantee(epsilon, profile=self.profile)
         receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), self._query(names))
@@ -166,13 +164,9 @@ class BoundedERM(LinearModel):
     def _given(self) -> tuple[int | None, float | None]:
         """τ and Λ as far as the analyst set them."""
         tau, regularisation = self.rows_per_user, self.regularisation
-        if isinstance(tau, str):
-            choice("rows_per_user", tau, ("auto",))
-        if isinstance(regularisation, str):
-            choice("regularisation", regularisation, ("auto",))
         return (
-            None if isinstance(tau, str) else whole_number("rows_per_user", tau, LARGEST_TAU),
-            None if isinstance(regularisation, str) else public_number("regularisation", regularisation),
+            None if is_auto("rows_per_user", tau) else whole_number("rows_per_user", tau, LARGEST_TAU),
+            None if is_auto("regularisation", regularisation) else public_number("regularisation", regularisation),
         )
 
     def _check_given(

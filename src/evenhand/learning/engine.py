@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from evenhand.tables.engines import one_reading
 from evenhand.tables.expressions import Column, Integers, Rows
 from evenhand.tables.numbers import is_number, number
 from evenhand.tables.summaries import exact_sum, known
+
+if TYPE_CHECKING:
+    pass
 
 
 class EngineRows(Source):
@@ -109,8 +112,8 @@ class EngineRows(Source):
         rows = rows.filter(*(known(self._table, user) for user in self._users(rows)))
         raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
         if self.relation is Relation.PRESENCE:
-            return rows.filter(self._is_number(rows.target), *(self._is_number(value) for value in raw))
-        target = self._is_number(rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
+            return rows.filter(is_number(self._table, rows.target), *(is_number(self._table, value) for value in raw))
+        target = is_number(self._table, rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
         return rows.mutate(target=target)
 
     def _prepared(self, features: FeatureMap) -> Rows:
@@ -121,7 +124,7 @@ class EngineRows(Source):
         if self.relation is not Relation.PRESENCE:
             raw = [(f"raw_{index}", float(centre)) for index, centre in enumerate(features.centre)]
             rows = rows.mutate(
-                **{name: self._is_number(rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
+                **{name: is_number(self._table, rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
             )
         off = {
             f"off_{index}": rows[f"raw_{index}"].clip(float(low), float(high)) - float(centre)
@@ -153,7 +156,7 @@ class EngineRows(Source):
         positive = targets.labels[1]
         if all(isinstance(label, int | float | np.number) for label in targets.labels):
             label = number(table, self._label)
-            known, match = self._is_number(label), label == float(positive)
+            known, match = is_number(self._table, label), label == float(positive)
         else:
             label = table.expression[self._label].cast("string")
             known, match = label.notnull(), label == str(positive)

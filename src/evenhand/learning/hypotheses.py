@@ -6,18 +6,20 @@ import math
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.bounding import HETEROGENEITY
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
-from evenhand.learning.base import choice, pay, whole_number
+from evenhand.learning.base import choice, is_auto, pay, whole_number
+from evenhand.learning.inputs import Features, Frame, PerRow
 from evenhand.learning.private_rows import open_rows
 from evenhand.learning.private_values import Floats, double, identity, same, unwarned
-from evenhand.learning.row_choice import LARGEST_TAU
+from evenhand.learning.row_choice import LARGEST_TAU, limits_to_try
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.sources import MemoryRows, random_ranks
 from evenhand.learning.targets import Bounded, Classes
@@ -31,6 +33,10 @@ LARGEST_FEATURE = 1e30
 """Features are clamped to this: squares and single-precision numbers still hold it."""
 
 _UNIT = 2**20  # steps of a row's loss from 0 to 1
+
+
+Hypothesis: TypeAlias = Any
+"""A function of arrays, or an object with ``predict``."""
 
 
 class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
@@ -70,7 +76,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        hypotheses: Sequence[Any] = (),
+        hypotheses: Sequence[Hypothesis] = (),
         epsilon: Amount = 1.0,
         *,
         loss: str = "zero-one",
@@ -92,14 +98,15 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
 
     @unwarned
-    def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
+    def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Bound, debit ε, and choose."""
         epsilon = parse_epsilon(self.epsilon)
         if not len(self.hypotheses):
             raise UsageError("hypotheses= is empty; expected a list of fitted models or functions to choose from.")
         if isinstance(X, Table):
             raise UsageError("hypotheses are evaluated in memory: give arrays or a data frame instead of a table.")
-        tau = self._tau()
+        given = self.rows_per_user
+        tau = None if is_auto("rows_per_user", given) else whole_number("rows_per_user", given, LARGEST_TAU)
         targets = (
             Classes.parse(self.classes)
             if choice("loss", self.loss, LOSSES) == "zero-one"
@@ -135,26 +142,19 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         self.guarantee_, self.rows_per_user_ = guarantee, tau
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike | Frame) -> ArrayLike:
         """What the chosen hypothesis predicts."""
         check_is_fitted(self, "best_hypothesis_")
         return _predict(self.best_hypothesis_, X)
 
-    def _tau(self) -> int | None:
-        given = self.rows_per_user
-        if isinstance(given, str):
-            choice("rows_per_user", given, ("auto",))
-            return None
-        return whole_number("rows_per_user", given, LARGEST_TAU)
-
-    def _total_loss(self, model: Any, rows: Floats, truth: Floats, targets: Classes | Bounded) -> int:
+    def _total_loss(self, model: Hypothesis, rows: Floats, truth: Floats, targets: Classes | Bounded) -> int:
         """The sum of the losses of a hypothesis, in integer steps."""
         return sum(
             self._steps(_prediction(model, row), target, targets)
             for row, target in zip(rows, truth.tolist(), strict=True)
         )
 
-    def _steps(self, predicted: Any, target: float, targets: Classes | Bounded) -> int:
+    def _steps(self, predicted: object, target: float, targets: Classes | Bounded) -> int:
         """The loss of one prediction, from 0 to _UNIT; what is no prediction has the largest."""
         if isinstance(targets, Classes):
             if identity(predicted) is None:
@@ -169,8 +169,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
 def best_limit(support: Support, hypotheses: int, epsilon: Decimal) -> int:
     """The τ with the least forecast: bias of the mix of users, plus the selection's error τ·ln(k)/(ε·n_τ)."""
     sums = Sums.of(support)
-    top = min(float(support.sizes.max()), float(LARGEST_TAU))
-    taus = np.unique(np.minimum(top, np.ceil(1.25 ** np.arange(0, math.log(max(top, 1.0), 1.25) + 1))))
+    taus = np.array(limits_to_try(support))
     spread = np.minimum(sums.total_variation(taus), HETEROGENEITY * np.sqrt(sums.chi_square(taus)))
     noise = taus * max(math.log(hypotheses), 1.0) / (float(epsilon) * sums.kept(taus))
     return int(taus[np.argmin(spread + noise)])
@@ -181,7 +180,7 @@ def _clean(X: Floats) -> Floats:
     return np.clip(np.where(np.isnan(X), 0.0, X), -LARGEST_FEATURE, LARGEST_FEATURE)
 
 
-def _prediction(model: Any, row: Floats) -> Any:
+def _prediction(model: Hypothesis, row: Floats) -> object:
     """What a hypothesis says about one row; None if it raises or does not say one thing."""
     try:
         said = np.asarray(_predict(model, row.reshape(1, -1).copy()))
@@ -190,7 +189,7 @@ def _prediction(model: Any, row: Floats) -> Any:
     return said.ravel().tolist()[0] if said.size == 1 else None
 
 
-def _try_on_zeros(index: int, model: Any, features: int) -> None:
+def _try_on_zeros(index: int, model: Hypothesis, features: int) -> None:
     """Find hypotheses that can't take these features at all, from public facts, before the debit."""
     try:
         _predict(model, np.zeros((1, features)))
@@ -201,5 +200,6 @@ def _try_on_zeros(index: int, model: Any, features: int) -> None:
         ) from error
 
 
-def _predict(model: Any, X: Any) -> Any:
-    return model.predict(X) if hasattr(model, "predict") else model(X)
+def _predict(model: Hypothesis, X: ArrayLike | Frame) -> ArrayLike:
+    said: ArrayLike = model.predict(X) if hasattr(model, "predict") else model(X)
+    return said

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
 from evenhand.guarantee import DataError, UsageError, suggest
 from evenhand.learning.private_values import Floats, declared, doubles, identity, missing
+from evenhand.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Integers = NDArray[np.int64]
+
+Frame: TypeAlias = "pd.DataFrame"
+"""A pandas or polars data frame."""
+
+Features: TypeAlias = "ArrayLike | Frame | Table"
+"""n × d features, or a frame or table that has them as columns."""
+
+PerRow: TypeAlias = "ArrayLike | None"
+"""One value per row, or the name of a column of a frame or table."""
 
 Levels = tuple[tuple[str, tuple[str, ...]], ...]
 """Columns that became 0/1 columns, each with its values; the first value has no column."""
@@ -27,14 +37,14 @@ class Given:
     """The caller's X, y and users taken apart, before any check of their content."""
 
     X: Any
-    y: object
-    users: object
+    y: Any
+    users: Any
     names: tuple[str, ...] | None
     unit: tuple[str, ...]
     levels: Levels = ()
 
 
-def take_apart(X: object, y: object, users: object, features: Sequence[str] | None) -> Given:
+def take_apart(X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequence[str] | None) -> Given:
     """Resolve column names against a data frame; leave arrays as they are."""
     if users is None:
         raise UsageError(
@@ -65,7 +75,7 @@ def take_apart(X: object, y: object, users: object, features: Sequence[str] | No
     )
 
 
-def is_frame(X: object) -> TypeGuard[pd.DataFrame]:
+def is_frame(X: object) -> TypeGuard[Frame]:
     """Whether X is a pandas or polars frame; other things with columns are refused by their type alone."""
     families = {kind.__module__.partition(".")[0] for kind in type(X).__mro__}
     if families & {"pandas", "polars"} and hasattr(X, "columns"):
@@ -78,12 +88,12 @@ def is_frame(X: object) -> TypeGuard[pd.DataFrame]:
     return False
 
 
-def feature_matrix(X: object) -> Floats:
+def feature_matrix(X: ArrayLike | Frame) -> Floats:
     """Public features as finite doubles; sparse input, text and gaps are refused with scikit-learn's own words."""
     return np.asarray(check_array(X, dtype=np.float64, input_name="X"))
 
 
-def private_feature_matrix(X: object) -> Floats:
+def private_feature_matrix(X: ArrayLike | Frame) -> Floats:
     """Private features as doubles, NaN where there is no number.
 
     Only types and shapes that are declared are checked: an error that depends on a value, or quotes it, would reveal
@@ -107,7 +117,7 @@ def private_feature_matrix(X: object) -> Floats:
     return doubles(array, "X") if array.shape[1] else _without_features()
 
 
-def _number_column(column: pd.Series, name: str) -> Floats:
+def _number_column(column: pd.Series[Any], name: str) -> Floats:
     """A column of a frame; its type is declared, and one that holds objects is read value by value."""
     kind = str(column.dtype).lower()
     if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal", "object", "null")):
@@ -119,7 +129,7 @@ def _without_features() -> Floats:
     raise UsageError("X has 0 feature(s), while a minimum of 1 is required.")
 
 
-def label_column(y: object, rows: int) -> NDArray[Any]:
+def label_column(y: PerRow, rows: int) -> NDArray[Any]:
     """Labels as a column of their declared type; no label is read.
 
     Labels are private: what is refused depends on their type and number only.
@@ -132,7 +142,7 @@ def label_column(y: object, rows: int) -> NDArray[Any]:
     return column
 
 
-def user_codes(users: object, rows: int, *, drop_null: bool = False) -> Integers:
+def user_codes(users: PerRow, rows: int, *, drop_null: bool = False) -> Integers:
     """Users as codes 0 .. m−1, in the order of their first row; −1 for a null user if those are dropped.
 
     Ids may be numbers, text, or any hashable objects; what can't be told apart from itself (NaN) or looked up is a null. A
@@ -162,7 +172,7 @@ def _without_nulls(codes: Integers, null: NDArray[np.bool_]) -> Integers:
     return _first_seen(np.where(null, -1, codes)) if null.any() else codes
 
 
-def _first_seen(codes: NDArray[np.integer]) -> Integers:
+def _first_seen(codes: Integers) -> Integers:
     """Renumber codes by first appearance, keeping −1."""
     values, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(np.where(values < 0, -1, first), kind="stable")
@@ -186,7 +196,13 @@ def with_dummies(given: Given, categories: Sequence[str]) -> Given:
     return replace(given, X=expanded, names=tuple(expanded.columns), levels=levels)
 
 
-def expand(X: pd.DataFrame, levels: Levels) -> pd.DataFrame:
+def as_fitted(X: ArrayLike | Frame, features: Sequence[str] | None, levels: Levels = ()) -> ArrayLike | Frame:
+    """New rows with the columns that a model was fitted on, if they have names."""
+    rows: Any = X
+    return expand(rows[list(features)] if features is not None and hasattr(X, "columns") else rows, levels)
+
+
+def expand(X: Frame, levels: Levels) -> Frame:
     """A frame with the columns of ``levels`` replaced by 0/1 columns; anything else unchanged.
 
     A value that was not there when the levels were read has 0 in all of its columns.
@@ -206,5 +222,5 @@ def expand(X: pd.DataFrame, levels: Levels) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _texts(column: pd.Series) -> NDArray[np.str_]:
+def _texts(column: pd.Series[Any]) -> NDArray[np.str_]:
     return np.array([str(value) for value in np.asarray(column).tolist()])

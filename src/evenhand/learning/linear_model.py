@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.guarantee import Relation
 from evenhand.learning.base import choice
-from evenhand.learning.features import FeatureMap
+from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
+from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted
 from evenhand.learning.losses import LOSSES, Loss, loss_named
+from evenhand.learning.private_rows import open_rows
 from evenhand.learning.private_values import Floats
+from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Classes, Targets
 
 
@@ -23,39 +28,40 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     loss: str
     classes: Sequence[Any]
     label_bounds: tuple[float, float] | None
+    feature_norm: float
+    feature_bounds: FeatureBounds | None
     features: Sequence[str] | None
+    fit_intercept: bool
+    protects: str
     coef_: Floats
     intercept_: float
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: ArrayLike | Frame) -> Floats:
         """The margin ⟨coef, x⟩ + intercept; a missing feature counts as the middle of its range."""
         check_is_fitted(self)
-        if hasattr(X, "columns") and self.features is not None:
-            X = X[list(self.features)]
-        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        return np.asarray(np.where(np.isnan(X), self.feature_map_.centre, X) @ self.coef_ + self.intercept_)
+        rows = as_fitted(X, self.features)
+        rows = validate_data(self, rows, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        return np.asarray(np.where(np.isnan(rows), self.feature_map_.centre, rows) @ self.coef_ + self.intercept_)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:
         """The predicted class, or number."""
         margin = self.decision_function(X)
         return self.classes_[(margin > 0).astype(int)] if self.loss != "squared" else margin
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: ArrayLike | Frame) -> Floats:
         """Class probabilities, for the logistic loss."""
         if self.loss != "logistic":
             raise AttributeError(f"predict_proba is for loss='logistic', not {self.loss!r}.")
         positive = 1 / (1 + np.exp(-np.clip(self.decision_function(X), -500, 500)))
         return np.column_stack([1 - positive, positive])
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: ArrayLike | Frame, y: ArrayLike) -> float:
         """Accuracy, or R² for the squared loss. It is computed from the rows given: not private."""
         from sklearn.metrics import accuracy_score, r2_score
 
         return float((r2_score if self.loss == "squared" else accuracy_score)(y, self.predict(X)))
 
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, RegressorTags
-
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if self.loss == "squared":
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags(poor_score=True)
@@ -75,13 +81,17 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             return loss_named(self.loss, targets.bounds), targets
         return loss_named(self.loss, None), Classes.parse(self.classes)
 
-    def _remember(self, matrix: Any, names: Sequence[str]) -> None:
-        """Keep the number and names of features, as scikit-learn does."""
+    def _open(
+        self, X: Features, y: PerRow, users: PerRow, targets: Targets
+    ) -> tuple[Source, tuple[str, ...], FeatureMap]:
+        """The rows, and the features' names and scales; their number and names are kept, as scikit-learn does."""
+        source, names, matrix = open_rows(X, y, users, features=self.features, targets=targets, protects=self.protects)
         if matrix is not None:
             validate_data(self, matrix, skip_check_array=True)
         else:
             self.n_features_in_ = len(names)
             self.feature_names_in_ = np.array(names, dtype=object)
+        return source, names, feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
 
     def _adopt(self, coefficients: Floats, mapped: FeatureMap, targets: Targets) -> None:
         """Keep coefficients of scaled features as a model of the features as they came."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from evenhand.guarantee import UsageError
-from evenhand.learning.private_values import Floats
 from evenhand.tables.expressions import Column
 
-Values = Floats | Column
+Values: TypeAlias = Column
+"""One number per row: a column of an engine, or an array."""
 
 _STEEPEST = 500.0  # margins beyond it have slopes that no double can tell from their limit
 
@@ -65,10 +65,6 @@ class Loss(ABC):
         """The largest ℓ(0, t): how much there is to gain at all, as no loss is negative."""
 
     @abstractmethod
-    def value(self, margin: Floats, target: Floats) -> Floats:
-        """ℓ(m, t), on arrays."""
-
-    @abstractmethod
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         """dℓ/dm."""
 
@@ -86,9 +82,6 @@ class Logistic(Loss):
     steepest = 1.0
     roundest = 0.25
     at_zero = 0.7  # ln 2
-
-    def value(self, margin: Floats, target: Floats) -> Floats:
-        return np.logaddexp(0.0, -target * margin)
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target / (on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST)) + 1.0)
@@ -112,11 +105,6 @@ class HuberHinge(Loss):
     @property
     def roundest(self) -> float:
         return 1 / (2 * self.width)
-
-    def value(self, margin: Floats, target: Floats) -> Floats:
-        short = 1 + self.width - target * margin
-        inside = np.clip(short, 0.0, 2 * self.width)
-        return inside**2 / (4 * self.width) + np.maximum(short - 2 * self.width, 0.0)
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target * on.clip((1 + self.width - target * margin) / (2 * self.width), 0.0, 1.0)
@@ -146,10 +134,6 @@ class Squared(Loss):
     @property
     def at_zero(self) -> float:
         return self.width**2 / 8  # targets are centred
-
-    def value(self, margin: Floats, target: Floats) -> Floats:
-        inside = np.minimum(np.abs(margin - target), self.width)
-        return inside**2 / 2 + self.width * (np.abs(margin - target) - inside)
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return on.clip(margin - target, -self.width, self.width)

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import Relation, UsageError
-from evenhand.learning.inputs import label_column, private_feature_matrix, take_apart, user_codes
-from evenhand.learning.public_rows import feature_columns
+from evenhand.learning.inputs import Features, PerRow, label_column, private_feature_matrix, take_apart, user_codes
+from evenhand.learning.public_rows import column_names
 from evenhand.learning.sources import MemoryRows, Source
 from evenhand.learning.targets import Targets
 from evenhand.tables import Table
 
 
 def open_rows(
-    X: object, y: object, users: object, *, features: Sequence[str] | None, targets: Targets, protects: str
+    X: Features, y: PerRow, users: PerRow, *, features: Sequence[str] | None, targets: Targets, protects: str
 ) -> tuple[Source, tuple[str, ...], Any]:
     """The rows, the names of the features, and the validated features (None for a table).
 
@@ -45,17 +45,12 @@ def open_rows(
 
 
 def _open_table(
-    table: Table, label: object, features: Sequence[str] | None, targets: Targets
+    table: Table, label: PerRow, features: Sequence[str] | None, targets: Targets
 ) -> tuple[Source, tuple[str, ...], Any]:
     from evenhand.learning.engine import EngineRows
 
-    if not isinstance(label, str):
-        raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
-    table.require(label, "label column")
+    label, names = column_names(table, label, features)
     table.engine.require_unchanged()
-    names = tuple(features) if features is not None else feature_columns(table, label)
-    for name in names:
-        table.require(name, "feature column")
     if table.relation is Relation.LABELS:
         raise UsageError("the table protects labels only: use LabelPrivateRegression, or read it otherwise.")
     return EngineRows(table, label, names, targets), names, None

@@ -14,10 +14,10 @@ from __future__ import annotations
 import datetime
 import uuid
 import zoneinfo
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from evenhand.guarantee import DataError, UsageError
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+Unknown: TypeAlias = Any
+"""Whatever callers put into their columns: what it is must not decide whether anything fails."""
+
 unwarned = np.errstate(all="ignore")
 """Decorates what computes with private numbers; a program may have asked NumPy to warn, or to raise."""
 
@@ -34,7 +37,7 @@ _DEEPEST = 4  # lists within lists that are looked into
 _ALONE = object()
 
 
-def declared(values: object) -> NDArray[Any]:
+def declared(values: Unknown) -> NDArray[Any]:
     """A column as an array: of its declared type, or of objects where no type is declared.
 
     Lists have no type. NumPy would look at all their values to find one, and so would pandas and polars for columns
@@ -46,7 +49,7 @@ def declared(values: object) -> NDArray[Any]:
     if isinstance(dtype, np.dtype):
         return np.asarray(values)
     if dtype is not None and hasattr(values, "to_numpy"):
-        if _module(values) == "polars" and hasattr(values, "to_list"):
+        if _module(values) == "polars":
             return objects(values.to_list())
         return np.asarray(values.to_numpy(dtype=object))
     if isinstance(values, list | tuple):
@@ -54,7 +57,7 @@ def declared(values: object) -> NDArray[Any]:
     return np.asarray(values)
 
 
-def objects(values: Sequence[object]) -> NDArray[Any]:
+def objects(values: Unknown) -> NDArray[Any]:
     """One object a row, never looked into."""
     column = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
@@ -81,7 +84,7 @@ def require_numbers(column: NDArray[Any], what: str) -> None:
         raise DataError(f"{what} holds {column.dtype}, not numbers; expected a numeric type.")
 
 
-def double(value: object) -> float:
+def double(value: Unknown) -> float:
     """One object as a double: numbers and text that spells one; anything else is NaN."""
     known = _plain(value)
     if _is(known, np.number, np.bool_) and not _is(known, np.complexfloating, np.timedelta64):
@@ -98,7 +101,7 @@ def double(value: object) -> float:
         return np.nan
 
 
-def identity(value: object) -> Hashable:
+def identity(value: Unknown) -> Unknown:
     """One object as a plain value that can be looked up and compared, or None if it is missing or can't be.
 
     Numbers, text, bytes, dates, datetimes, UUIDs, and lists, tuples and arrays of these. Other objects are told apart by
@@ -112,7 +115,7 @@ def identity(value: object) -> Hashable:
         return None
 
 
-def _plain(value: Any, depth: int = _DEEPEST) -> Any:  # noqa: ANN401 - any object; `_is` tells what it is, unseen by type checkers
+def _plain(value: Unknown, depth: int = _DEEPEST) -> Unknown:
     """A value of a plain type, or None. Runs no method that the object or its type could have brought along."""
     kind = type(value)
     if kind is str or kind is int or kind is float:
@@ -129,7 +132,7 @@ def _plain(value: Any, depth: int = _DEEPEST) -> Any:  # noqa: ANN401 - any obje
     return None if value is None or _defines_equality(type(value)) else (_ALONE, id(value))
 
 
-def _is(value: object, *kinds: type) -> bool:
+def _is(value: Unknown, *kinds: type) -> bool:
     """`isinstance`, which would ask the object for its class."""
     return any(type.__subclasscheck__(kind, type(value)) for kind in kinds)
 
@@ -139,7 +142,7 @@ def _defines_equality(kind: type) -> bool:
     return any("__eq__" in type.__dict__["__dict__"].__get__(base) for base in bases if base is not object)
 
 
-def _parts(value: Any, depth: int) -> tuple[object, ...] | None:  # noqa: ANN401 - as `_plain`
+def _parts(value: Unknown, depth: int) -> tuple[Any, ...] | None:
     """The parts of a list, tuple or array; those that are missing are None."""
     parts = np.ndarray.tolist(value) if _is(value, np.ndarray) else value
     if not depth or not _is(parts, list, tuple):  # an array without dimensions is no list
@@ -149,7 +152,7 @@ def _parts(value: Any, depth: int) -> tuple[object, ...] | None:  # noqa: ANN401
     return tuple(None if _is(part, float, complex) and part != part else part for part in plain)
 
 
-def _whole(owner: type, name: str, value: object) -> int:
+def _whole(owner: type, name: str, value: Unknown) -> int:
     """A whole number from a slot of a plain type; −1 if it was left empty or holds something else."""
     try:
         found = owner.__dict__[name].__get__(value)
@@ -158,12 +161,12 @@ def _whole(owner: type, name: str, value: object) -> int:
     return int.__int__(found) if _is(found, int) else -1
 
 
-def _fraction(value: object) -> Fraction | None:
+def _fraction(value: Unknown) -> Fraction | None:
     below = _whole(Fraction, "_denominator", value)
     return Fraction(_whole(Fraction, "_numerator", value), below) if below > 0 else None
 
 
-def _moment(value: datetime.datetime) -> datetime.datetime | None:
+def _moment(value: Unknown) -> datetime.datetime | None:
     """A date with a time. Zones are code too: of those that are not Python's own, nothing is read."""
     if type.__dict__["__name__"].__get__(type(value)) == "NaTType":  # pandas' missing time is a datetime
         return None
@@ -173,7 +176,7 @@ def _moment(value: datetime.datetime) -> datetime.datetime | None:
     return datetime.datetime.combine(datetime.datetime.date(value), datetime.datetime.time(value), zone)
 
 
-def _uuid(value: object) -> uuid.UUID | None:
+def _uuid(value: Unknown) -> uuid.UUID | None:
     whole = _whole(uuid.UUID, "int", value)
     return uuid.UUID(int=whole) if 0 <= whole < 2**128 else None
 
@@ -206,14 +209,14 @@ def missing(column: NDArray[Any]) -> Bools:
     return np.fromiter((identity(value) is None for value in column), bool, len(column))
 
 
-def equal(column: NDArray[Any], label: object) -> Bools:
+def equal(column: NDArray[Any], label: Unknown) -> Bools:
     """Where a column holds this public label; never for a missing value."""
     if column.dtype.kind in "biuf" and isinstance(label, int | float | np.number | np.bool_):
         return np.asarray(column == label, dtype=bool)
     return np.fromiter((same(value, label) for value in column.tolist()), bool, len(column))
 
 
-def same(value: object, label: object) -> bool:
+def same(value: Unknown, label: Unknown) -> bool:
     """Whether one object is this public label."""
     known = identity(value)
     try:
@@ -222,5 +225,5 @@ def same(value: object, label: object) -> bool:
         return False
 
 
-def _module(value: object) -> str:
+def _module(value: Unknown) -> str:
     return type(value).__module__.partition(".")[0]

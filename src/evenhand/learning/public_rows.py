@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenhand.guarantee import DataError, Relation, UsageError
-from evenhand.learning.inputs import Given, user_codes, with_dummies
+from evenhand.learning.inputs import Features, Given, PerRow, user_codes, with_dummies
 from evenhand.learning.private_values import Floats
 from evenhand.release import public
 from evenhand.tables import Secret, Table
@@ -25,14 +25,9 @@ _LABEL = "label_value"
 class PublicRows:
     """The public part of a table, and a way to its labels."""
 
-    def __init__(self, table: Table, label: object, features: Sequence[str] | None, categories: Sequence[str]) -> None:
+    def __init__(self, table: Table, label: PerRow, features: Sequence[str] | None, categories: Sequence[str]) -> None:
         """Read users and features; refuse a table whose features are private."""
-        if not isinstance(label, str):
-            raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
-        table.require(label, "label column")
-        names = tuple(features) if features is not None else feature_columns(table, label)
-        for name in names:
-            table.require(name, "feature column")
+        label, names = column_names(table, label, features)
         _require_public(table, names)
         table.require_before(names, label)
 
@@ -86,12 +81,21 @@ def _require_public(table: Table, names: Sequence[str]) -> None:
         )
 
 
-def feature_columns(table: Table, label: str) -> tuple[str, ...]:
-    """All columns that are neither user nor label."""
-    return tuple(name for name in table.columns if name != label and name not in table.user)
+def column_names(table: Table, label: PerRow, features: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
+    """The label column and the feature columns; by default all that are neither user nor label."""
+    if not isinstance(label, str):
+        raise UsageError(
+            f"y is a {type(label).__name__}; expected, with an eh.read table, the name of the label column."
+        )
+    table.require(label, "label column")
+    others = (name for name in table.columns if name != label and name not in table.user)
+    names = tuple(others if features is None else features)
+    for name in names:
+        table.require(name, "feature column")
+    return label, names
 
 
-def public_columns(X: object, y: object, users: object, features: Sequence[str] | None) -> tuple[str, ...]:
+def public_columns(X: Features, y: PerRow, users: PerRow, features: Sequence[str] | None) -> tuple[str, ...]:
     """The names of the columns that label-private regression treats as public; arrays have none.
 
     All columns but label and user; of a table that was read with ``public=``, those and the features.

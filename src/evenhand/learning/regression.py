@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_epsilon, split
 from evenhand.learning import noise_level
 from evenhand.learning.base import admit, choice, pay, public_number
 from evenhand.learning.inputs import (
+    Features,
+    Frame,
     Given,
     Integers,
-    expand,
+    PerRow,
+    as_fitted,
     feature_matrix,
     label_column,
     take_apart,
@@ -118,7 +123,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.ledger = ledger
 
     @unwarned
-    def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
+    def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Choose weights from what is public, debit ε, read the labels, and release the coefficients.
 
         Args:
@@ -146,13 +151,12 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.guarantee_ = guarantee
         return self
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: ArrayLike | Frame) -> Floats:
         """Predicted labels, not clipped to the label bounds."""
         check_is_fitted(self)
-        if hasattr(X, "columns") and self.features is not None:
-            X = X[list(self.features)]
-        X = validate_data(self, expand(X, self.levels_), reset=False, dtype=np.float64)
-        return np.asarray(X @ self.coef_ + self.intercept_)
+        rows = as_fitted(X, self.features, self.levels_)
+        rows = validate_data(self, rows, reset=False, dtype=np.float64)
+        return np.asarray(rows @ self.coef_ + self.intercept_)
 
     def interval(self, confidence: float = 0.95) -> Floats:
         """A range for each coefficient (intercept first, if fitted): sampling error and privacy noise together.
@@ -164,7 +168,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         radii = np.array([law.radius(confidence) for law in self.errors_])
         return np.column_stack([values - radii, values + radii])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.regressor_tags.poor_score = True
@@ -188,7 +192,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         return (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
 
     def _read_public(
-        self, X: Any, y: Any, users: Any, epsilon: Decimal
+        self, X: Features, y: PerRow, users: PerRow, epsilon: Decimal
     ) -> tuple[Floats, Integers, Guarantee, Callable[[], Secret[Floats]]]:
         """Features, users and the guarantee; and how to read the labels, which waits for the debit."""
         public = public_columns(X, y, users, self.features)

@@ -78,11 +78,12 @@ def choose_rows(
 ) -> RowChoice:
     """Choose what is not given, from a public or bought support."""
     sums = Sums.of(support)
-    tried = [float(tau)] if tau is not None else _grid(support)
+    tried = [float(tau)] if tau is not None else limits_to_try(support)
     return min((_forecast(sums, scales, size, regularisation) for size in tried), key=lambda one: one.excess)
 
 
-def _grid(support: Support) -> list[float]:
+def limits_to_try(support: Support) -> list[float]:
+    """Values of τ, each about a quarter more than the one before."""
     top = min(float(support.sizes.max()), float(LARGEST_TAU))
     steps = np.arange(0, math.log(max(top, 1.0)) / math.log(1.25) + 1)
     return sorted({max(1.0, min(top, float(math.ceil(1.25**step)))) for step in steps})

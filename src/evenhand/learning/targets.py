@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ class Classes:
     labels: tuple[Any, Any]
 
     @classmethod
-    def parse(cls, given: Sequence[str] | Sequence[float]) -> Classes:
+    def parse(cls, given: Sequence[Any]) -> Classes:
         """Read ``classes=(negative, positive)``."""
         labels = tuple(given) if np.ndim(given) == 1 else ()
         if len(labels) != 2 or labels[0] == labels[1]:
@@ -48,7 +48,7 @@ class Bounded:
     bounds: tuple[float, float]
 
     @classmethod
-    def parse(cls, given: Iterable[float] | None) -> Bounded:
+    def parse(cls, given: tuple[float, float] | None) -> Bounded:
         """Read ``label_bounds=(low, high)``; squares of labels times numbers of rows must be doubles."""
         bounds = parse_bounds(given, "label_bounds")
         public_number("the width of label_bounds", bounds[1] - bounds[0], smallest=1e-50, largest=1e50)

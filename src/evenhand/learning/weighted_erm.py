@@ -12,17 +12,17 @@ import numpy as np
 
 from evenhand.bounding import HETEROGENEITY, smooth_bound
 from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon
-from evenhand.learning.base import choice, pay, public_number, whole_number
-from evenhand.learning.features import STEPS, FeatureBounds, FeatureMap, feature_map
+from evenhand.learning.base import is_auto, pay, public_number, whole_number
+from evenhand.learning.features import STEPS, FeatureBounds, FeatureMap
+from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.losses import Loss
-from evenhand.learning.private_rows import open_rows
 from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.sources import SLOPE_STEPS, MemoryRows, SmoothRows
 from evenhand.learning.threads import single_threaded
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
-from evenhand.noise import noise_multiplier, rho_of_steps
+from evenhand.noise.steps import noise_multiplier, rho_of_steps
 from evenhand.profiles import Profile, Sums, Support
 from evenhand.tables import Secret
 
@@ -112,7 +112,7 @@ class WeightedERM(LinearModel):
         self.ledger = ledger
 
     @unwarned
-    def fit(self, X: Any, y: Any = None, users: Any = None) -> Self:
+    def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Choose weights, debit (ε, δ), descend, and release the averaged iterate.
 
         Args:
@@ -123,11 +123,9 @@ class WeightedERM(LinearModel):
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
         loss, targets = self._problem()
         self._check(delta)
-        source, names, matrix = open_rows(X, y, users, features=self.features, targets=targets, protects=self.protects)
+        source, names, mapped = self._open(X, y, users, targets)
         if self.sample < 1 and not isinstance(source, MemoryRows):
             raise UsageError("sample < 1 needs the rows in memory; in an engine each step looks at all users.")
-        self._remember(matrix, names)
-        mapped = feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
         require_public(self.profile)
         usable = mechanism_delta(delta)
         spent, left = profile_price(source, self.profile, epsilon)
@@ -156,9 +154,7 @@ class WeightedERM(LinearModel):
         if not 0 < float(self.sample) <= 1:
             raise UsageError(f"sample={self.sample}; expected a part of the users in (0, 1].")
         public_number("regularisation", self.regularisation, zero=True, largest=1e15)
-        if isinstance(self.weight_bound, str):
-            choice("weight_bound", self.weight_bound, ("auto",))
-        else:
+        if not is_auto("weight_bound", self.weight_bound):
             public_number("weight_bound", self.weight_bound, smallest=1e-3, largest=LARGEST_WEIGHT)
 
     def _query(self, names: Sequence[str]) -> dict[str, Any]:

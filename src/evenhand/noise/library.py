@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+Measurement: TypeAlias = Any
+"""A mechanism of OpenDP, which has no type information: called with integers, it draws."""
 
 
 @lru_cache(maxsize=1)

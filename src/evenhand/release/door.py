@@ -15,17 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, divide, exact_difference
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import (
-    Gaussian,
-    IntegerNoise,
-    Laplace,
-    NoisyMax,
-    add_normal,
-    add_spherical,
-    noise_multiplier,
-    opendp,
-    rho_for,
-)
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, opendp, rho_for
+from evenhand.noise.steps import noise_multiplier
+from evenhand.noise.vectors import add_normal, add_spherical
 from evenhand.tables import Secret
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ _LARGEST_SUM = 2**62  # Σ|c|·|y| over a column
 _LARGEST_EXPONENT = 1000  # the unit of the grid is a double
 
 
-def check_integers(matrix: sparse.csr_array, exponent: int, label_bits: int, shape: tuple[int, ...]) -> None:
+def check_integers(matrix: sparse.csr_matrix, exponent: int, label_bits: int, shape: tuple[int, ...]) -> None:
     """Refuse a matrix whose products with labels are not exact in 64 bits; sums of magnitudes are taken in exact integers."""
     problem = None
     if not sparse.issparse(matrix) or matrix.format != "csr" or matrix.dtype != np.int64:
@@ -36,7 +36,7 @@ def check_integers(matrix: sparse.csr_array, exponent: int, label_bits: int, sha
         raise UsageError(f"weights=: {problem}. Expected weights as fit made or `save` wrote them; compute them anew.")
 
 
-def _well_formed(matrix: sparse.csr_array) -> bool:
+def _well_formed(matrix: sparse.csr_matrix) -> bool:
     """Whether places are in range, sorted and not repeated."""
     try:
         matrix.check_format(full_check=True)
@@ -56,7 +56,7 @@ def _magnitudes(data: Integers, place: Integers, size: int) -> list[int]:
     return [(int(high) << 32) + int(low) for high, low in zip(*sums, strict=True)]
 
 
-def heaviest(matrix: sparse.csr_array, users: Integers) -> int:
+def heaviest(matrix: sparse.csr_matrix, users: Integers) -> int:
     """The largest Σ|entry| over the rows of any one user, in exact integers."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return max(_magnitudes(matrix.data, users[rows], int(users.max(initial=0)) + 1))
