@@ -29,6 +29,7 @@ from evenhand.tables import Table
 from evenhand.tables.engines import one_reading
 from evenhand.tables.expressions import Column, Integers, Rows
 from evenhand.tables.numbers import is_number, number
+from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.summaries import exact_sum, known
 
 
@@ -63,14 +64,8 @@ class EngineRows(Source):
 
     @contextmanager
     def limited(self, features: FeatureMap, tau: int) -> Iterator[KeptRows]:
-        import ibis
-
-        rows = self._prepared(features)
-        # The engine refuses random numbers inside a window: draw them first.
-        drawn = rows.mutate(draw=ibis.random())
-        window = ibis.window(group_by=self._users(drawn), order_by="draw")
-        ranked = drawn.mutate(place=ibis.row_number().over(window))
-        with self._table.engine.kept(ranked.filter(ranked.place < tau).select("target", *_columns(features))) as kept:
+        chosen = sampled_rows(self._table, self._prepared(features), tau).select("target", *_columns(features))
+        with self._table.engine.kept(chosen) as kept:
             yield _KeptTable(self._table, kept, features)
 
     @contextmanager
@@ -78,7 +73,7 @@ class EngineRows(Source):
         import ibis
 
         rows = self._prepared(features)
-        size = rows.count().over(ibis.window(group_by=self._users(rows)))
+        size = rows.count().over(ibis.window(group_by=self._table.user_names))
         counted = rows.mutate(size=size.cast("int64"))
         few = counted["size"] * h.denominator <= h.numerator
         # ⌊h·SLOPE_STEPS/s⌋ exactly: the quotient of doubles may be one too large, which the product shows.
@@ -92,16 +87,10 @@ class EngineRows(Source):
         with self._table.engine.kept(chosen) as kept:
             yield _WeightedTable(self._table, kept, features)
 
-    def _is_number(self, value: Column) -> Column:
-        return is_number(self._table, value)
-
-    def _users(self, rows: Rows) -> list[Column]:
-        return [rows[f"user_{index}"] for index in range(len(self._table.user))]
-
     def _sizes(self) -> Rows:
         """One row a user: how many rows count."""
         rows = self._valid()
-        return rows.group_by(self._users(rows)).aggregate(rows=rows.count())
+        return rows.group_by(self._table.user_names).aggregate(rows=rows.count())
 
     def _valid(self) -> Rows:
         """Users, targets and features of the rows that count, by the null rule of the table's relation."""
@@ -109,15 +98,15 @@ class EngineRows(Source):
             return self._copy
         table = self._table
         rows = table.expression.select(
-            **{f"user_{index}": table.expression[name] for index, name in enumerate(table.user)},
+            **table.user_keys(table.expression),
             **{f"raw_{index}": number(table, name) for index, name in enumerate(self._names)},
             target=self._target(),
         )
-        rows = rows.filter(*(known(self._table, user) for user in self._users(rows)))
+        rows = rows.filter(*(known(table, rows[name]) for name in table.user_names))
         raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
         if self.relation is Relation.PRESENCE:
-            return rows.filter(self._is_number(rows.target), *(self._is_number(value) for value in raw))
-        target = self._is_number(rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
+            return rows.filter(is_number(self._table, rows.target), *(is_number(self._table, value) for value in raw))
+        target = is_number(self._table, rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
         return rows.mutate(target=target)
 
     def _prepared(self, features: FeatureMap) -> Rows:
@@ -128,7 +117,7 @@ class EngineRows(Source):
         if self.relation is not Relation.PRESENCE:
             raw = [(f"raw_{index}", float(centre)) for index, centre in enumerate(features.centre)]
             rows = rows.mutate(
-                **{name: self._is_number(rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
+                **{name: is_number(self._table, rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
             )
         off = {
             f"off_{index}": rows[f"raw_{index}"].clip(float(low), float(high)) - float(centre)
@@ -160,7 +149,7 @@ class EngineRows(Source):
         positive = targets.labels[1]
         if all(isinstance(label, int | float | np.number) for label in targets.labels):
             label = number(table, self._label)
-            known, match = self._is_number(label), label == float(positive)
+            known, match = is_number(self._table, label), label == float(positive)
         else:
             label = table.expression[self._label].cast("string")
             known, match = label.notnull(), label == str(positive)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from evenhand.guarantee import UsageError
 from evenhand.learning.private_values import Floats
 from evenhand.tables.expressions import Column
 
-Values = Floats | Column
+Values: TypeAlias = "Floats | Column"
 
 _STEEPEST = 500.0  # margins beyond it have slopes that no double can tell from their limit
 

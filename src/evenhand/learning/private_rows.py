@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.learning.inputs import label_column, private_feature_matrix, take_apart, user_codes
-from evenhand.learning.public_rows import feature_columns
+from evenhand.learning.public_rows import named_columns
 from evenhand.learning.sources import MemoryRows, Source
 from evenhand.learning.targets import Targets
 from evenhand.tables import Table
@@ -49,13 +49,8 @@ def _open_table(
 ) -> tuple[Source, tuple[str, ...], Any]:
     from evenhand.learning.engine import EngineRows
 
-    if not isinstance(label, str):
-        raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
-    table.require(label, "label column")
+    label, names = named_columns(table, label, features)
     table.engine.require_unchanged()
-    names = tuple(features) if features is not None else feature_columns(table, label)
-    for name in names:
-        table.require(name, "feature column")
     if table.relation is Relation.LABELS:
         raise UsageError("the table protects labels only: use LabelPrivateRegression, or read it otherwise.")
     return EngineRows(table, label, names, targets), names, None

@@ -26,12 +26,7 @@ class PublicRows:
 
     def __init__(self, table: Table, label: object, features: Sequence[str] | None, categories: Sequence[str]) -> None:
         """Read users and features; refuse a table whose features are private."""
-        if not isinstance(label, str):
-            raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
-        table.require(label, "label column")
-        names = tuple(features) if features is not None else feature_columns(table, label)
-        for name in names:
-            table.require(name, "feature column")
+        label, names = named_columns(table, label, features)
         _require_public(table, names)
         table.require_before(names, label)
 
@@ -83,9 +78,16 @@ def _require_public(table: Table, names: Sequence[str]) -> None:
         )
 
 
-def feature_columns(table: Table, label: str) -> tuple[str, ...]:
-    """All columns that are neither user nor label."""
-    return tuple(name for name in table.columns if name != label and name not in table.user)
+def named_columns(table: Table, label: object, features: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
+    """The names of the label and feature columns; features that are not named are all columns but users and label."""
+    if not isinstance(label, str):
+        raise UsageError(f"y={label!r}: with an eh.read table, y is the name of the label column.")
+    table.require(label, "label column")
+    others = (name for name in table.columns if name != label and name not in table.user)
+    names = tuple(others if features is None else features)
+    for name in names:
+        table.require(name, "feature column")
+    return label, names
 
 
 def public_columns(X: object, y: object, users: object, features: Sequence[str] | None) -> tuple[str, ...]:
