@@ -88,7 +88,7 @@ class EngineRows(Source):
             yield _WeightedTable(self._table, kept, features)
 
     def _sizes(self) -> Rows:
-        """One row a user: how many rows count."""
+        """One row per user: how many rows count."""
         rows = self._valid()
         return rows.group_by(self._table.user_names).aggregate(rows=rows.count())
 

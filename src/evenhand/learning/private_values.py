@@ -55,7 +55,7 @@ def declared(values: object) -> NDArray[Any]:
 
 
 def objects(values: Sequence[object]) -> NDArray[Any]:
-    """One object a row, never looked into."""
+    """One object per row, never looked into."""
     column = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         column[place] = value
