@@ -130,7 +130,7 @@ def _require_json_lines(source: FileSource, declared: Declared) -> None:
         )
     if Path(_unpacked(source.pattern)).suffix.lower() == ".json":
         raise UsageError(
-            f"{source.pattern!r} may be one document or one record per line, and looking would depend on the data. If each line is "
+            f"{source.pattern!r} may be one document or one record a line, and looking would depend on the data. If each line is "
             f"a record, rename it to end in .jsonl; otherwise convert it to Parquet: {convert}"
         )
 
