@@ -175,13 +175,12 @@ def _open(location: str | None, epsilon: str, delta: str, budget: str | None) ->
 
 
 def _feature_names(table: eh.Table, label: str, features: str | None) -> list[str]:
-    table.require(label, "label column")
-    names = parse_list(features) or [name for name in table.columns if name != label and name not in table.user]
+    from evenhand.learning.public_rows import column_names
+
+    _, names = column_names(table, label, parse_list(features) or None)
     if not names:
         raise UsageError("there are no feature columns beside user and label; give --features a,b,c.")
-    for name in names:
-        table.require(name, "feature column")
-    return names
+    return list(names)
 
 
 def _feature_bounds(text: str | None, names: list[str]) -> FeatureBounds | None:

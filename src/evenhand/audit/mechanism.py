@@ -41,11 +41,7 @@ class Pair:
     other: AnyTable
 
 
-Data: TypeAlias = Any
-"""What a mechanism runs on: a table, arrays, scores; each knows its own."""
-
-
-class Mechanism(Protocol):
+class Claimant(Protocol):
     """Something random that claims to be differentially private."""
 
     @property
@@ -56,20 +52,16 @@ class Mechanism(Protocol):
     def claim(self) -> Claim:
         """What it promises."""
 
+
+class Mechanism(Claimant, Protocol):
+    """A black box."""
+
     def sample(self, table: AnyTable, count: int) -> Outputs:
         """``count`` independent outputs on this table, with fresh secret randomness each."""
 
 
-class Enumerable(Protocol):
+class Enumerable(Claimant, Protocol):
     """A mechanism with so few outputs that their probabilities can be told exactly."""
-
-    @property
-    def name(self) -> str:
-        """How it appears in the results."""
-
-    @property
-    def claim(self) -> Claim:
-        """What it promises."""
 
     def law(self, table: AnyTable) -> Law:
         """The exact distribution of the output on this table."""

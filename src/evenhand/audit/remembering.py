@@ -70,7 +70,7 @@ class Remembering:
         self._open.close()
 
     def _check(self, expression: Rows, answer: Secret[ArrowTable]) -> None:
-        """Ask the engine again, once a question."""
+        """Ask the engine again, once per question."""
         question = expression.op()
         if question in self._checked:
             return

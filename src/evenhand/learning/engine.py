@@ -28,6 +28,7 @@ from evenhand.tables import Secret, Table
 from evenhand.tables.engines import one_reading
 from evenhand.tables.expressions import Column, Integers, Rows
 from evenhand.tables.numbers import is_number, number
+from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.summaries import exact_sum, known
 
 if TYPE_CHECKING:
@@ -59,14 +60,8 @@ class EngineRows(Source):
 
     @contextmanager
     def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:
-        import ibis
-
-        rows = self._prepared(features)
-        # The engine refuses random numbers inside a window: draw them first.
-        drawn = rows.mutate(draw=ibis.random())
-        window = ibis.window(group_by=self._users(drawn), order_by="draw")
-        ranked = drawn.mutate(place=ibis.row_number().over(window))
-        with self._table.engine.kept(ranked.filter(ranked.place < tau).select("target", *_columns(features))) as kept:
+        chosen = sampled_rows(self._table, self._prepared(features), tau).select("target", *_columns(features))
+        with self._table.engine.kept(chosen) as kept:
             yield _KeptTable(self._table, kept, features, opener)
 
     @contextmanager
@@ -74,7 +69,7 @@ class EngineRows(Source):
         import ibis
 
         rows = self._prepared(features)
-        size = rows.count().over(ibis.window(group_by=self._users(rows)))
+        size = rows.count().over(ibis.window(group_by=self._table.user_names))
         counted = rows.mutate(size=size.cast("int64"))
         few = counted["size"] * h.denominator <= h.numerator
         # ⌊h·SLOPE_STEPS/s⌋ exactly: the quotient of doubles may be one too large, which the product shows.
@@ -88,16 +83,10 @@ class EngineRows(Source):
         with self._table.engine.kept(chosen) as kept:
             yield _WeightedTable(self._table, kept, features)
 
-    def _is_number(self, value: Column) -> Column:
-        return is_number(self._table, value)
-
-    def _users(self, rows: Rows) -> list[Column]:
-        return [rows[f"user_{index}"] for index in range(len(self._table.user))]
-
     def _sizes(self) -> Rows:
-        """One row a user: how many rows count."""
+        """One row per user: how many rows count."""
         rows = self._valid()
-        return rows.group_by(self._users(rows)).aggregate(rows=rows.count())
+        return rows.group_by(self._table.user_names).aggregate(rows=rows.count())
 
     def _valid(self) -> Rows:
         """Users, targets and features of the rows that count, by the null rule of the table's relation."""
@@ -105,11 +94,11 @@ class EngineRows(Source):
             return self._copy
         table = self._table
         rows = table.expression.select(
-            **{f"user_{index}": table.expression[name] for index, name in enumerate(table.user)},
+            **table.user_keys(table.expression),
             **{f"raw_{index}": number(table, name) for index, name in enumerate(self._names)},
             target=self._target(),
         )
-        rows = rows.filter(*(known(self._table, user) for user in self._users(rows)))
+        rows = rows.filter(*(known(table, rows[name]) for name in table.user_names))
         raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
         if self.relation is Relation.PRESENCE:
             return rows.filter(is_number(self._table, rows.target), *(is_number(self._table, value) for value in raw))

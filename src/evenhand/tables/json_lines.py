@@ -1,4 +1,4 @@
-"""JSON: one record a line, and how a line becomes text values for declared columns.
+"""JSON: one record per line, and how a line becomes text values for declared columns.
 
 The same function runs beside DuckDB and inside Spark's workers, because JSON parsers differ in what they accept. It is sent to
 the workers by value, so it knows nothing but Python and Arrow.

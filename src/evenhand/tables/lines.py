@@ -1,4 +1,4 @@
-"""Text files as lines, one record a line, so that no line can change what another becomes.
+"""Text files as lines, one record per line, so that no line can change what another becomes.
 
 A line ends with a line feed and nothing else; a carriage return before it is left out. Bytes that are not UTF-8
 are left out. Of a line, the first `MOST_BYTES` count. Every file has such lines: nothing here can fail because

@@ -16,7 +16,7 @@ __all__ = ["CEILING", "MOST_ROWS", "exact_sum", "known", "per_user", "saturating
 
 
 def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int | None = None) -> Rows:
-    """One row a user: ``rows``, and for each column ``above_i``, the sum of its grid integers above the bottom.
+    """One row per user: ``rows``, and for each column ``above_i``, the sum of its grid integers above the bottom.
 
     Under presence, rows that lack a number in any of the columns are dropped (and users with no other row).
     Otherwise nulls count as the middle. Users that are null are dropped. The users themselves are not part of the result.
@@ -24,7 +24,7 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
     Args:
         table: the rows.
         columns: value columns with their grids.
-        limit: keep at most this many random rows a user.
+        limit: keep at most this many random rows per user.
     """
     rows, values = valid_rows(table, columns)
     above = {f"above_{index}": value for index, value in enumerate(values)}

@@ -49,7 +49,7 @@ class Engine(Dialect):
     An engine is added by a subclass that says in what its backend differs, and `evenhand.tables.engines.register`. From then
     on `evenhand.read` takes Ibis tables of the backend called ``ibis_name`` (and what else `takes` says), and, where
     ``compressions`` is set, ``engine=name`` for paths. What it overrides: the methods of `Dialect`; `check_source`, `takes`, `open`,
-    `open_files`; `evaluate`, `store`, `publish`, `stored`, `run`, `reseed`.
+    `open_files`; `evaluate`, `store`, `publish`, `stored`, `sql`, `run`, `reseed`, `unlogged`.
 
     The guarantee rests on what an engine promises:
 
@@ -162,7 +162,7 @@ class Engine(Dialect):
 
     def store(self, name: str, expression: Rows) -> Drop:
         """Evaluate into a temporary table of that name; returns how to drop it."""
-        self.run(f"CREATE TEMPORARY TABLE {name} AS {self.backend.compile(expression)}")
+        self.run(f"CREATE TEMPORARY TABLE {name} AS {self.sql(expression)}")
         return partial(self.run, f"DROP TABLE {name}")
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
@@ -173,6 +173,10 @@ class Engine(Dialect):
     def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         """An expression over a table that `store` or `publish` made of ``like``."""
         return self.backend.table(name)
+
+    def sql(self, expression: Rows) -> str:
+        """A query in the backend's own words."""
+        return str(self.backend.compile(expression))
 
     def run(self, sql: str) -> None:
         """Execute a statement that gives no rows."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
-from evenhand.tables.expressions import Column, Integers, Rows
+from evenhand.tables.expressions import Column, DataType, Integers, Rows
 from evenhand.tables.sampling import first_rows
 from evenhand.tables.saturation import saturating_sum
 
@@ -57,3 +58,18 @@ class Dialect:
         kept = first_rows(drawn, users, limit)
         sums = {name: saturating_sum(kept[name]) for name in names}
         return kept.group_by(users).aggregate(rows=kept.count(), **sums)
+
+
+@lru_cache(maxsize=64)
+def function(
+    name: str, *takes: DataType | str, returns: DataType | str, aggregate: bool = False
+) -> Callable[..., Column]:
+    """One of an engine's own functions, by the types that it takes and returns."""
+    import ibis
+    import ibis.expr.datatypes as dt
+
+    stub = eval(f"lambda {', '.join(f'argument_{index}' for index, _ in enumerate(takes))}: None")  # for Ibis to read
+    stub.__name__ = name
+    kind = ibis.udf.agg if aggregate else ibis.udf.scalar
+    made: Callable[..., Column] = kind.builtin(signature=(tuple(map(dt.dtype, takes)), dt.dtype(returns)))(stub)
+    return made

@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
+from evenhand.tables.engines.dialect import function
 from evenhand.tables.engines.duckdb_files import arrow_rows, file_rows
 from evenhand.tables.engines.duckdb_sources import refuse_unstable_sql
 from evenhand.tables.expressions import ArrowTable, Backend, Column, Integers, Rows
@@ -58,22 +59,22 @@ class DuckDBEngine(Engine):
 
     def check_source(self) -> None:
         super().check_source()
-        sql = str(self.backend.compile(self._source.to_expr()))
         with self._turn:
-            refuse_unstable_sql(sql, lambda query: self.backend.con.sql(query).fetchall())
+            refuse_unstable_sql(self.sql(self.rows), lambda query: self.backend.con.sql(query).fetchall())
 
     def spelled(self, value: Column) -> Column:
         # The bytes of a text, whatever they are and whatever its collation takes for equal.
-        return _function("encode")(value.cast("string"))
+        return function("encode", "string", returns="binary")(value.cast("string"))
 
     def is_number(self, value: Column) -> Column:
         # DuckDB 2.0 answers `isnan` out of a Parquet file's statistics, which leave NaN out by specification, and sees
         # through all arithmetic and monotone functions. `nextafter` keeps NaN, adds none, and is opaque to it.
         # The null of a null needs no second test.
-        return ~_function("nextafter")(value, 1.0).isnan()
+        return ~function("nextafter", "float64", "float64", returns="float64")(value, 1.0).isnan()
 
     def floor(self, value: Column) -> Column:
-        return _function("floor")(value)  # Ibis' own adds a cast to integers, one more step a row
+        # Ibis' own adds a cast to integers, one more step per row.
+        return function("floor", "float64", returns="float64")(value)
 
     def exact_sum(self, integers: Integers) -> Column:
         return integers.sum().cast("decimal(38, 0)").fill_null(0)  # sums are 128 bits wide already
@@ -83,14 +84,15 @@ class DuckDBEngine(Engine):
             return super().sampled_sums(drawn, users, names, limit)
         # A bounded heap per user instead of a sort: no window, memory h values per user.
         (name,) = names
-        smallest = _function("arg_min")(drawn[name], drawn.evenhand_draw, limit)
+        arg_min = function("arg_min", "float64", "float64", "int64", returns="array<float64>", aggregate=True)
+        smallest = arg_min(drawn[name], drawn.evenhand_draw, limit)
         kept = drawn.group_by(users).aggregate(evenhand_kept=smallest)
         values = kept.evenhand_kept
         return kept.mutate(rows=values.length(), **{name: values.sums().cast("int64")}).drop("evenhand_kept")
 
     def evaluate(self, expression: Rows) -> ArrowTable:
         # Straight from DuckDB: Ibis' own way to Arrow imports pandas first, half a second at the start.
-        return self.backend.con.sql(str(self.backend.compile(expression))).to_arrow_table()
+        return self.backend.con.sql(self.sql(expression)).to_arrow_table()
 
     def run(self, sql: str) -> None:
         self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
@@ -127,11 +129,7 @@ class RelationEngine(DuckDBEngine):
                 )
 
     def evaluate(self, expression: Rows) -> ArrowTable:
-        return self._query(_sql(expression)).to_arrow_table()
-
-    def store(self, name: str, expression: Rows) -> Drop:
-        self.run(f"CREATE TEMPORARY TABLE {name} AS {_sql(expression)}")
-        return partial(self.run, f"DROP TABLE {name}")
+        return self._query(self.sql(expression)).to_arrow_table()
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
         import pyarrow.parquet as pq
@@ -150,6 +148,11 @@ class RelationEngine(DuckDBEngine):
         schema = like.schema() if callable(like.schema) else ibis.memtable(like.schema.empty_table()).schema()
         return ibis.table(schema, name=name)
 
+    def sql(self, expression: Rows) -> str:
+        import ibis
+
+        return str(ibis.to_sql(expression, dialect="duckdb"))
+
     def run(self, sql: str) -> None:
         done = self._relation.query(self._name, sql)
         if done is not None:
@@ -163,34 +166,6 @@ class RelationEngine(DuckDBEngine):
 
 def _is_relation(source: object) -> TypeGuard[DuckDBPyRelation]:
     return type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "query")
-
-
-def _sql(expression: Rows) -> str:
-    import ibis
-
-    return str(ibis.to_sql(expression, dialect="duckdb"))
-
-
-@lru_cache(maxsize=4)
-def _function(name: str) -> Callable[..., Column]:
-    """One of DuckDB's own functions."""
-    import ibis
-    import ibis.expr.datatypes as dt
-
-    @ibis.udf.scalar.builtin(signature=((dt.string,), dt.binary))
-    def encode(text): ...  # type: ignore[no-untyped-def]
-
-    @ibis.udf.scalar.builtin(signature=((dt.float64,), dt.float64))
-    def floor(value): ...  # type: ignore[no-untyped-def]
-
-    @ibis.udf.scalar.builtin(signature=((dt.float64, dt.float64), dt.float64))
-    def nextafter(value, toward): ...  # type: ignore[no-untyped-def]
-
-    @ibis.udf.agg.builtin(signature=((dt.float64, dt.float64, dt.int64), dt.Array(dt.float64)))
-    def arg_min(value, key, count): ...  # type: ignore[no-untyped-def]
-
-    found: dict[str, Callable[..., Column]] = {f.__name__: f for f in (encode, floor, nextafter, arg_min)}
-    return found[name]
 
 
 @lru_cache(maxsize=1)

@@ -30,15 +30,10 @@ def file_rows(backend: Backend, source: FileSource, declared: Declared) -> Rows:
     layout = files.read_layout(source)
     leading = files.leading(source, layout, declared)
     if declared.quoted_newlines:
-        options = {
-            "auto_detect": False,
-            "columns": dict.fromkeys(layout.names, "VARCHAR"),
-            "header": True,
-            "delim": layout.delimiter,
-            "quote": '"',
-            "escape": '"',
-            "ignore_errors": True,  # a malformed record is dropped by rule: raising would depend on the data and quote it
-        }
+        columns = dict.fromkeys(layout.names, "VARCHAR")
+        options = {"auto_detect": False, "columns": columns, "header": True, "delim": layout.delimiter}
+        # A malformed record is dropped by rule: raising would depend on the data and quote it.
+        options |= {"quote": '"', "escape": '"', "ignore_errors": True}
         return files.attempt(source, lambda: backend.read_csv(paths, table_name=name, **options))
     view = fresh_name()
     read_lines = functools.partial(lines.line_batches, source.paths)

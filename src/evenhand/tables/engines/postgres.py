@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import Engine
+from evenhand.tables.engines.dialect import function
 from evenhand.tables.engines.postgres_sources import refuse_unstable_sql
-from evenhand.tables.expressions import Column, DataType
+from evenhand.tables.expressions import Column
 
 
 class PostgresEngine(Engine):
@@ -23,7 +22,7 @@ class PostgresEngine(Engine):
 
     def check_source(self) -> None:
         super().check_source()
-        sql = str(self.backend.compile(self._source.to_expr()))
+        sql = self.sql(self.rows)
         with self._turn:
             self.quietly(lambda: refuse_unstable_sql(sql, self._query))
             allowed = "current_setting('transaction_read_only') = 'off' AND has_database_privilege(current_database(), 'TEMP')"
@@ -34,17 +33,15 @@ class PostgresEngine(Engine):
                 )
 
     def spelled(self, value: Column) -> Column:
-        import ibis.expr.datatypes as dt
-
         dtype = value.type()
         if dtype.is_decimal():
             # 1.0 and 1.00 are equal, and print differently.
-            value = _function("trim_scale", dtype, returns=dtype)(value)
+            value = function("trim_scale", dtype, returns=dtype)(value)
         if dtype.is_temporal():
             # As JSON prints it: always ISO, and defined for infinity; plain text follows the session's DateStyle.
-            quoted = _function("to_json", dtype, returns=dt.json)(value).cast("string")
-            value = _function("btrim", dt.string, dt.string, returns=dt.string)(quoted, '"')
-        return _function("convert_to", dt.string, dt.string, returns=dt.binary)(value.cast("string"), "UTF8")
+            quoted = function("to_json", dtype, returns="json")(value).cast("string")
+            value = function("btrim", "string", "string", returns="string")(quoted, '"')
+        return function("convert_to", "string", "string", returns="binary")(value.cast("string"), "UTF8")
 
     def without_nan(self, decimal: Column) -> Column:
         import ibis
@@ -89,15 +86,3 @@ class PostgresEngine(Engine):
 
     def reseed(self) -> None:
         self.run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
-
-
-@lru_cache(maxsize=64)
-def _function(name: str, *takes: DataType, returns: DataType) -> Callable[..., Column]:
-    """One of Postgres' own functions."""
-    import ibis
-
-    arguments = ", ".join(f"argument_{index}" for index in range(len(takes)))
-    stub = eval(f"lambda {arguments}: None")  # Ibis reads the names of the arguments off it
-    stub.__name__ = name
-    function: Callable[..., Column] = ibis.udf.scalar.builtin(name=name, signature=(takes, returns))(stub)
-    return function

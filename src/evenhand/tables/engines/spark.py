@@ -55,8 +55,8 @@ class SparkEngine(Engine):
 
     def check_source(self) -> None:
         super().check_source()
-        sql = str(self.backend.compile(self._source.to_expr()))
-        plan = self.quietly(lambda: self.backend._session.sql(sql)._jdf.queryExecution().analyzed())
+        session, sql = self.backend._session, self.sql(self.rows)
+        plan = self.quietly(lambda: session.sql(sql)._jdf.queryExecution().analyzed())
         for node in _walk(plan):
             if node.nodeName() in _UNSTABLE:
                 raise unstable(_UNSTABLE[node.nodeName()])
@@ -72,7 +72,7 @@ class SparkEngine(Engine):
     def store(self, name: str, expression: Rows) -> Drop:
         # A checkpoint, and now: what is merely persisted is read again, as it is then, once it has been evicted. Of
         # a checkpoint nothing can be read again: a lost block fails the query.
-        rows = self.backend._session.sql(str(self.backend.compile(expression))).localCheckpoint(eager=True)
+        rows = self.backend._session.sql(self.sql(expression)).localCheckpoint(eager=True)
         rows.createOrReplaceTempView(name)
         return partial(self._let_go, name, rows)
 
