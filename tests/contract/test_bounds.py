@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
-from test_neighbours import compare
 
 import evenhand as eh
 from evenhand.session import Drafts
+from neighbouring import compare
 from watch import Ask
 
 Bounds = tuple[float, float]

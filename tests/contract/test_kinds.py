@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_neighbours import compare as compare_integers
 
 import evenhand as eh
 from evenhand.session import Drafts
 from kinds import DUCKDB, SOURCES, SPELLINGS, Line, as_table
+from neighbouring import compare as compare_integers
 from visible import Questions, Seen, Tape, compare, look
 from watch import Ask, watch
 

@@ -99,7 +99,7 @@ def test_impossible_goals_are_refused() -> None:
         made.users_for(0.1, relative=True)
     with pytest.raises(UsageError, match="larger error"):
         plan("count", PROFILE, epsilon=0.2).users_for(1.0)
-    with pytest.raises(UsageError, match="Did you mean 'row limit'"):
+    with pytest.raises(UsageError, match="Did you mean 'RowLimit'"):
         made.curve("row limits")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import entry_points
 
 import typer
 
@@ -56,6 +57,8 @@ def version() -> None:
 def main() -> None:
     """Run the command line; errors become one line and an exit code."""
     try:
+        for plugin in entry_points(group="evenhand.plugins"):
+            plugin.load()  # registers statistics, strategies, engines or sketches
         app()
     except Exception as error:
         sys.exit(fail(error))

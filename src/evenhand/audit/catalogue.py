@@ -16,11 +16,11 @@ from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import Claim, Enumerable, Mechanism, Outputs, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, shown_keys
-from evenhand.bounding import CentredInterval, NormClip, RowLimit, SmoothWeights, TotalCap
+from evenhand.bounding import STRATEGIES, CentredInterval, NormClip, RowLimit, SmoothWeights, Strategy, TotalCap
 from evenhand.guarantee import Relation, parse_epsilon
 from evenhand.noise import NoisyMax
 from evenhand.session import Drafts
-from evenhand.statistics import Draft
+from evenhand.statistics import STATISTICS, Draft
 
 BOUNDS = (LOW, HIGH)
 DELTA = 0.02
@@ -94,6 +94,20 @@ def _fixed() -> Iterator[Line]:
     )
     yield "histogram, NormClip", BOTH, partial(_histogram, bounding=NormClip(3)), 0.0
     yield "histogram, NormClip L2", BOTH, partial(_histogram, bounding=NormClip(3, norm=2), delta=DELTA), DELTA
+
+    yield from _from_outside()
+
+
+def _from_outside() -> Iterator[Line]:
+    """Statistics and strategies that were added to the lists, each with a bound."""
+    for kind in STATISTICS.values():
+        if not kind.__module__.startswith("evenhand."):
+            question = partial(Drafts.ask, statistic=kind.example("v", BOUNDS), epsilon=1, bounding=NormClip(3))
+            yield f"{kind.name}, NormClip", BOTH, question, 0.0
+    for strategy in STRATEGIES:
+        if not strategy.__module__.startswith("evenhand."):
+            bounded: Callable[[int], Strategy] = strategy
+            yield f"count, {strategy.title}", PRESENCE, partial(_count, bounding=bounded(3)), 0.0
 
 
 def _chosen() -> Iterator[Line]:

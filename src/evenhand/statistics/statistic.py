@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from evenhand.bounding import weight_for_average
 from evenhand.guarantee import Relation
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from evenhand.statistics.draft import Draft
     from evenhand.statistics.per_row import PerRow
     from evenhand.statistics.request import Request
-
-S = TypeVar("S", bound="Statistic")
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,11 @@ class Statistic(ABC):
 
     def check(self, table: Table, by_row: bool = False) -> None:  # noqa: B027 (most need nothing)
         """Refuse, before any debit, a table that lacks what it needs; ``by_row``, also what the road per row can't do."""
+
+    @classmethod
+    def example(cls, column: str, bounds: Bounds) -> Self:
+        """How the audit asks for it, on a table whose column has values in these bounds."""
+        return cls()
 
     @classmethod
     def planned_bounds(cls, bounds: Bounds) -> Bounds:
@@ -155,6 +158,10 @@ class OfColumn(Statistic):
 
     def __post_init__(self) -> None:
         parse_bounds(self.bounds)  # refuses what are none
+
+    @classmethod
+    def example(cls, column: str, bounds: Bounds) -> Self:
+        return cls(column, bounds)
 
     @property
     def range(self) -> Bounds:

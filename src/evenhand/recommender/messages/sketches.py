@@ -56,7 +56,7 @@ SKETCHES = {
         "is any of these Nθ/w items one that you liked?", _LIKED, *_ours("maxsense:MaxSense"), senses=True
     ),
     "multi-maxsense": Sketch(
-        "the maxsense question about Q disjoint sets, with ε/Q each; pays above ε = 3",
+        "the maxsense question about Q disjoint sets, with ε/Q each; better above ε = 3",
         _LIKED,
         *_ours("multi_maxsense:MultiMaxSense"),
         senses=True,
