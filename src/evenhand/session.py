@@ -49,7 +49,7 @@ class Questions(Generic[A]):
       with other keys are dropped; groups without rows are released as noise around zero. Without ``keys`` the groups are
       selected privately, which needs ``delta``;
     - ``other``: a label for one more group that holds all other rows;
-    - ``groups_per_user``: with selected keys, how many groups one user may support; chosen unless given.
+    - ``groups_per_user``: with selected keys, in how many groups one user may count; chosen unless given.
     """
 
     table: Table
@@ -328,7 +328,7 @@ class Session(Questions[Release]):
         """Buy a private histogram of users by number of rows; everything made from it costs nothing more.
 
         The session keeps it, so that bounds chosen later on the same table, for releases without groups, cost nothing; such
-        a release names this purchase in its guarantee, with what both are together.
+        a release names this purchase in its guarantee, with the guarantee of both together.
         ``profile.save(path)`` keeps it for another day. Under ``protects="values"`` row counts are public: use
         ``eh.Profile.exact(table)`` for planning.
 
@@ -347,7 +347,7 @@ class Session(Questions[Release]):
 
     @property
     def preview(self) -> Previews:
-        """The same questions without spending: ``session.preview.mean(...)`` tells cost and forecast."""
+        """The same questions without spending: ``session.preview.mean(...)`` shows cost and forecast."""
         return Previews(self)
 
     def __repr__(self) -> str:

@@ -40,7 +40,7 @@ class Fit:
     attributes: tuple[str, ...] = ("coef_", "intercept_")
 
     def sample(self, table: Data, count: int) -> Outputs:
-        """Released attributes, one fit a row."""
+        """Released attributes, one fit per row."""
         return np.array([self._once(table) for _ in range(count)])
 
     def _once(self, table: Data) -> npt.NDArray[np.float64]:
@@ -97,7 +97,7 @@ def _crowd() -> Data:
 
 
 def _presence() -> tuple[Pair, ...]:
-    """A giant whose rows all say the same, at the edge of the feature ball."""
+    """A user with very many equal rows, at the edge of the feature ball."""
     few = _crowd()
     giant = np.full(40, _GIANT)
     pairs = []

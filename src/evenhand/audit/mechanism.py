@@ -1,7 +1,6 @@
 """What an audit is about: a mechanism with its claim, and a pair of neighbouring tables.
 
-A mechanism is a black box. It is asked for many independent outputs on a table and says nothing else; an auditor who
-doubts its author needs nothing else.
+A mechanism is a black box. It is asked for many independent outputs on a table and reveals nothing else, so an auditor need not trust its author.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ AnyTable: TypeAlias = Any
 """A table in whatever form a mechanism takes it: one of Evenhand's, arrays, scores."""
 
 Outputs = npt.NDArray[np.float64]
-"""Independent outputs, one a row; what is not a number has been turned into one, NaN for "not there"."""
+"""Independent outputs, one per row; what is not a number has been turned into one, NaN for "not there"."""
 
 Law = Mapping[Hashable, Fraction | float]
 """The exact probability of every output."""

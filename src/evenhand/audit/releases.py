@@ -1,4 +1,4 @@
-"""Releases as mechanisms: what a question gives away, asked again and again on a small table.
+"""Releases as mechanisms: what a question reveals, asked again and again on a small table.
 
 The ledger is left out: a debit happens before anything is drawn and does not touch the outputs.
 """
@@ -181,7 +181,7 @@ def recorded(draft: Draft, receipt: type[Receipt] = Receipt, disturb: Disturb | 
 
 
 def numbers(outcome: Outcome) -> list[float]:
-    """The released numbers, and those that stand beside them: the bound and the forecast error."""
+    """The released numbers, the bound and the forecast error."""
     value: Any = outcome.value
     if hasattr(value, "select_dtypes"):
         value = value.select_dtypes("number").to_numpy().ravel()
@@ -193,7 +193,7 @@ def _beside(outcome: Outcome) -> list[float]:
 
 
 def shown_keys(keys: Sequence[str], column: str = "g") -> Features:
-    """The features of a release with secret keys: for each of these keys whether it is shown, and its values."""
+    """The features of a release with hidden group names: for each of these keys whether it is shown, and its values."""
 
     def features(outcome: Outcome) -> list[float]:
         frame = outcome.value.set_index(column)

@@ -1,6 +1,6 @@
 """Broken twins: mechanisms that break their promise in one way each. The audit must catch every one of them.
 
-They show that an audit without alarm means something. Nothing outside the audit uses them.
+They show that the audit can find defects. Nothing outside the audit uses them.
 """
 
 from __future__ import annotations

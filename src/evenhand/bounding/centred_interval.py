@@ -20,10 +20,10 @@ from evenhand.tables.summaries import MOST_ROWS
 
 @dataclass(frozen=True)
 class CentredInterval(Strategy):
-    """Let each user's sum range over an interval of length ``T`` about its middle; light users are not touched.
+    """Clip each user's sum to an interval of length ``T`` about its middle; users with few rows are not changed.
 
-    With values in ``[0, U]`` a user with ``s`` rows contributes ``clip(sum, (U·s − T)/2, (U·s + T)/2)``. It shines when
-    the mean is near the middle of the bounds, and is biased toward the middle when it is not.
+    With values in ``[0, U]`` a user with ``s`` rows contributes ``clip(sum, (U·s − T)/2, (U·s + T)/2)``. It is accurate when
+    the mean is near the middle of the bounds, and biased toward the middle when it is not.
 
     Guarantee: one user moves a sum by at most ``T`` under values. Under presence nothing is bounded, so it is refused:
     the interval of a user grows with the number of rows.

@@ -6,11 +6,11 @@ against a population behind it. Every curve says how its bias is known:
 - ``exact``: the counts determine it (a count under a total cap; any statistic where nothing is cut).
 - ``bound``: proven for every table with these counts and values in the bounds. A mean with weights q' instead of r is off by
   at most B·min(TV, χ/2), with TV = Σ max(0, r − q') and χ² = Σ q'²/r − 1 (`docs/proofs/chi-square-bias.md`).
-- ``assumed``: the proven bound is far off for real tables, so the forecast uses stated assumptions: busy users differ by
+- ``assumed``: the proven bound is far off for real tables, so the forecast uses stated assumptions: heavy users differ by
   ρτ (`heterogeneity`), user means lie within τ of each other (`spread`). The bound is given beside it.
 - ``seen``: either of the first two, read from a noisy profile.
 
-No loop over users: prefix sums over the sorted counts, one array operation a strategy.
+No loop over users: prefix sums over the sorted counts, one array operation per strategy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Assumptions:
 
     Args:
         row_sd: standard deviation of one user's rows.
-        heterogeneity: ρτ, how much busy users differ from the others.
+        heterogeneity: ρτ, how much heavy users differ from the others.
         spread: standard deviation of user means.
     """
 

@@ -42,7 +42,7 @@ class LocatedMean(Strategy):
     with many rows near the centre is not cut at all. The centre is found privately and coarsely first. Made by Auto.
 
     Guarantee: one user moves the total by at most ``max(a, b)`` under presence, ``a + b`` under values. Centre and caps are
-    functions of released values, and any are safe.
+    functions of released values; every choice of them is safe.
 
     Args:
         above: ``b`` in grid steps.
@@ -52,7 +52,7 @@ class LocatedMean(Strategy):
         rows: under presence, about how many rows there are: a noisy denominator is kept within half and twice this.
 
     Reference: Levy et al. 2021 and Cummings et al. 2022 locate and clip user means; capping the total residual instead
-    needs no division and lets light users through untouched.
+    needs no division and does not change users with few rows.
     """
 
     above: int

@@ -174,7 +174,7 @@ def weight_for_average(support: Support, epsilon: float) -> Fraction:
 def weight_for_quantile(support: Support, q: float, epsilon: float) -> Fraction:
     """The weight bound for a quantile by the weighted exponential mechanism.
 
-    On the scale of ranks a quantile is the mean of the indicators 1{x <= v}: row variance q(1−q), busy users differ by
+    On the scale of ranks a quantile is the mean of the indicators 1{x <= v}: row variance q(1−q), heavy users differ by
     about twice as much as in a mean. One user moves the score by h·max(q, 1−q), and the mechanism's rank error
     has the size of a Laplace variable with twice that scale.
     """

@@ -1,9 +1,8 @@
 """Cap each user's total: amin2019 section 3.
 
 The cap is chosen from a noisy histogram of users by contribution: each user in one bucket, discrete Laplace noise on every
-count. The choice reads released numbers only, so it costs nothing more (post-processing). The obvious alternative, an
-exponential mechanism on the rank 1/ε, is a trap: the exponent's gap between the wanted rank and "nobody above" is a
-constant, so absurd caps are chosen with constant probability.
+count. The choice reads released numbers only, so it costs nothing more (post-processing). The obvious alternative, an exponential mechanism on the rank 1/ε, does not work: the exponent's gap
+between the wanted rank and "nobody above" is a constant, so caps far too high are chosen with constant probability.
 """
 
 from __future__ import annotations

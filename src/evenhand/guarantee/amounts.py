@@ -14,7 +14,7 @@ Amount = Decimal | int | float | str
 """What a caller may write for ε or δ. A float means the decimal that Python prints for it."""
 
 LARGEST_EPSILON = Decimal(10_000)
-"""Beyond this e^ε exceeds 10^4000: not a promise, most likely a slip of the keyboard."""
+"""Beyond this e^ε exceeds 10^4000, which protects nothing and is most likely a typing error."""
 
 SMALLEST_EPSILON = Decimal("1e-9")
 

@@ -52,7 +52,7 @@ class Guarantee:
 
     It is a statement about this one result *given* everything that was released before from the same ledger: questions, bounds
     and keys may have been chosen in view of that. What all releases reveal together is bounded by the ledger's total. Where
-    the release itself used an earlier purchase, ``together`` is what the two are with no condition.
+    the release itself used an earlier purchase, ``together`` is the guarantee of both with no condition.
 
     Args:
         epsilon: the privacy-loss bound ε, an exact decimal.
@@ -84,7 +84,7 @@ class Guarantee:
 
     @property
     def together(self) -> tuple[Decimal, Decimal]:
-        """The ε and δ of this release and of what it rests on, together: they add up."""
+        """The ε and δ of this release and of the purchases it depends on, added up."""
         return (
             exact_sum([self.epsilon, *(purchase.epsilon for purchase in self.earlier)]),
             exact_sum([self.delta, *(purchase.delta for purchase in self.earlier)]),
@@ -108,7 +108,7 @@ class Guarantee:
         )
 
     def _rests(self) -> str:
-        """What the release and the purchases it rests on are together."""
+        """The guarantee of the release and of the purchases it depends on, together."""
         if not self.earlier:
             return ""
         bought = "; ".join(str(purchase) for purchase in self.earlier)

@@ -1,4 +1,4 @@
-"""Empirical risk minimisation with a bounded number of rows a user (amin2019, Algorithm 1)."""
+"""Empirical risk minimisation with a bounded number of rows per user (amin2019, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ ACCURACY = Fraction(1, 1000)
 """The optimiser's gradient norm, in units of what one user can do: 0.2 % more noise buys a certain answer."""
 
 MOST_ROWS = 2**31
-"""From so many kept rows on the model fades, to nothing at twice as many: by then doubles would not carry the accuracy."""
+"""From so many kept rows on, the model is scaled down, to zero at twice as many, where doubles would not be accurate enough."""
 
 FARTHEST = 2**20
-"""How far one user may move the margin, in units in which a loss bends. Less regularisation is refused: it would release
-nothing but noise, and take the optimiser for ever."""
+"""How far one user may move the margin, in units of the range over which a loss is curved. Less regularisation is refused:
+the release would be nothing but noise, and the optimiser would not end."""
 
 _LATTICE = 2**20  # lattice steps per noise scale
 _LARGEST_REGULARISATION = 1e15
 
 
 class BoundedERM(LinearModel):
-    """A linear model by output perturbation: at most τ rows a user, a regularised minimiser, spherical noise.
+    """A linear model by output perturbation: at most τ rows per user, a regularised minimiser, spherical noise.
 
     Guarantee: pure ε-differential privacy for *all rows of a user*. Features are clipped to a public norm, so one
     user moves the minimiser of ``Σ ℓ + (Λ/2)‖f‖²`` by at most τL/Λ in L2 norm (2τL/Λ under values); the
@@ -51,7 +51,7 @@ class BoundedERM(LinearModel):
     sensitivity. See docs/proofs/output-perturbation.md.
 
     Edge cases: under presence rows with a missing feature or label are dropped; under values a missing feature
-    counts as 0 and a missing label as the middle or the first class. Infinite features sit at the edge of the
+    counts as 0 and a missing label as the middle or the first class. Infinite features are moved to the edge of the
     ball. Labels outside the bounds are clamped; any label that is not the second class counts as the first.
 
     Args:
@@ -64,7 +64,7 @@ class BoundedERM(LinearModel):
             centred and scaled to the unit ball.
         rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
             profile bought with a tenth of ε (presence).
-        regularisation: Λ for the features divided by their norm, or ``"auto"``; too little for the number of rows a user is
+        regularisation: Λ for the features divided by their norm, or ``"auto"``; too little for the number of rows per user is
             refused.
         coefficient_norm: a guess of the norm of good coefficients, for the automatic choices.
         profile: a public or bought `Profile` of rows per user.
@@ -208,7 +208,7 @@ class BoundedERM(LinearModel):
         exact = (moves(source.relation) * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
         exact += fading(chosen, loss, accuracy)
         exponent = math.floor(math.log2(_LATTICE * float(epsilon) / float(exact)))
-        # Rounding moves either minimiser by at most half a step a coordinate.
+        # Rounding moves either minimiser by at most half a step per coordinate.
         steps = exact * Fraction(2) ** exponent + math.isqrt(mapped.size) + 1
 
         def lattice(opener: Opener) -> list[int]:
@@ -235,7 +235,7 @@ class BoundedERM(LinearModel):
 
 
 def fading(chosen: RowChoice, loss: Loss, accuracy: Fraction) -> Fraction:
-    """How far a user's τ rows move the model by making it fade: τ/MOST_ROWS of its norm, which public numbers bound.
+    """How far a user's τ rows move the model by scaling it down: τ/MOST_ROWS of its norm, which public numbers bound.
 
     No loss is negative, so (Λ/2)‖f‖² is at most the total loss at 0.
     """
@@ -252,5 +252,5 @@ def _within_range(chosen: RowChoice, given: float | None, least: float) -> RowCh
 
 
 def least_regularisation(tau: int, loss: Loss, mapped: FeatureMap, relation: Relation) -> float:
-    """The Λ at which one user moves the minimiser by FARTHEST units of the margins in which the loss bends."""
+    """The Λ at which one user moves margins by FARTHEST times the range over which the loss is curved."""
     return moves(relation) * tau * loss.roundest * mapped.norm / FARTHEST

@@ -46,8 +46,8 @@ def _regression(model: LabelPrivateRegression, confidence: float) -> dict[str, A
     how = {
         "optimal": "optimal weights: no other linear unbiased estimate with this noise rule has a smaller total variance "
         f"(certified to {weights.gap:.1g})",
-        "row-limit": f"least squares on at most {weights.row_limit} random rows a user",
-        "all": "least squares on all rows: heavy users cost noise",
+        "row-limit": f"least squares on at most {weights.row_limit} random rows per user",
+        "all": "least squares on all rows: heavy users need much noise",
     }[weights.weighting]
     values = [model.intercept_, *model.coef_] if model.fit_intercept else list(model.coef_)
     return {
@@ -84,7 +84,7 @@ def _bounded(model: BoundedERM, confidence: float) -> dict[str, Any]:
 
 def _weighted(model: WeightedERM) -> dict[str, Any]:
     return {
-        "bounding": f"All rows of a user together weigh at most {model.weight_bound_:.4g}, spread evenly over them.",
+        "bounding": f"All rows of a user together have a weight of at most {model.weight_bound_:.4g}, spread evenly over them.",
         "confidence": 0.95,
         "range_covers": "No range: how the noise of the steps adds up depends on the private curvature of the loss.",
         "coefficients": _coefficients(_names(model), _values(model), None),

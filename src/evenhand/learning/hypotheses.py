@@ -1,4 +1,4 @@
-"""Choosing from a finite set of hypotheses with a bounded number of rows a user (amin2018, amin2019)."""
+"""Choosing from a finite set of hypotheses with a bounded number of rows per user (amin2018, amin2019)."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
     """The hypothesis with about the smallest loss among finitely many, by permute-and-flip.
 
     Guarantee: pure ε-differential privacy for *all rows of a user*. A row's loss lies in [0, 1], on an integer
-    grid; with at most τ rows a user, one user moves each hypothesis' total loss by at most τ. Under presence all
+    grid; with at most τ rows per user, one user moves each hypothesis' total loss by at most τ. Under presence all
     totals move in the same direction, so ``exp(−ε·loss/τ)`` needs no factor 2. Sampling is exact; permute-and-flip
     is never worse than the exponential mechanism.
 
     Edge cases: rows and labels as in `BoundedERM`; features are clamped to ±10³⁰, and under values a missing one counts as
-    0. A hypothesis is shown one row at a time, as an array of shape (1, d), so that no row changes what it says about
-    another; where it raises, or returns anything but one prediction, the loss is 1. It must be a function: one that
-    remembers rows, or writes them somewhere, is outside of any guarantee.
+    0. A hypothesis is called with one row at a time, an array of shape (1, d), so that no row changes its prediction for
+    another; where it raises, or returns anything but one prediction, the loss is 1. There is no guarantee
+    for one that remembers rows, or writes them somewhere.
 
     Args:
         hypotheses: fitted models (with ``predict``) or functions of X, chosen without looking at these rows. Each is

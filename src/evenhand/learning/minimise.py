@@ -3,7 +3,7 @@
 Output perturbation releases an approximate minimiser; its sensitivity argument needs ‖∇J‖ ≤ γ whatever the rows
 are, so an optimiser that may give up, raise or run for ever is not allowed. Newton's method goes first, because it nearly
 always gets there in ten steps; where it does not, Nesterov's accelerated gradient takes over; and where rounding
-should hold that up, plain gradient steps, which nothing holds up. The number of steps of each is bounded by the number of
+stops that too, plain gradient steps, which always get there. The number of steps of each is bounded by the number of
 rows and public parameters (docs/proofs/output-perturbation.md).
 """
 

@@ -20,7 +20,7 @@ def open_rows(
 ) -> tuple[Source, tuple[str, ...], Any]:
     """The rows, the names of the features, and the validated features (None for a table).
 
-    Nulls follow the house rule: under presence a row with a missing feature, label or user is dropped; under
+    Nulls follow the same rule as in statistics: under presence a row with a missing feature, label or user is dropped; under
     values a missing feature counts as 0 and a missing label as the middle, and missing users are refused.
     """
     if isinstance(X, Table):

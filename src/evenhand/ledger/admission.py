@@ -46,10 +46,10 @@ def public_after(state: State, guarantee: Guarantee) -> tuple[str, ...] | None:
 
 
 def _check_public(name: str, state: State, guarantee: Guarantee) -> None:
-    """Refuse columns that became public on the way: earlier releases were promised to hide them.
+    """Refuse columns that were not public before: earlier releases promised to protect them.
 
-    The user columns of the release are public wherever anything is: under values and labels it is known who is there. The
-    unit is not asked: a population has a name of its own, which may be that of a private column, and the user columns of
+    The user columns of the release are public wherever anything is: under values and labels it is known who is in the table. The
+    unit is not compared: a population has a name of its own, which may be that of a private column, and the user columns of
     another table may have the names of private columns of this one.
     """
     if state.public is None:

@@ -70,7 +70,7 @@ class Cost:
     """What one release costs: it is (ε, δ)-differentially private and, if ``rho`` is given, also ρ-zCDP.
 
     Both statements must hold for the mechanism by itself; the ledger uses whichever serves. A mechanism with a threshold
-    (the selection of secret keys) is ρ-zCDP only outside an event of probability ``beyond``, such as "a group that nobody
+    (the selection of hidden group names) is ρ-zCDP only outside an event of probability ``beyond``, such as "a group that nobody
     else is in passes"; outside that event it is also (ε, δ − ``beyond``)-private. No ρ covers ``beyond``: it is charged
     for itself under every rule.
 

@@ -269,6 +269,6 @@ def _reopened(store: Store) -> Ledger:
 def _refusal(name: str, cost: Cost, account: Account) -> str:
     return (
         f"this release costs {account.price(cost)}, but ledger {name} has {account.remaining} left of "
-        f"{account.total}. Nothing was read or spent. Ask for less, or stop here: the budget is what the "
-        "people in the table were promised."
+        f"{account.total}. Nothing was read or spent. Ask for less, or stop here: the total is the limit "
+        "that was promised to the people in the table."
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mpmath.ctx_mp import MPContext
 
 SMALLEST_SAMPLED_DELTA = Decimal("1e-10")
-"""With ``sample`` < 1 a smaller δ is refused: it would drown in what the accountant's transforms may be off."""
+"""With ``sample`` < 1 a smaller δ is refused: the numerical error of the accountant's transforms could exceed it."""
 
 _MARGIN = 1 + 1e-9  # first guess; covers the rounding of the products below
 _OFF = 1e-12  # of δ: docs/proofs/weighted-erm.md bounds the error of the transforms for 10,000 steps

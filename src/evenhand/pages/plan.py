@@ -52,7 +52,7 @@ def plan_page(plan: Plan) -> str:
 
 def plan_chart(plan: Plan) -> Chart:
     """Trade-off curve, users cut, and error against ε, one below the other."""
-    title: dict[str, Any] = {"text": f"The price of the bound: {plan.statistic}, ε = {plain(plan.epsilon)}"}
+    title: dict[str, Any] = {"text": f"Error for each bound: {plan.statistic}, ε = {plain(plan.epsilon)}"}
     if plan.profile.mark:
         title |= {"subtitle": [plan.profile.mark], "subtitleColor": "#D00000"}
     parts = [_trade_off(plan), _users_cut(plan), _error_by_epsilon(plan)]
@@ -122,7 +122,7 @@ def _trade_off(plan: Plan) -> Chart:
 
 
 def _users_cut(plan: Plan) -> Chart:
-    """How many users each bound holds back."""
+    """How many users each bound cuts off."""
     curve, best = plan.curve(plan.best.strategy), plan.best
     points = [
         {"bound": float(b), "users": float(u)} for b, u in zip(curve.bounds, curve.users_cut, strict=True) if u >= 0.5
@@ -174,14 +174,14 @@ def _error_by_epsilon(plan: Plan) -> Chart:
 
 _SECTIONS = (
     (
-        "Where the bound sits",
+        "Error for each bound",
         _trade_off,
-        "A low bound cuts the busiest users short: bias. A high bound must hide what one busy user could add: noise. "
+        "A low bound cuts off the heaviest users, which causes bias. A high bound needs more noise to hide one user. "
         "The black line is both together, and the best bound is its lowest point.",
     ),
     ("Whom it touches", _users_cut, "How many users a bound holds back; all others count in full."),
     (
-        "What more privacy costs",
+        "Error for each ε",
         _error_by_epsilon,
         "The best error each strategy reaches, from strong to weak protection.",
     ),

@@ -84,7 +84,7 @@ class Plan:
         return ForecastTable(tuple(around + sorted(others, key=lambda f: f.error)), best, self.profile.mark)
 
     def explain(self) -> str:
-        """Why the bound sits where it sits, in plain words."""
+        """Why this is the best bound, in plain words."""
         return explain(self)
 
     def plot(self) -> Chart:
@@ -187,7 +187,7 @@ def plan(
         bounds: lowest and highest value; needed for sum and mean.
         protects: "presence" or "values"; the profile's own where it was bought, else "presence".
         row_sd: standard deviation of a user's rows, in the unit of the values (default: a quarter of the range).
-        heterogeneity: how much busy users differ, ρτ, in the unit of the values (default: a fiftieth of the range).
+        heterogeneity: how much heavy users differ, ρτ, in the unit of the values (default: a fiftieth of the range).
         spread: standard deviation of user means, in the unit of the values (default: an eighth of the range).
         points: how many bounds each strategy is shown at.
 
@@ -206,7 +206,7 @@ def plan(
     if planned[statistic].planned_as == "count" and relation.counts_are_public:
         raise UsageError(
             "under protects='values' the number of rows is public: a count needs no noise and no plan. "
-            "Use protects='presence' if who is in the table is secret."
+            "Use protects='presence' if it is private who is in the table."
         )
     limits = _bounds(statistic, bounds)
     length = limits[1] - limits[0] if limits else 1.0

@@ -36,7 +36,7 @@ class Forecast:
         return asdict(self)
 
     def cells(self) -> tuple[str, ...]:
-        """The forecast as text, one cell a column."""
+        """The forecast as text, one cell per column."""
         return (
             self.strategy,
             three_digits(self.bound),
@@ -62,7 +62,7 @@ class ForecastTable:
         return _COLUMNS
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dictionary a row, for a data frame of any kind."""
+        """One dictionary per row, for a data frame of any kind."""
         return [forecast.to_dict() for forecast in self.rows]
 
     def __iter__(self) -> Any:

@@ -21,19 +21,19 @@ _KINDS = {
 
 
 def explain(plan: Plan) -> str:
-    """Why the bound sits where it sits: what it does, its two prices, and what the forecast stands on."""
+    """Why this is the best bound: what it does, the two errors it balances, and what the forecast is based on."""
     best = plan.best
     parts = [
         f"For this {plan.statistic} at ε = {plain(plan.epsilon)} the best choice is {best.strategy} at {three_digits(best.bound)}: "
         f"{does(best)}.",
         _prices(best),
         f"The forecast error is {three_digits(best.error)}" + _relative(plan) + ", " + _KINDS[best.kind] + ".",
-        f"It stands on {plan.profile.basis}: {plan.profile.words}.",
+        f"It is based on {plan.profile.basis}: {plan.profile.words}.",
     ]
     if plan.statistic == "mean" and plan.bounds is not None:
         parts.append(assumptions(plan))
     if plan.relation is Relation.PRESENCE and plan.profile.guarantee is None and not plan.profile.mark:
-        parts.append("The bound is public here. Left to be chosen from the table instead, it is bought with part of ε.")
+        parts.append("This assumes a public bound. If it is chosen from the table instead, that costs part of ε.")
     text = " ".join(parts)
     return f"{plan.profile.mark}.\n{text}" if plan.profile.mark else text
 
@@ -50,16 +50,16 @@ def assumptions(plan: Plan) -> str:
     length = plan.bounds[1] - plan.bounds[0]
     return (
         f"It assumes that a user's rows scatter by {three_digits(plan.assumed.row_sd * length)}, that user means scatter by "
-        f"{three_digits(plan.assumed.spread * length)}, and that busy users differ from the others by up to "
-        f"{three_digits(plan.assumed.heterogeneity * length)} times the imbalance that the bound causes; say otherwise if you know better."
+        f"{three_digits(plan.assumed.spread * length)}, and that heavy users differ from the others by up to "
+        f"{three_digits(plan.assumed.heterogeneity * length)} times the imbalance that the bound causes; change these if you know better."
     )
 
 
 def _prices(best: Forecast) -> str:
     users = "No user is" if best.users_cut < 0.5 else f"About {best.users_cut:,.0f} users are"
     return (
-        f"{users} held back by it. A higher bound would hide one user's larger share and so need more noise for everybody "
-        f"(now {three_digits(best.noise)}); a lower one would cut more off the busiest users and so distort the answer "
+        f"{users} cut off by it. A higher bound would need more noise, to hide what one user may then add "
+        f"(now {three_digits(best.noise)}); a lower one would cut more off the busiest users and so bias the answer "
         f"(now {three_digits(best.bias)})."
     )
 

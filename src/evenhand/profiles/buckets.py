@@ -1,8 +1,8 @@
-"""Public bucket edges for what one user contributes: the raster of a contribution profile.
+"""Public bucket edges for what one user contributes, for a contribution profile.
 
-Edges grow by the factor 4^(1/3) ≈ 1.59, one bucket a user. The factor is a compromise found by simulation
-(`benchmarks/accuracy`): a cap sits on an edge, so a coarser raster wastes noise on users just above an edge, while a
-finer one spreads the same users over more noisy buckets and hides the tail. Edges are integers computed with
+Edges grow by the factor 4^(1/3) ≈ 1.59; each user is in one bucket. The factor is a compromise found by simulation
+(`benchmarks/accuracy`): a cap is an edge, so coarser buckets need more noise for users just above an edge, while
+finer ones spread the same users over more noisy buckets and hide the tail. Edges are integers computed with
 integer arithmetic, so that every engine sorts every user into the same bucket.
 """
 
@@ -71,7 +71,7 @@ def total_buckets(unit: int, largest: int = LARGEST_TOTAL) -> Buckets:
     """Buckets for the absolute value of a user's sum, in grid units.
 
     Args:
-        unit: the largest absolute value of one row, in grid units: the raster starts a million times below it.
+        unit: the largest absolute value of one row, in grid units: the edges start a million times below it.
         largest: where the open bucket begins, at the latest.
     """
     if not 1 <= unit <= largest:

@@ -1,11 +1,11 @@
 """Where the users' means lie: a coarse private histogram that makes a narrow clip possible.
 
-A mean over a range of length B needs noise for a user who moves from one end to the other, though real user means
-huddle together. So part of ε buys a histogram of user means: every user with at least ``rows`` rows falls into one of ``bins``
+A mean over a range of length B needs noise for a user whose values move from one end to the other, though real user
+means lie close together. So part of ε buys a histogram of user means: every user with at least ``rows`` rows falls into one of ``bins``
 equal bins, hence one user changes one count by one (presence) or two counts by one each (values). What follows
 clips each user's total around the centre found here (`means.py`).
 
-Only users with many rows are asked: their means are the least blurred by chance, and they are the ones the clip touches.
+Only users with many rows are in it: their means have the least sampling error, and clipping affects them most.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LOCATION_SHARES = (0.03, 0.25)
 """The least and the largest part of ε that locating users may take."""
 
 _HEAVY = 0.2  # of all users
-_ENOUGH = 20.0  # users × ε / sensitivity below which bins drown in noise
-_WANTED = 80.0  # the same, above which only busier users are asked
+_ENOUGH = 20.0  # users × ε / sensitivity below which bins are too noisy to use
+_WANTED = 80.0  # the same, above which only users with more rows are asked
 _FINEST, _COARSEST = 256, 8
 _PER_BIN = 3.0  # users × ε / sensitivity for each bin
 _FALSE_BINS = 0.002  # expected number of bins that noise alone makes stand out
@@ -109,7 +109,7 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
 
     Args:
         request: what was bought.
-        counts: the noisy counts, one a bin.
+        counts: the noisy counts, one per bin.
         relation: as when it was bought.
     """
     noisy = np.asarray(counts, dtype=np.float64)

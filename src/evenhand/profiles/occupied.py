@@ -3,7 +3,7 @@
 A false alarm in a bucket at c times the true size costs c times the noise, so evidence must grow with the distance:
 a bucket (or a run of 2 or 4 adjacent ones) counts as occupied if its noisy count would arise from noise alone with
 probability at most e^-(a + b·ln(edge/reference)). With b ≥ 2 false alarms add little even to a squared error. The
-climb starts at the fullest bucket and goes from one clearly occupied bucket to the next with a strict intercept, as often
+search starts at the fullest bucket and goes up from one clearly occupied bucket to the next with a strict intercept, as often
 as it can, then once more with a lenient one, since an alarm next to certain users costs little.
 """
 
@@ -38,10 +38,10 @@ def highest_occupied(
     """The highest occupied bucket of each noisy histogram, and whether any bucket is clearly occupied at all.
 
     Args:
-        counts: noisy counts, one histogram a row; column ``k`` belongs to the bucket that ends at ``edges[k]`` > 0.
+        counts: noisy counts, one histogram per row; column ``k`` belongs to the bucket that ends at ``edges[k]`` > 0.
         edges: upper edges of those buckets.
         scale: scale of the Laplace noise on each count.
-        last_step: intercept and slope of the last climb: `LENIENT` where quantiles of the error matter, `CAUTIOUS` where
+        last_step: intercept and slope of the last step: `LENIENT` where quantiles of the error matter, `CAUTIOUS` where
             squares do.
         unit: a usual contribution (one row): the further above it, the more evidence it takes to believe in any users.
     """

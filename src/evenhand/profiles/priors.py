@@ -49,7 +49,7 @@ def _scaled(law: Callable[[Array], Array], users: int, rows: float) -> Support:
     if users != int(users) or users < 1:
         raise UsageError(f"users={users} is not a number of users; expected a whole number, at least 1.")
     if not np.isfinite(rows) or rows < users:
-        raise UsageError(f"rows={rows:g} is too small for users={users}; expected at least one row a user.")
+        raise UsageError(f"rows={rows:g} is too small for users={users}; expected at least one row per user.")
     first, last = _groups(int(users))
     members = (last - first).astype(np.float64)
     shape = law((first + last) / (2 * users))

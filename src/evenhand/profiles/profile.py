@@ -1,6 +1,6 @@
 """How many rows the users have: a public prior, a private histogram bought with budget, or the exact counts.
 
-A trade-off curve drawn from the data is itself a leak, so a profile knows its basis and says it wherever it goes.
+A trade-off curve drawn from the exact data would reveal private facts, so everything made from a profile states its basis.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evenhand.release import not_private
 from evenhand.tables import Table
 from evenhand.tables.summaries import per_user
 
-NOT_PRIVATE = "NOT PRIVATE: drawn from the exact table, for the data holder's eyes only"
+NOT_PRIVATE = "NOT PRIVATE: drawn from the exact table, for the data holder only"
 
 
 class Basis(StrEnum):
@@ -48,7 +48,7 @@ class Profile:
         basis: where it comes from.
         words: the source in words.
         guarantee: of a bought profile.
-        buckets: of a bought profile: the public raster.
+        buckets: of a bought profile: the public buckets.
         noisy: of a bought profile: the noisy histogram.
         event: of a bought profile: the debit that paid for it, so that releases that use it can name it.
 
@@ -67,7 +67,7 @@ class Profile:
 
     @classmethod
     def counts(cls, counts: Sequence[int] | npt.ArrayLike) -> Profile:
-        """A public prior: the rows of each user, one number a user, known from elsewhere."""
+        """A public prior: the rows of each user, one number per user, known from elsewhere."""
         return cls(_support(counts), Basis.PRIOR, "row counts given as public")
 
     @classmethod
@@ -99,7 +99,7 @@ class Profile:
 
     @classmethod
     def exact(cls, table: Table) -> Profile:
-        """The exact profile of a table from ``eh.read``: for the data holder's eyes, marked NOT PRIVATE everywhere."""
+        """The exact profile of a table from ``eh.read``: for the data holder only, marked NOT PRIVATE everywhere."""
         support = not_private(exact_sizes(table, per_user(table)))
         return cls.of_table(support.sizes, support.users)
 
@@ -127,7 +127,7 @@ class Profile:
 
     @property
     def mark(self) -> str:
-        """What must stand on everything made from this profile; empty if it may be shown."""
+        """What everything made from this profile must be marked with; empty if it may be shown."""
         return NOT_PRIVATE if self.basis is Basis.EXACT else ""
 
     def scaled(self, factor: float) -> Profile:
@@ -215,9 +215,9 @@ def _support(counts: npt.ArrayLike) -> Support:
     try:
         given = np.asarray(counts, dtype=np.float64).ravel()
     except (TypeError, ValueError):
-        raise UsageError("counts must be numbers, one a user: the number of rows of each.") from None
+        raise UsageError("counts must be numbers, one per user: the number of rows of each.") from None
     if given.size == 0:
-        raise UsageError("counts is empty; expected the number of rows of each user, one number a user.")
+        raise UsageError("counts is empty; expected the number of rows of each user, one number per user.")
     if not np.isfinite(given).all() or (given < 0).any():
         raise UsageError(
             "counts holds a negative or infinite number; expected the number of rows of each user, 0 or more."

@@ -2,11 +2,11 @@
 
 A profile is free to use again, but it is of use only for the same rows: a column that is mostly empty has other users
 than the table, and three groups out of a thousand hold other rows than all of them. A bound read from the wrong profile
-would still be private, and drown the answer in noise or cut it off. So what a release buys on the way serves only
+would still be private, but the answer would be too noisy to use, or cut off. So what a release buys on the way serves only
 releases about the same rows; what the analyst buys with ``session.profile`` serves every ungrouped release.
 
 The same question asked again buys anew. Otherwise its answers would share the noise of one profile, and whoever repeats
-a question to see how the answers scatter would take luck in the profile for the release.
+a question to see how much the answers vary would not see the part that comes from the profile.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Sums:
 
 
 def support_of_counts(rows: npt.ArrayLike) -> Support:
-    """The exact support of a list of row counts, one a user; users without rows don't count."""
+    """The exact support of a list of row counts, one per user; users without rows don't count."""
     sizes, users = np.unique(np.asarray(rows, dtype=np.float64), return_counts=True)
     return Support(sizes[sizes > 0], users[sizes > 0].astype(np.float64))
 

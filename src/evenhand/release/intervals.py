@@ -1,4 +1,4 @@
-"""Intervals that cover the released noise. They say nothing about bias: that stands beside them."""
+"""Intervals that cover the released noise. They do not cover bias, which is stated separately."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A mean ``offset + unit·m`` with ``m = numerator/denominator``, both of them noisy (Fieller's argument).
+    """A mean ``offset + unit·m`` with ``m = numerator/denominator``, both of them noisy (Fieller's method).
 
     At the true m the known quantity ``numerator − m·denominator`` is pure noise ``c₁(m)·Z₁ − c₂(m)·Z₂``. The interval holds
     every m for which the observed quantity is within that noise's quantile, so it covers both noises at once
-    and widens to the whole range when the denominator is drowned.
+    and widens to the whole range when the denominator is lost in noise.
 
     Args:
         numerator: noisy, as released.
@@ -79,7 +79,7 @@ class Ratio:
         paired: the two released integers are the numerator and the rest of the denominator (c = 1 − m and m), not the
             numerator and the denominator (c = 1 and m).
         expected: about what the denominator should be, from another release; the estimate of m keeps it within half and
-            twice this, so that an unlucky draw can't blow it up.
+            twice this, so that an extreme draw can't make it arbitrarily large.
     """
 
     numerator: int
@@ -93,7 +93,7 @@ class Ratio:
 
     @property
     def fraction(self) -> float:
-        """The estimate of m, inside its range; the middle when the denominator is drowned in noise."""
+        """The estimate of m, inside its range; the middle when the denominator is lost in noise."""
         low, high = self.feasible
         if self._divisor <= 0:
             return (low + high) / 2

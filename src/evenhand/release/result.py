@@ -100,7 +100,7 @@ class Release:
 
     Args:
         statistic: what was asked for, such as ``"mean of rating"``.
-        value: a number, or a pandas frame with one row a group.
+        value: a number, or a pandas frame with one row per group.
         guarantee: who is protected from what.
         bounding: what was done to heavy users.
         error: the forecast error.
@@ -206,7 +206,7 @@ class Release:
 
 
 def hanging(lines: Sequence[tuple[str, str]]) -> str:
-    """Named lines, wrapped to the terminal with the text standing clear of the names."""
+    """Named lines, wrapped to the terminal, with the text indented beside the names."""
     width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
     indent = " " * 19
     return "\n".join(

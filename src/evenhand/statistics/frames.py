@@ -39,7 +39,7 @@ class ListedInterval:
 
 
 def frame(keys: Keys, columns: Mapping[str, Sequence[Any]]) -> Any:
-    """A pandas frame: one row a group, the keys in the order given."""
+    """A pandas frame: one row per group, the keys in the order given."""
     import pandas as pd
 
     labels = keys.labels

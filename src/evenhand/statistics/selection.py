@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _CHOICE = Fraction(1, 5)
 MOST_GROUPS = 1024
-"""The largest k that is chosen; more groups a user need more noise than small groups survive."""
+"""The largest k that is chosen; more groups per user would need so much noise that small groups are lost."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def select_keys(
 ) -> Iterator[Selection]:
     """Select groups with (ε, δ); ``limit`` is the number of groups a user may support, chosen privately if None.
 
-    Guarantee: (ε, δ) under presence. Sorted output; groups that were tested and not shown leave no trace: their keys
+    Guarantee: (ε, δ) under presence. Sorted output; of groups that are not shown nothing is released: their keys
     stay in the engine, and only those that pass are turned into values.
 
     Args:

@@ -77,7 +77,7 @@ class WeightedRows:
         return selected if self.sampled is None else sampled_rows(self.table, selected, self.sampled)
 
     def norms(self, norm: Norm) -> Rows:
-        """One row a user: the user columns and ``norm``."""
+        """One row per user: the user columns and ``norm``."""
         rows = self.rows()
         user = list(self.table.user_names)
         if norm is Norm.ROWS:
@@ -87,7 +87,7 @@ class WeightedRows:
         pairs = rows.group_by([*user, ID]).aggregate(count=rows.count())
         squares = (pairs["count"].cast("float64") * pairs["count"].cast("float64")).sum()
         users = pairs.group_by(user).aggregate(squares=squares)
-        # A hair too large: rounding in sums over up to 2^24 groups, and in the root, can then only lower a weight.
+        # Slightly too large: rounding in sums over up to 2^24 groups, and in the root, can then only lower a weight.
         return users.mutate(norm=users.squares.sqrt() * (1 + 2.0**-24)).drop("squares")
 
     def weighted(self, users: Rows, capacity: int) -> Rows:

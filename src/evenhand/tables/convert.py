@@ -1,6 +1,6 @@
-"""CSV and JSON as Parquet, for the keeper of the data: in Parquet no value can be taken for anything but a value.
+"""CSV and JSON as Parquet, for the data holder: in Parquet a malformed value can't affect others.
 
-This runs where the private files are and tells their keeper about single lines. Nothing of it is for anybody else.
+This runs where the private files are, and its messages are about single lines: they are for the data holder only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Place = tuple[str, str, int]
 
 @dataclass
 class Conversion:
-    """What happened to the files, for their keeper.
+    """What happened to the files, for the data holder.
 
     Args:
         columns: the names of the columns and their types.

@@ -1,8 +1,8 @@
 """CSV: how a line becomes fields, on every engine.
 
 A field ends at the next delimiter. A field that begins with a quote and is closed by a quote right before a delimiter or the
-end of the line is what stands between them, and may hold delimiters; a doubled quote in it is one quote. Any other
-quote is a character like others. So every line has fields, and they depend on that line alone. An empty field is null.
+end of the line is the text between them, and may hold delimiters; a doubled quote in it is one quote. Any other
+quote is an ordinary character. So every line has fields, and they depend on that line alone. An empty field is null.
 
 A line with another number of fields than the header has nulls in all its columns, and is dropped because its user is
 null. Where who is there is public (values, labels), a line must count whatever its private fields hold: there the user

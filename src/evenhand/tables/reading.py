@@ -40,18 +40,18 @@ def read(
         source: a path or glob (Parquet, CSV, JSON), a pandas or polars frame, an Arrow table, a DuckDB relation,
             an Ibis table, or a Spark DataFrame.
         user: the column, or columns, that name a person.
-        protects: ``"presence"`` hides whether a user is there at all; ``"values"`` hides a user's values but
-            treats who is there and how many rows each user has as public; ``"labels"`` is for learning.
+        protects: ``"presence"`` hides whether a user is in the table at all; ``"values"`` hides a user's values but
+            treats who is in it and how many rows each user has as public; ``"labels"`` is for learning.
         public: columns that are public under ``"values"``; only they may form groups there.
         population: a name for the people, so that tables with differently named user columns share one ledger.
         engine: ``"duckdb"`` (default), ``"spark"`` or a registered engine that reads files, for paths.
         columns: the columns of a JSON file, which has no header to name them.
         quoted_newlines: whether quoted fields of a CSV may hold line feeds. Otherwise each line is a record, and no line can
-            change what another becomes. With it, one quote that is never closed can swallow the rows of other users,
-            and then the guarantee does not hold: say so only of a file whose quotes you know to be balanced.
+            change how another is read. With it, one quote that is never closed can make the rows of other users part of
+            one field, and then the guarantee does not hold: use it only if you know that all quotes are balanced.
 
     Edge cases: rows whose user is null are dropped. Columns without types (CSV, JSON, Python objects in a frame) are read as
-    text and cast when used; text that is no number counts as null. Bytes that are not UTF-8 are left out of text. What
+    text and cast when used; text that is not a number counts as null. Bytes that are not UTF-8 are left out of text. What
     happens to malformed lines: docs/files.md. Under ``"values"`` and ``"labels"`` a CSV needs its user and public columns
     first, and JSON is refused: ``evenhand convert`` makes Parquet of them.
 

@@ -1,6 +1,6 @@
 """A primal-dual interior-point method on a few entries, for the regimes where privacy noise dominates.
 
-There the optimum is nearly that of a linear programme: a few entries a user, and a dual too flat for Newton.
+There the optimum is nearly that of a linear programme: a few entries per user, and a dual too flat for Newton.
 On the entries ``e`` with their signs, ``c_e = ± p_e``:
 
     minimise  σ² Σ p_e² + κ t²    subject to   Σ_e p_e a_e = T,   Σ_{e ∈ l} p_e + s_l = t,   p, s ≥ 0.

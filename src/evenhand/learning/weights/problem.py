@@ -6,7 +6,7 @@ coefficients themselves are wanted), choose ``C`` (d × n) to
     minimise    σ²‖C‖² + κ t²     subject to     C X = Q   and   Σ_{i ∈ user} Σ_j |c_ji| ≤ t   for every user.
 
 With ``X = Z R`` and ``ZᵀZ = n·1`` the equality becomes ``C Z = T`` for ``T = Q R⁻¹``: however badly the columns
-are scaled or correlated, only ``T`` sees it, and Newton's method in the dual does not.
+are scaled or correlated, only ``T`` depends on it, and Newton's method in the dual does not.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def build(
     empty = [name for name, size in zip(names, scale, strict=True) if size == 0]
     if empty:
         raise UsageError(
-            f"The feature {_list(empty)} is zero in every row: its coefficient can't be told. Leave it out."
+            f"The feature {_list(empty)} is zero in every row, so its coefficient can't be determined. Leave it out."
         )
     Z = X / scale
     gram = Z.T @ Z
@@ -136,7 +136,7 @@ def _dependent(gram: Floats, names: Sequence[str]) -> str:
         parts.append(f"{names[column]} (a combination of {_list(used)})" if used else names[column])
     return (
         f"The feature {_list(parts)} adds nothing that the others don't determine (up to rounding), so its "
-        f"coefficient can't be told. Leave it out; for dummy variables drop one level, and drop constant "
+        f"coefficient can't be determined. Leave it out; for dummy variables drop one level, and drop constant "
         f"columns beside an intercept."
     )
 

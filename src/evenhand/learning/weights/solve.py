@@ -7,7 +7,7 @@
    price exceeds its user's threshold enter, until none does.
 
 Each candidate is made exactly feasible and kept if it is the best so far, and each dual point gives a lower
-bound, so the method can be stopped at any time with an honest gap; least squares is the first candidate.
+bound, so the method can be stopped at any time with a proven gap; least squares is the first candidate.
 """
 
 from __future__ import annotations
