@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import sqlite3
 from collections.abc import Callable
@@ -175,3 +176,16 @@ def test_an_engine_that_breaks_its_promise_is_noticed(
     monkeypatch.setattr(SQLiteEngine, "floor", lambda self, value: value.round().cast("float64"))
     ask = ASKS["mean, smooth weights"]
     assert integers(here, ask) != integers(there, ask)
+
+
+def test_no_file_outside_the_engines_knows_an_engines_name() -> None:
+    package, names = Path(eh.__file__).parent, {"duckdb", "postgres", "pyspark", "spark"}
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert "tables/engines/spark.py" in found, "this looks for nothing"
+    elsewhere = {name for name in found if not name.startswith("tables/engines/")}
+    assert elsewhere <= {"ledger/store.py", "apps/audit_cli.py"}  # the ledger's own database; a version to print
