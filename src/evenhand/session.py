@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from evenhand.bounding import Auto, Strategy
 from evenhand.guarantee import Amount, UsageError, suggest
@@ -281,16 +281,10 @@ class Questions(Generic[A]):
                 raise AttributeError(f"{type(self).__name__!r} has no question {name!r}{suggest(name, STATISTICS)}")
             return functools.partial(self._named, STATISTICS[name])
 
-    def _named(self, kind: type[Statistic], *arguments: object, **options: object) -> A:
+    def _named(self, kind: type[Statistic], *arguments: object, **options: Any) -> A:
         """A statistic from the list, with its own parameters and those of every question."""
-        own = {field.name for field in fields(kind) if field.name in options}  # type: ignore[arg-type]
-        parameters = {name: options.pop(name) for name in own}
-        if issubclass(kind, OfColumn) and arguments and not isinstance(arguments[0], str):
-            both = {"delta": 0, "bounding": "auto", "by": None, "keys": None, "other": None, "groups_per_user": None}
-            both |= options
-            request = self._request(both.pop("epsilon", None), both.pop("delta"), both.pop("bounding"))  # type: ignore[arg-type]
-            return self._of_column(request, kind, arguments[0], parameters.get("bounds"), **both)  # type: ignore[arg-type]
-        return self.ask(kind(*arguments, **parameters), **options)  # type: ignore[arg-type]
+        own = {field.name: options.pop(field.name) for field in fields(kind) if field.name in options}  # type: ignore[arg-type]
+        return self.ask(kind(*arguments, **own), **options)
 
 
 class Session(Questions[Release]):

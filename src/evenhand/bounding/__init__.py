@@ -1,6 +1,6 @@
 """The strategies: how one user's contribution is bounded, by how much that user can move the result, and which bound is best."""
 
-from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean, pending
+from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
@@ -43,7 +43,6 @@ __all__ = [
     "named",
     "offered_names",
     "parse_bounding",
-    "pending",
     "register",
     "same_name",
     "smooth_bound",

@@ -13,8 +13,6 @@ from evenhand.bounding.strategy import Strategy
 from evenhand.bounding.total_cap import TotalCap
 from evenhand.guarantee import Relation, UsageError
 from evenhand.profiles import Basis, Location, Profile, Support
-from evenhand.profiles.location import LOCATION_SHARES
-from evenhand.release import Bounding
 from evenhand.tables import Grid
 
 PROFILE_SHARE = Decimal("0.35")
@@ -93,29 +91,3 @@ def best_mean(
     if located is not None and located.forecast <= best.forecast:
         best = replace(located, basis=f"{basis}, and a noisy histogram of user means")
     return replace(best, bias=grid.units(Fraction(best.bias or 0)), bias_basis=FORECAST)
-
-
-def pending(auto: Auto, public: bool, kept: bool, share: Decimal = PROFILE_SHARE, located: bool = False) -> Bounding:
-    """How a bound that will be chosen appears before anything is spent.
-
-    Args:
-        auto: what the analyst left open.
-        public: whether row counts are public.
-        kept: whether the session has bought a profile that will do.
-        share: the part of ε that buys a profile, unless the analyst says otherwise.
-        located: whether part of the rest may be spent on finding out where users are.
-    """
-    strategy = auto.strategy.title if auto.strategy else "auto"
-    if public:
-        words, part = "the bound will be chosen from the public counts", 0.0
-    elif auto.profile is not None:
-        words, part = "the bound will be chosen from the given profile", 0.0
-    elif kept:
-        words, part = "the bound will be chosen from a profile that this session has bought", 0.0
-    else:
-        words, part = "the bound will be chosen privately", float(auto.share or share)
-    price = f"for about {part:.0%} of ε" if part else "free of charge"
-    if located and auto.strategy is None:
-        most = part + (1 - part) * LOCATION_SHARES[1]
-        price = f"for {f'{part:.0%} to ' if part else 'at most '}{most:.0%} of ε"
-    return Bounding(strategy, None, words, f"auto, {price}")

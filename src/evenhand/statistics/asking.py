@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from evenhand.guarantee import UsageError
 from evenhand.statistics.draft import Draft
 from evenhand.statistics.keys import UNGROUPED, Keys, parse_by, parse_keys
-from evenhand.statistics.per_row import Groups, PerRow
+from evenhand.statistics.per_row import PerRow
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import parse_groups_per_user
 from evenhand.statistics.several import draft_several
@@ -90,7 +90,7 @@ def _by_row(
     if not columns or keys is not None or not first.selects_keys:
         public = first.placed(_public_keys(table, columns, keys, other), table)
     road = first.road or PerRow
-    return road(request, parts, Groups(columns, public, other, per_user), listed).draft()
+    return road(request, parts, columns, public, other, per_user, listed).draft()
 
 
 def _public_keys(table: Table, columns: tuple[str, ...], keys: object, other: str | None) -> Keys:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
-from typing import Any, ClassVar
+from statistics import median_high
+from typing import Any, ClassVar, TypeAlias
 
 from evenhand.bounding import Choice, Norm
 from evenhand.guarantee import UsageError, divide
-from evenhand.profiles import About, Wanted
+from evenhand.profiles import Wanted
 from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
@@ -21,31 +21,16 @@ from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
 from evenhand.statistics.limits import chosen_amount, given_amount, norm_for, profile_of_norm
 from evenhand.statistics.per_user import EXACT
-from evenhand.statistics.request import Request, free, promise
+from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.statistics.weighted_rows import WEIGHT, DistinctRows, WeightedRows, capacity_of, fetch_groups
 from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Integers, Rows
 
-Sums = Callable[[], Secret[dict[str, list[int]]]]
-
-
-@dataclass(frozen=True)
-class Groups:
-    """What a release is grouped by.
-
-    Args:
-        by: the group columns; none for a release without groups.
-        keys: the public groups; None if they are to be selected privately.
-        other: under selected keys, the label of a group for all that is not shown.
-        per_user: under selected keys, how many groups one user may support.
-    """
-
-    by: tuple[str, ...]
-    keys: Keys | None
-    other: str | None = None
-    per_user: int | None = None
+Sums: TypeAlias = Callable[[], Secret[dict[str, list[int]]]]
+BoundedSums: TypeAlias = tuple[Choice, int, Sums]
+"""The bound, the weight of one user, and the exact sums by group."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +40,10 @@ class PerRow:
     Args:
         request: table, ε, δ and bounding.
         parts: the statistics by the column that they get in the result; they share ε equally.
-        groups: with their keys split into cells where the statistic does that.
+        by: the group columns; none for a release without groups.
+        keys: the public groups, split into cells where the statistic does that; None if they are to be selected privately.
+        other: under selected keys, the label of a group for all that is not shown.
+        groups_per_user: under selected keys, how many groups one user may support.
         listed: the value is a plain list of numbers, one per part (several columns, no groups).
     """
 
@@ -64,27 +52,26 @@ class PerRow:
 
     request: Request
     parts: Mapping[str, Statistic]
-    groups: Groups
+    by: tuple[str, ...]
+    keys: Keys | None
+    other: str | None = None
+    groups_per_user: int | None = None
     listed: bool = False
 
     @property
     def label(self) -> str:
         """The release in words."""
         words = ", ".join(part.words for part in self.parts.values())
-        return f"{words} by {', '.join(self.groups.by)}" if self.groups.by else words
+        return f"{words} by {', '.join(self.by)}" if self.by else words
 
     @property
     def query(self) -> dict[str, Any]:
         """The public parameters, for the ledger; of the keys only how many."""
-        facts: dict[str, Any] = {
-            "statistic": "aggregate",
-            "parts": {name: part.query for name, part in self.parts.items()},
-        }
-        if len(self.parts) == 1:
-            facts = dict(next(iter(self.parts.values())).query)
-        if self.groups.by:
-            keys = self.groups.keys
-            facts |= {"by": list(self.groups.by), "keys": "selected privately" if keys is None else len(keys.rows)}
+        parts = {name: part.query for name, part in self.parts.items()}
+        facts = {"statistic": "aggregate", "parts": parts} if len(parts) > 1 else next(iter(parts.values()))
+        if self.by:
+            count = "selected privately" if self.keys is None else len(self.keys.rows)
+            facts |= {"by": list(self.by), "keys": count}
         return facts
 
     @property
@@ -96,25 +83,21 @@ class PerRow:
         """Over how many released numbers what a user adds is spread."""
         return keys.groups
 
-    def about(self, keys: Keys, norm: Norm) -> About:
-        """The profile that a private choice of the bound wants."""
-        return profile_of_norm(keys, list(self.parts.values()), norm, self.label)
-
     def norm(self, allocation: Allocation) -> Norm:
         """Which norm is bounded."""
         return norm_for(self.request, list(self.hidden.values()), bool(allocation.delta))
 
     def draft(self) -> Draft:
         """Work the release out from public facts."""
-        request, keys = self.request, self.groups.keys
+        request, keys = self.request, self.keys
         if keys is None and not request.delta and not request.relation.counts_are_public:
             raise UsageError(
-                f"by={list(self.groups.by)} without keys= needs delta: keys that come from the data must be selected privately, "
+                f"by={list(self.by)} without keys= needs delta: keys that come from the data must be selected privately, "
                 "which pure differential privacy can't do. Give delta=1e-6 (well below one over the number of users), or list "
                 "the public keys."
             )
         if not self.hidden and (keys is not None or request.relation.counts_are_public):
-            return Draft(self.label, free(request), None, self.query, UNBOUNDED, EXACT, self._exact)
+            return Draft(self.label, request.free, None, self.query, UNBOUNDED, EXACT, self._exact)
         allocation, wanted = self._allocate()
         norm = self.norm(allocation)
         if request.strategy is None:
@@ -126,7 +109,7 @@ class PerRow:
         spent_delta = request.delta if allocation.cost.delta else Decimal(0)
         return Draft(
             self.label,
-            promise(request, wanted, spent_delta),
+            request.promise(wanted, spent_delta),
             allocation.cost,
             {**self.query, "bounding": described.to_dict()},
             described,
@@ -136,7 +119,7 @@ class PerRow:
 
     def _allocate(self) -> tuple[Allocation, Wanted | None]:
         """Divide ε; all of it is left for the statistics if the profile that will choose the bound is there already."""
-        request, keys = self.request, self.groups.keys
+        request, keys = self.request, self.keys
         if keys is None:
             # Public groups are not known before the table is read; neither are hidden ones.
             public = request.relation.counts_are_public
@@ -147,7 +130,7 @@ class PerRow:
         laplace, spread = self.laplace or (private and request.strategy is None), self.spread(keys)
         allocation = Allocation.of(request, spread, laplace)
         norm = self.norm(allocation)
-        wanted = request.wants(self.about(keys, norm))
+        wanted = request.wants(profile_of_norm(keys, list(self.parts.values()), norm, self.label))
         if wanted is None or wanted.kept is None or not allocation.profile:
             return allocation, wanted
         cheaper = Allocation.of(request, spread, laplace, known=True)
@@ -170,22 +153,21 @@ class PerRow:
         with self._reading() as copy, self._keys(copy, allocation, receipt) as (keys, selection):
             if not keys.groups:
                 return self._outcome(keys, {name: [] for name in self.parts}, UNBOUNDED, selection)
-            with self._bounded(copy, keys, allocation, norm, wanted, receipt) as (choice, capacity, sums):
-                return self.leave(keys, allocation, norm, choice, capacity, sums, selection, receipt)
+            with self._bounded(copy, keys, allocation, norm, wanted, receipt) as bounded:
+                return self.leave(keys, allocation, norm, bounded, selection, receipt)
 
     def leave(
         self,
         keys: Keys,
         allocation: Allocation,
         norm: Norm,
-        choice: Choice,
-        capacity: int,
-        sums: Sums,
+        bounded: BoundedSums,
         selection: Selection | None,
         receipt: Receipt,
     ) -> Outcome:
         """Add noise to the bounded sums, and read them."""
-        measured = [self._measure(name, part, sums, keys, norm, capacity) for name, part in self.hidden.items()]
+        choice, capacity, sums = bounded
+        measured = [self._measure(name, part, sums, norm, capacity) for name, part in self.hidden.items()]
         noisy = dict(
             zip(self.hidden, receipt.numbers_of_all(measured, allocation.epsilon, allocation.delta), strict=True)
         )
@@ -205,39 +187,35 @@ class PerRow:
     def _reading(self) -> AbstractContextManager[Table]:
         """One reading of the columns that the release needs."""
         values = [name for part in self.parts.values() for name, _ in part.columns]
-        if isinstance(self.groups.keys, Cells):
-            values.append(self.groups.keys.value)
-        return self.request.table.once(values, self.groups.by)
+        if isinstance(self.keys, Cells):
+            values.append(self.keys.value)
+        return self.request.table.once(values, self.by)
 
     @contextmanager
     def _keys(
         self, copy: Table, allocation: Allocation | None, receipt: Receipt
     ) -> Iterator[tuple[Keys, Selection | None]]:
         """The groups: given, read from the table where the group columns are public, or selected privately."""
-        request, groups = self.request, self.groups
-        if groups.keys is not None:
-            yield groups.keys, None
+        request = self.request
+        if self.keys is not None:
+            yield self.keys, None
         elif request.relation.counts_are_public:
-            with public_keys(request.table, copy, groups.by, receipt) as keys:
-                yield replace(keys, other=groups.other), None
+            with public_keys(request.table, copy, self.by, receipt) as keys:
+                yield replace(keys, other=self.other), None
         else:
             assert allocation is not None
             with select_keys(
-                request.table, copy, groups.by, allocation.selection, groups.per_user, receipt
+                request.table, copy, self.by, allocation.selection, self.groups_per_user, receipt
             ) as selection:
-                yield replace(selection.keys, other=groups.other), selection
+                yield replace(selection.keys, other=self.other), selection
 
     @contextmanager
     def _bounded(
         self, copy: Table, keys: Keys, allocation: Allocation, norm: Norm, wanted: Wanted | None, receipt: Receipt
-    ) -> Iterator[tuple[Choice, int, Sums]]:
-        """Bound each user, given or by choice; yields the bound, the weight of one user, and the exact sums by group.
-
-        ``copy`` is the one reading that norms and sums are both about.
-        """
+    ) -> Iterator[BoundedSums]:
+        """Bound each user, given or by choice; ``copy`` is the one reading that norms and sums are both about."""
         request, parts = self.request, list(self.hidden.values())
         with self._rows(copy, keys).fixed() as rows, request.table.engine.kept(rows.norms(norm)) as users:
-            amount: Fraction
             if request.strategy is not None:
                 amount, choice = given_amount(request.strategy, norm, parts[0])
             else:
@@ -265,15 +243,13 @@ class PerRow:
             integers |= {f"{prefix}.{name}": value for name, value in named.items() if name in needed}
         return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
 
-    def _measure(self, prefix: str, part: Statistic, sums: Sums, keys: Keys, norm: Norm, capacity: int) -> Measurement:
+    def _measure(self, prefix: str, part: Statistic, sums: Sums, norm: Norm, capacity: int) -> Measurement:
         """The hidden integers of one part, group after group, and how far one user can move them."""
         names = [f"{prefix}.{name}" for name in part.hidden(self.request.relation)]
         moves = self._moves(part, norm, capacity)
-
-        def listed(cells: dict[str, list[int]]) -> list[int]:
-            return [cells[name][group] for name in names for group in range(keys.groups)]
-
-        return Measurement(lambda: sums().map(listed), moves, moves**2)
+        return Measurement(
+            lambda: sums().map(lambda cells: [count for name in names for count in cells[name]]), moves, moves**2
+        )
 
     def _public(self, sums: Sums, receipt: Receipt) -> dict[str, list[int]]:
         """The integers that are public under the relation."""
@@ -299,7 +275,9 @@ class PerRow:
         self, keys: Keys, estimates: dict[str, list[Estimate]], bounding: Bounding, selection: Selection | None
     ) -> Outcome:
         details = {} if selection is None else {"selection": selection.to_dict()}
-        noises = {name: _median([estimate.noise for estimate in column]) for name, column in estimates.items()}
+        noises = {
+            name: median_high([estimate.noise for estimate in column] or [0.0]) for name, column in estimates.items()
+        }
         exact = bounding is UNBOUNDED
         error = Error(
             next(iter(noises.values())) if len(noises) == 1 else None,
@@ -316,7 +294,3 @@ class PerRow:
         value = frame(keys, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
         cells = isinstance(keys, Cells)
         return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells)
-
-
-def _median(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2] if values else 0.0

@@ -17,7 +17,7 @@ from evenhand.bounding import PROFILE_SHARE, Choice, Contribution, Strategy, Sum
 from evenhand.profiles import About, Wanted, row_buckets, rows_with, total_buckets, users_by_bucket
 from evenhand.release import Additive, Bounding, Error, Exact, Measurement, Receipt, noise_for
 from evenhand.statistics.draft import UNBOUNDED, Draft, Outcome
-from evenhand.statistics.request import Request, free, promise
+from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
 from evenhand.tables import Grid, Secret, Table
 from evenhand.tables.expressions import Integers, Rows
@@ -104,7 +104,7 @@ class PerUser(ABC):
         self, bounding: Bounding, error: Error, wanted: Wanted | None, run: Callable[[Receipt], Outcome]
     ) -> Draft:
         request, query = self.request, {**self.statistic.query, "bounding": bounding.to_dict()}
-        return Draft(self.statistic.words, promise(request, wanted), request.pure(), query, bounding, error, run)
+        return Draft(self.statistic.words, request.promise(wanted), request.pure(), query, bounding, error, run)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def public_total(request: Request, statistic: Statistic, value: Callable[[Rows],
         exact = receipt.public(totals(), request.relation)[0]
         return Outcome(exact, Exact(exact), UNBOUNDED, EXACT)
 
-    return Draft(statistic.words, free(request), None, statistic.query, UNBOUNDED, EXACT, run)
+    return Draft(statistic.words, request.free, None, statistic.query, UNBOUNDED, EXACT, run)
 
 
 def fetch_totals(table: Table, users: Rows, integers: Sequence[Integers]) -> Callable[[], Secret[list[int]]]:

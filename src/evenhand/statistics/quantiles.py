@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
-from evenhand.bounding import Choice, Norm, weight_for_quantile
+from evenhand.bounding import Norm, weight_for_quantile
 from evenhand.guarantee import Relation, UsageError, divide, parse_fraction
 from evenhand.profiles import Support
 from evenhand.release import Error, Receipt
@@ -29,7 +29,7 @@ from evenhand.statistics.draft import Outcome
 from evenhand.statistics.frames import frame
 from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.per_row import PerRow, Sums
+from evenhand.statistics.per_row import BoundedSums, PerRow
 from evenhand.statistics.selection import Selection
 from evenhand.statistics.weighted_rows import FULL
 from evenhand.tables import Bounds, Grid, Table, parse_bounds
@@ -84,12 +84,11 @@ class Ranks(PerRow):
         keys: Keys,
         allocation: Allocation,
         norm: Norm,
-        choice: Choice,
-        capacity: int,
-        sums: Sums,
+        bounded: BoundedSums,
         selection: Selection | None,
         receipt: Receipt,
     ) -> Outcome:
+        choice, capacity, sums = bounded
         assert isinstance(keys, GridCells)
         (statistic,) = self.parts.values()
         assert isinstance(statistic, Quantiles)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from evenhand.bounding import Auto, Strategy, parse_bounding, pending
-from evenhand.bounding.auto import PROFILE_SHARE
+from evenhand.bounding import PROFILE_SHARE, Auto, Strategy, parse_bounding
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.ledger import Cost
 from evenhand.profiles import EVERY_ROW, About, Shelf, Wanted
+from evenhand.profiles.location import LOCATION_SHARES
 from evenhand.release import Bounding
 from evenhand.tables import Table
 
@@ -86,25 +86,42 @@ class Request:
         return Wanted.settle(self.table, self.shelf, about, self.auto.profile)
 
     def pending(self, wanted: Wanted | None, share: Decimal = PROFILE_SHARE, located: bool = False) -> Bounding:
-        """How a bound that will be chosen appears before anything is spent."""
-        kept = wanted is not None and wanted.kept is not None
-        return pending(self.auto, self.relation.counts_are_public, kept, share, located)
+        """How a bound that will be chosen appears before anything is spent.
+
+        Args:
+            wanted: the profile that will choose it.
+            share: the part of ε that buys it, unless the analyst says otherwise.
+            located: whether part of the rest may be spent on finding out where users are.
+        """
+        part, named = 0.0, self.auto.strategy
+        if wanted is None:
+            words = "the bound will be chosen from the public counts"
+        elif wanted.given is not None:
+            words = "the bound will be chosen from the given profile"
+        elif wanted.kept is not None:
+            words = "the bound will be chosen from a profile that this session has bought"
+        else:
+            words, part = "the bound will be chosen privately", float(self.auto.share or share)
+        price = f"for about {part:.0%} of ε" if part else "free of charge"
+        if located and named is None:
+            most = part + (1 - part) * LOCATION_SHARES[1]
+            price = f"for {f'{part:.0%} to ' if part else 'at most '}{most:.0%} of ε"
+        return Bounding("auto" if named is None else named.title, None, words, f"auto, {price}")
 
     def guarantee(self, delta: Decimal = Decimal(0)) -> Guarantee:
         """What a release will promise; with Laplace noise only it needs no δ, even if some was granted."""
         return self.table.guarantee(self.epsilon, delta)
 
+    def promise(self, wanted: Wanted | None, delta: Decimal = Decimal(0)) -> Guarantee:
+        """The guarantee, with the purchases that the release rests on."""
+        guarantee = self.guarantee(delta)
+        return guarantee if wanted is None else guarantee.resting_on(*wanted.purchases)
+
+    @property
+    def free(self) -> Guarantee:
+        """The guarantee of a public fact: nothing about private values is revealed."""
+        return self.table.guarantee(Decimal(0), Decimal(0))
+
     def pure(self) -> Cost:
         """The cost of a release with Laplace noise only."""
         return Cost.pure(self.epsilon)
-
-
-def free(request: Request) -> Guarantee:
-    """The guarantee of a public fact: nothing about private values is revealed."""
-    return request.table.guarantee(Decimal(0), Decimal(0))
-
-
-def promise(request: Request, wanted: Wanted | None, delta: Decimal = Decimal(0)) -> Guarantee:
-    """What a release will promise, with the purchases that it rests on."""
-    guarantee = request.guarantee(delta)
-    return guarantee if wanted is None else guarantee.resting_on(*wanted.purchases)
