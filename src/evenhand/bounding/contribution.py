@@ -139,10 +139,11 @@ class MeanContribution:
 
 
 def clamp(value: Integers, low: Integers | int, high: Integers | int) -> Integers:
-    """Clamp to public integers, or to other integers that are never null."""
+    """Clamp to public integers, or to other integers that are never null; fractions are rounded down, since sums must be exact."""
     import ibis
 
-    return ibis.least(ibis.greatest(value, low), high)
+    clamped = ibis.least(ibis.greatest(value, low), high)
+    return clamped if clamped.type().is_integer() else clamped.floor().cast("int64")
 
 
 def whole(limit: Integers | int) -> int:
@@ -161,7 +162,8 @@ def require_public(limit: Integers | int | None) -> None:
         return
     import ibis.expr.operations as ops
 
-    others = {field.name for field in limit.op().find(ops.Field, filter=ops.Value)} - {"rows"}
+    found = limit.op().find((ops.Field, ops.Subquery), filter=ops.Value)
+    others = {getattr(node, "name", "a subquery") for node in found} - {"rows"}
     if others:
         raise UsageError(
             f"a strategy declared a limit or weight that depends on {sorted(others)}; expected an integer or an expression of "
