@@ -19,7 +19,7 @@ from evenhand.learning import (
     LabelPrivateRegression,
     RegressionWeights,
     WeightedERM,
-    selection,
+    hypotheses,
     sources,
 )
 
@@ -137,5 +137,5 @@ def test_selection_keeps_its_promise() -> None:
 
 
 def test_selection_that_forgets_the_row_limit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
+    monkeypatch.setattr(hypotheses, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
     assert audit(chosen(), PRESENCE, samples=500).refuted

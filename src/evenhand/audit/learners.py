@@ -40,7 +40,7 @@ class Fit:
     attributes: tuple[str, ...] = ("coef_", "intercept_")
 
     def sample(self, table: Data, count: int) -> Outputs:
-        """Released attributes, one fit a row."""
+        """Released attributes, one fit per row."""
         return np.array([self._once(table) for _ in range(count)])
 
     def _once(self, table: Data) -> npt.NDArray[np.float64]:

@@ -79,7 +79,7 @@ class Remembering:
         self._open.close()
 
     def _check(self, expression: Rows, answer: Secret[Any]) -> None:
-        """Ask the engine again, once a question."""
+        """Ask the engine again, once for each question."""
         question = expression.op()
         if question in self._checked:
             return

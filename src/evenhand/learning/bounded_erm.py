@@ -1,4 +1,4 @@
-"""Empirical risk minimisation with a bounded number of rows a user (amin2019, Algorithm 1)."""
+"""Empirical risk minimisation with a bounded number of rows per user (amin2019, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LARGEST_REGULARISATION = 1e15
 
 
 class BoundedERM(LinearModel):
-    """A linear model by output perturbation: at most τ rows a user, a regularised minimiser, spherical noise.
+    """A linear model by output perturbation: at most τ rows per user, a regularised minimiser, spherical noise.
 
     Guarantee: pure ε-differential privacy for *all rows of a user*. Features are clipped to a public norm, so one
     user moves the minimiser of ``Σ ℓ + (Λ/2)‖f‖²`` by at most τL/Λ in L2 norm (2τL/Λ under values); the
@@ -64,7 +64,7 @@ class BoundedERM(LinearModel):
             centred and scaled to the unit ball.
         rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
             profile bought with a tenth of ε (presence).
-        regularisation: Λ for the features divided by their norm, or ``"auto"``; too little for the number of rows a user is
+        regularisation: Λ for the features divided by their norm, or ``"auto"``; too little for the number of rows per user is
             refused.
         coefficient_norm: a guess of the norm of good coefficients, for the automatic choices.
         profile: a public or bought `Profile` of rows per user.
@@ -208,7 +208,7 @@ class BoundedERM(LinearModel):
         exact = (moves(source.relation) * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
         exact += fading(chosen, loss, accuracy)
         exponent = math.floor(math.log2(_LATTICE * float(epsilon) / float(exact)))
-        # Rounding moves either minimiser by at most half a step a coordinate.
+        # Rounding moves either minimiser by at most half a step in each coordinate.
         steps = exact * Fraction(2) ** exponent + math.isqrt(mapped.size) + 1
 
         def lattice(opener: Opener) -> list[int]:

@@ -80,7 +80,7 @@ def _regression(model: LabelPrivateRegression, confidence: float) -> dict[str, A
     how = {
         "optimal": "optimal weights: no other linear unbiased estimate with this noise rule has a smaller total variance "
         f"(certified to {weights.gap:.1g})",
-        "row-limit": f"least squares on at most {weights.row_limit} random rows a user",
+        "row-limit": f"least squares on at most {weights.row_limit} random rows per user",
         "all": "least squares on all rows: heavy users cost noise",
     }[weights.weighting]
     values = [model.intercept_, *model.coef_] if model.fit_intercept else list(model.coef_)

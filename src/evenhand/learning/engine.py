@@ -95,7 +95,7 @@ class EngineRows(Source):
         return [rows[f"user_{index}"] for index in range(len(self._table.user))]
 
     def _sizes(self) -> Rows:
-        """One row a user: how many rows count."""
+        """One row per user: how many rows count."""
         rows = self._valid()
         return rows.group_by(self._users(rows)).aggregate(rows=rows.count())
 

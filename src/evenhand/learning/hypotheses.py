@@ -1,4 +1,4 @@
-"""Choosing from a finite set of hypotheses with a bounded number of rows a user (amin2018, amin2019)."""
+"""Choosing from a finite set of hypotheses with a bounded number of rows per user (amin2018, amin2019)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
     """The hypothesis with about the smallest loss among finitely many, by permute-and-flip.
 
     Guarantee: pure ε-differential privacy for *all rows of a user*. A row's loss lies in [0, 1], on an integer
-    grid; with at most τ rows a user, one user moves each hypothesis' total loss by at most τ. Under presence all
+    grid; with at most τ rows per user, one user moves each hypothesis' total loss by at most τ. Under presence all
     totals move in the same direction, so ``exp(−ε·loss/τ)`` needs no factor 2. Sampling is exact; permute-and-flip
     is never worse than the exponential mechanism.
 

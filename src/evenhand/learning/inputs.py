@@ -112,7 +112,7 @@ def private_feature_matrix(X: ArrayLike | Frame) -> Floats:
     array = np.asarray(X)
     if array.ndim != 2:
         raise UsageError(
-            f"X has {array.ndim} dimension(s); expected 2, one row for each label and one column a feature."
+            f"X has {array.ndim} dimension(s); expected 2, one row for each label and one column per feature."
         )
     return doubles(array, "X") if array.shape[1] else _without_features()
 

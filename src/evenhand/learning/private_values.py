@@ -58,7 +58,7 @@ def declared(values: Unknown) -> NDArray[Any]:
 
 
 def objects(values: Unknown) -> NDArray[Any]:
-    """One object a row, never looked into."""
+    """One object per row, never looked into."""
     column = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         column[place] = value

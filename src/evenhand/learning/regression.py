@@ -64,12 +64,12 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             label range), or ``"private"`` to estimate it with a tenth of ε. A wrong value costs accuracy, not
             privacy.
         fit_intercept: whether to add a constant feature.
-        weighting: ``"optimal"``; ``"row-limit"`` (least squares on a few random rows a user) and ``"all"``
+        weighting: ``"optimal"``; ``"row-limit"`` (least squares on a few random rows per user) and ``"all"``
             (least squares) are there to compare.
         target: minimise the total variance of the ``"coefficients"``, as the paper does, or the mean squared
             error of ``"predictions"``, which does not change when a feature is rescaled. ``"auto"`` takes the
             first while all columns (and the intercept) are within a factor of ten in size.
-        row_limit: rows a user for ``weighting="row-limit"``; chosen by forecast if left out.
+        row_limit: rows per user for ``weighting="row-limit"``; chosen by forecast if left out.
         features: names of the feature columns of a frame or table; default all but label and user.
         categories: names of feature columns to replace by 0/1 columns, one for each value but the first.
         weights: `RegressionWeights` to reuse instead of computing new ones.

@@ -2,7 +2,7 @@
 
 The mechanisms here need real-valued noise (a Gamma radius and a uniform direction; normal variates whose
 composition accountants know). Sampling it in doubles would leave holes that betray the exact value. Instead the
-exact vector is first rounded to a public lattice, and the noise, drawn with 384 random bits a variate and
+exact vector is first rounded to a public lattice, and the noise, drawn with 384 random bits for each variate and
 computed to 120 digits, is rounded to the same lattice: the sum is what rounding does to (lattice vector + real
 noise), so it is post-processing of the real-valued mechanism, up to a distance that docs/proofs/output-perturbation.md
 states.

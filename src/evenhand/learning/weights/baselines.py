@@ -1,4 +1,4 @@
-"""The weights people use today: least squares on all rows, or on a limited number of rows a user."""
+"""The weights people use today: least squares on all rows, or on a limited number of rows per user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def all_rows(problem: Problem) -> Baseline:
 
 
 def best_row_limit(problem: Problem, limit: int | None = None) -> Baseline:
-    """Least squares on at most ``limit`` random rows a user; the limit with the best forecast if none is given.
+    """Least squares on at most ``limit`` random rows per user; the limit with the best forecast if none is given.
 
     Choosing it reads features, users and public parameters only. Limits are tried in steps of a quarter.
     """

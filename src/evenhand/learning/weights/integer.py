@@ -52,7 +52,7 @@ class RegressionWeights:
         target: the d × d matrix ``Q`` whose ``Q β`` the weights estimate directly.
         names: of the coefficients.
         weighting: ``"optimal"``, ``"row-limit"`` or ``"all"``.
-        row_limit: rows a user, for ``"row-limit"``.
+        row_limit: rows per user, for ``"row-limit"``.
         value: the objective of the weights before rounding: σ²‖C‖² + 2d(B/ε)²·(heaviest Σ|c|)².
         bound: no weights can have a smaller objective.
         fingerprint: of the features and users.
@@ -220,7 +220,7 @@ def compute(
         weighting: ``"optimal"``, or the baselines ``"row-limit"`` and ``"all"``.
         target: minimise the variance of the ``"coefficients"`` or the mean squared error of ``"predictions"``;
             `resolve_target` says which for ``"auto"``.
-        row_limit: rows a user for ``"row-limit"``; chosen by forecast if left out.
+        row_limit: rows per user for ``"row-limit"``; chosen by forecast if left out.
         tolerance: relative gap at which the optimiser stops.
         progress: called now and then with the gap so far.
     """
