@@ -154,8 +154,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def predict(self, X: ArrayLike | Frame) -> Floats:
         """Predicted labels, not clipped to the label bounds."""
         check_is_fitted(self)
-        rows = as_fitted(X, self.features, self.levels_)
-        rows = validate_data(self, rows, reset=False, dtype=np.float64)
+        rows = validate_data(self, as_fitted(X, self.features, self.levels_), reset=False, dtype=np.float64)
         return np.asarray(rows @ self.coef_ + self.intercept_)
 
     def interval(self, confidence: float = 0.95) -> Floats:
