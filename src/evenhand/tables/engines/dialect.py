@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from inspect import Parameter, Signature
 from typing import ClassVar
 
 from evenhand.tables.expressions import Column, DataType, Integers, Rows
@@ -68,8 +69,12 @@ def function(
     import ibis
     import ibis.expr.datatypes as dt
 
-    stub = eval(f"lambda {', '.join(f'argument_{index}' for index, _ in enumerate(takes))}: None")  # for Ibis to read
+    def stub() -> None:
+        """Never called: Ibis reads its name and its signature."""
+
     stub.__name__ = name
+    places = [Parameter(f"argument_{index}", Parameter.POSITIONAL_OR_KEYWORD) for index, _ in enumerate(takes)]
+    stub.__signature__ = Signature(places)  # type: ignore[attr-defined]
     kind = ibis.udf.agg if aggregate else ibis.udf.scalar
     made: Callable[..., Column] = kind.builtin(signature=(tuple(map(dt.dtype, takes)), dt.dtype(returns)))(stub)
     return made
