@@ -281,7 +281,7 @@ class Questions(Generic[A]):
                 raise AttributeError(f"{type(self).__name__!r} has no question {name!r}{suggest(name, STATISTICS)}")
             return functools.partial(self._named, STATISTICS[name])
 
-    def _named(self, kind: type[Statistic], *arguments: object, **options: Any) -> A:
+    def _named(self, kind: type[Statistic], *arguments: object, **options: Any) -> A:  # noqa: ANN401 - keywords of any question
         """A statistic from the list, with its own parameters and those of every question."""
         own = {field.name: options.pop(field.name) for field in fields(kind) if field.name in options}  # type: ignore[arg-type]
         return self.ask(kind(*arguments, **own), **options)

@@ -87,7 +87,7 @@ class Strategy(ABC):
             _ = self.bound  # refuses what is none
 
     @property
-    def given(self) -> Any:
+    def given(self) -> Any:  # noqa: ANN401 - whatever the analyst wrote; `bound` reads it
         """The bound as it was given."""
         return getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.bounded_erm import BoundedERM
+from evenhand.learning.private_values import Floats
 from evenhand.learning.regression import LabelPrivateRegression
 from evenhand.learning.weighted_erm import WeightedERM
 from evenhand.pages.card import coefficients
@@ -105,7 +107,7 @@ def _values(model: BoundedERM | WeightedERM) -> list[float]:
     return [*model.coef_.tolist(), *([model.intercept_] if model.fit_intercept else [])]
 
 
-def _coefficients(names: Any, values: Any, ranges: Any) -> list[dict[str, Any]]:
+def _coefficients(names: Sequence[str], values: Sequence[float], ranges: Floats | None) -> list[dict[str, Any]]:
     ends = [(None, None)] * len(names) if ranges is None else ranges.tolist()
     return [
         {"name": str(name), "value": float(value), "low": low, "high": high}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -65,7 +66,7 @@ class ForecastTable:
         """One dictionary per row, for a data frame of any kind."""
         return [forecast.to_dict() for forecast in self.rows]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Forecast]:
         return iter(self.rows)
 
     def __len__(self) -> int:

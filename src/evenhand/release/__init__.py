@@ -1,13 +1,14 @@
 """The only door out: bounded aggregate + noise + debit → `Release`."""
 
 from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
-from evenhand.release.intervals import Additive, Exact, Interval, Ratio, Scaled
+from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
 from evenhand.release.result import Bounding, Error, Release
 
 __all__ = [
     "Additive",
     "Bounding",
     "Choices",
+    "Ends",
     "Error",
     "Exact",
     "Interval",

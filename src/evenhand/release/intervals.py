@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from evenhand.guarantee import UsageError
 from evenhand.noise import IntegerNoise, Laplace
+
+Ends: TypeAlias = Any
+"""A lower and an upper end; a list of such pairs for several columns, a frame for groups."""
 
 
 class Interval(Protocol):
     """Something that turns a confidence into a lower and an upper end."""
 
-    def at(self, confidence: float) -> tuple[float, float]:
+    def at(self, confidence: float) -> Ends:
         """The interval that holds the bounded, noise-free value with at least this probability."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.guarantee import Guarantee, plain
 from evenhand.pages.numbers import rounded
 from evenhand.pages.release import release_chart, release_fragment
-from evenhand.release.intervals import Interval, check_confidence
+from evenhand.release.intervals import Ends, Interval, check_confidence
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -118,7 +118,7 @@ class Release:
     cells: bool = field(default=False, repr=False)
     _interval: Interval | None = field(default=None, repr=False)
 
-    def interval(self, confidence: float = 0.95) -> Any:
+    def interval(self, confidence: float = 0.95) -> Ends:
         """The interval that covers the noise with this probability; a frame with low and high when grouped.
 
         It covers what the noise did to the bounded value. What bounding did is stated by ``.error.bias``.
@@ -215,11 +215,11 @@ def hanging(lines: Sequence[tuple[str, str]]) -> str:
     )
 
 
-def _records(frame: Any) -> list[dict[str, Any]]:
-    return [{name: _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:  # noqa: ANN401 - cells of a frame, on their way to JSON
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if hasattr(value, "item"):

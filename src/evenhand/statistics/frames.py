@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenhand.release import Interval
+from evenhand.release import Ends, Interval
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.statistic import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class GroupedInterval:
     keys: Keys
     estimates: Mapping[str, Sequence[Estimate]]
 
-    def at(self, confidence: float) -> Any:
+    def at(self, confidence: float) -> Ends:
         columns: dict[str, list[float]] = {}
         for name, estimates in self.estimates.items():
             ends = [estimate.interval.at(confidence) for estimate in estimates]
@@ -34,11 +37,11 @@ class ListedInterval:
 
     intervals: Sequence[Interval]
 
-    def at(self, confidence: float) -> Any:
+    def at(self, confidence: float) -> Ends:
         return [interval.at(confidence) for interval in self.intervals]
 
 
-def frame(keys: Keys, columns: Mapping[str, Sequence[Any]]) -> Any:
+def frame(keys: Keys, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     """A pandas frame: one row per group, the keys in the order given."""
     import pandas as pd
 

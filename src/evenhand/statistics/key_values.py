@@ -11,17 +11,21 @@ import ipaddress
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from evenhand.guarantee import UsageError
 from evenhand.tables import Table
+from evenhand.tables.expressions import ArrowColumn, DataType
 from evenhand.tables.objects import text_of
 from evenhand.tables.spelling import group_key, stored
 
+Key: TypeAlias = Any
+"""One value of a key, of whatever type a column may hold; each reader checks its own."""
 
-def key_value(table: Table, column: str, value: Any) -> Any:
+
+def key_value(table: Table, column: str, value: Key) -> Key:
     """A key in the type of its column, so that '7' from a command line finds 7."""
     value = _plain(value)
     if value is None:
@@ -42,7 +46,7 @@ def key_value(table: Table, column: str, value: Any) -> Any:
     raise UsageError(f"keys= holds {value!r}, which is no {dtype} like the {hint}.")
 
 
-def key_column(table: Table, column: str, values: Sequence[Any]) -> Any:
+def key_column(table: Table, column: str, values: Sequence[Key]) -> ArrowColumn:
     """Keys read by `key_value` as the Arrow array that the group keys of the column are compared with."""
     import pyarrow as pa
 
@@ -59,7 +63,7 @@ def key_column(table: Table, column: str, values: Sequence[Any]) -> Any:
     )
 
 
-def _fits(kind: Any, value: Any) -> bool:
+def _fits(kind: DataType, value: Key) -> bool:
     import pyarrow as pa
 
     try:
@@ -69,7 +73,7 @@ def _fits(kind: Any, value: Any) -> bool:
     return True
 
 
-def _array(kind: Any, values: list[Any]) -> Any:
+def _array(kind: DataType, values: list[Key]) -> ArrowColumn:
     import pyarrow as pa
 
     arrow = kind.to_pyarrow()
@@ -81,7 +85,7 @@ def _array(kind: Any, values: list[Any]) -> Any:
     return array
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Key) -> Key:
     """A scalar of NumPy or pandas as Python's own value; None if it is missing."""
     if isinstance(value, np.datetime64 | np.timedelta64):  # as text: their item() may be a bare count of nanoseconds
         return None if np.isnat(value) else str(value)
@@ -92,7 +96,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float | Decimal | datetime.date) and value != value else value
 
 
-def _reader(table: Table, column: str) -> Callable[[Any], Any]:
+def _reader(table: Table, column: str) -> Callable[[Key], Key]:
     dtype = table.expression.schema()[column]
     if column in table.text and not table.positional:
         return _object_text
@@ -103,8 +107,8 @@ def _reader(table: Table, column: str) -> Callable[[Any], Any]:
     return _readers(dtype)
 
 
-def _readers(dtype: Any) -> Callable[[Any], Any]:
-    readers: list[tuple[bool, Callable[[Any], Any]]] = [
+def _readers(dtype: DataType) -> Callable[[Key], Key]:
+    readers: list[tuple[bool, Callable[[Key], Key]]] = [
         (dtype.is_boolean(), _boolean),
         (dtype.is_integer(), _whole),
         (dtype.is_floating(), _double),
@@ -119,69 +123,69 @@ def _readers(dtype: Any) -> Callable[[Any], Any]:
     return next((read for applies, read in readers if applies), _exact_text)
 
 
-def _text(given: Any) -> str:
+def _text(given: Key) -> str:
     """Text, or what has one spelling as text. Truth values and fractions have several: True and true, 1.5 and 1.50."""
     whole = isinstance(given, int) and not isinstance(given, bool)
     day = isinstance(given, datetime.date) and not isinstance(given, datetime.datetime)
     return _exact_text(str(given)) if whole or day or isinstance(given, uuid.UUID) else _exact_text(given)
 
 
-def _object_text(given: Any) -> str:
+def _object_text(given: Key) -> str:
     """As `evenhand.tables.objects` writes the same object in the column, but for decimals: 1.5 is equal to 1.50 there."""
     if isinstance(given, Decimal):
         raise TypeError
     return _exact_text(given if isinstance(given, str) else text_of(given))
 
 
-def _exact_text(given: Any) -> str:
+def _exact_text(given: Key) -> str:
     if not isinstance(given, str):
         raise TypeError
     given.encode()  # half of a surrogate pair is in no column
     return given
 
 
-def _boolean(given: Any) -> bool:
+def _boolean(given: Key) -> bool:
     names = {"true": True, "false": False, "1": True, "0": False}
     if str(given).lower() not in names:
         raise ValueError
     return names[str(given).lower()]
 
 
-def _whole(given: Any) -> int:
+def _whole(given: Key) -> int:
     number = int(given)
     if not isinstance(given, str) and number != given:
         raise ValueError
     return number
 
 
-def _double(given: Any) -> float:
+def _double(given: Key) -> float:
     number = float(given)
     if number != number:
         raise ValueError
     return number
 
 
-def _decimal(given: Any) -> Decimal:
+def _decimal(given: Key) -> Decimal:
     number = Decimal(str(given))
     if number.is_nan():
         raise ValueError
     return number
 
 
-def _timestamp(given: Any) -> datetime.datetime:
+def _timestamp(given: Key) -> datetime.datetime:
     text = str(given)
     _microseconds(text)
     return datetime.datetime.fromisoformat(text)
 
 
-def _date(given: Any) -> datetime.date:
+def _date(given: Key) -> datetime.date:
     found = datetime.datetime.fromisoformat(str(given))
     if found.time() != datetime.time() or found.tzinfo is not None:
         raise ValueError
     return found.date()
 
 
-def _time(given: Any) -> datetime.time:
+def _time(given: Key) -> datetime.time:
     text = str(given)
     _microseconds(text)
     return datetime.time.fromisoformat(text)
@@ -195,11 +199,11 @@ def _microseconds(text: str) -> None:
         raise ValueError
 
 
-def _bytes(given: Any) -> bytes:
+def _bytes(given: Key) -> bytes:
     return given.encode() if isinstance(given, str) else bytes(memoryview(given))
 
 
-def _address(given: Any) -> str:
+def _address(given: Key) -> str:
     """As Postgres casts it to text: always with the length of the network."""
     found = ipaddress.ip_interface(str(given))
     if getattr(found, "ipv4_mapped", None) is not None:  # spelled by two rules
@@ -207,5 +211,5 @@ def _address(given: Any) -> str:
     return found.with_prefixlen
 
 
-def _refuse(given: Any) -> Any:
+def _refuse(given: Key) -> Key:
     raise TypeError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import UsageError
 from evenhand.release import Receipt
-from evenhand.statistics.key_values import key_column, key_value
+from evenhand.statistics.key_values import Key, key_column, key_value
 from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Rows
 from evenhand.tables.spelling import label, leaving, order
@@ -40,9 +40,9 @@ class Keys:
     """
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[Key, ...], ...]
     other: str | None = None
-    arrays: tuple[Any, ...] = field(default=(), repr=False, compare=False, kw_only=True)
+    arrays: tuple[Key, ...] = field(default=(), repr=False, compare=False, kw_only=True)
 
     @property
     def groups(self) -> int:
@@ -50,7 +50,7 @@ class Keys:
         return len(self.rows) + (self.other is not None)
 
     @property
-    def labels(self) -> list[tuple[Any, ...]]:
+    def labels(self) -> list[tuple[Key, ...]]:
         """The keys of all groups, the one for the rest last."""
         return [*self.rows, *([(self.other,) * len(self.columns)] if self.other is not None else [])]
 
@@ -115,7 +115,7 @@ def parse_by(table: Table, by: str | Sequence[str] | None) -> tuple[str, ...]:
     return columns
 
 
-def parse_keys(table: Table, columns: tuple[str, ...], keys: Any, other: str | None = None) -> Keys:
+def parse_keys(table: Table, columns: tuple[str, ...], keys: object, other: str | None = None) -> Keys:
     """Read ``keys=``: a list for one column, a list of tuples, a frame, or a mapping of column to list (their product)."""
     rows = [tuple(key_value(table, column, value) for column, value in zip(columns, row, strict=True))
             for row in _rows(columns, keys)]  # fmt: skip
@@ -199,7 +199,7 @@ def public_keys(original: Table, copy: Table, columns: tuple[str, ...], receipt:
         yield receipt.public(found_keys(original, columns, found, places), original.relation)
 
 
-def _rows(columns: tuple[str, ...], keys: Any) -> Iterable[tuple[Any, ...]]:
+def _rows(columns: tuple[str, ...], keys: Any) -> Iterable[tuple[Key, ...]]:  # noqa: ANN401 - told apart here
     expected = (
         f"expected for by={list(columns)} a list of {'keys' if len(columns) == 1 else 'tuples'}, a frame with these columns, "
         "or a mapping from each column to a list"

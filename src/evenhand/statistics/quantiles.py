@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from evenhand.bounding import Norm, weight_for_quantile
 from evenhand.guarantee import Relation, UsageError, divide, parse_fraction
 from evenhand.profiles import Support
-from evenhand.release import Error, Receipt
+from evenhand.release import Ends, Error, Receipt
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import MOST_CELLS, GridCells
 from evenhand.statistics.draft import Outcome
@@ -47,7 +47,7 @@ class QuantileInterval:
     values: dict[str, list[float]]
     keys: Keys
 
-    def at(self, confidence: float) -> Any:
+    def at(self, confidence: float) -> Ends:
         if not self.keys.columns:
             return [self.bounds] * len(self.values)
         low, high = ([bound] * self.keys.groups for bound in self.bounds)
@@ -123,7 +123,7 @@ class Quantiles(RowsInCells):
     shown_as = "rows"
     road = Ranks
 
-    quantiles: Any = (0.5,)
+    quantiles: float | Sequence[float] = (0.5,)
     bounds: Bounds | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class Quantiles(RowsInCells):
         return GridCells(keys.columns, keys.rows, keys.other, keys, self.column, Grid.about((low, high), low, bits))
 
 
-def parse_quantiles(given: Any) -> tuple[Fraction, ...]:
+def parse_quantiles(given: object) -> tuple[Fraction, ...]:
     """Read one or several numbers strictly between 0 and 1."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     try:

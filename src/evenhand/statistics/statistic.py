@@ -189,7 +189,7 @@ class OfColumn(Statistic):
         return ((self.column, self.grid),)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:  # noqa: ANN401 - parameters of any kind, on their way to JSON
     if isinstance(value, Fraction):
         return float(value)
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
