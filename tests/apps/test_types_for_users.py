@@ -7,11 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from test_readme import BLOCKS
 
 ROOT = Path(__file__).parents[2]
-TYPED = "-> Any" not in (ROOT / "src" / "evenhand" / "session.py").read_text(encoding="utf-8")
 OPEN = """
 import evenhand as eh
 
@@ -40,9 +38,6 @@ def test_wrong_code_does_not_type_check(tmp_path: Path) -> None:
     assert re.findall(r":(\d+): error:", said) == [str(OPEN.count("\n") + 1 + place) for place in range(len(wrong))]
 
 
-@pytest.mark.skipif(
-    not TYPED, reason="NOT YET CHECKED: session.py still has answers typed Any; remove this mark with them"
-)
 def test_answers_have_types(tmp_path: Path) -> None:
     """Not Any, which would accept everything."""
     asked = 'mean("rating", bounds=(0.5, 5), epsilon=0.2)'
