@@ -63,6 +63,7 @@ QUESTIONS: Questions = {
     "mean from the shelf": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1),
     "count from the shelf": lambda ask: ask.count(epsilon="0.01"),
     "count by, tiny ε": lambda ask: ask.count(**BY, epsilon="1e-6"),
+    "ask": lambda ask: ask.ask(eh.mean("v", bounds=BOUNDS), **BY, epsilon=1),
     "no such column": lambda ask: ask.mean("velue", bounds=BOUNDS, epsilon=1),
 }  # fmt: skip
 
