@@ -23,9 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
+from evenhand.bounding import STRATEGIES
+from evenhand.statistics import STATISTICS
+from evenhand.tables.engines import _ENGINES
+
 DOCS = Path(__file__).parent
 QUICKSTART = DOCS / "quickstart.md"
-PAGES = [QUICKSTART, DOCS / "statistics.md", *sorted((DOCS / "strategies").glob("*.md"))]
+PAGES = [QUICKSTART, DOCS / "statistics.md", DOCS / "extending.md", *sorted((DOCS / "strategies").glob("*.md"))]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"event [0-9a-f]{8}|[-+−]?\d[\d,.]*(e[-+]?\d+)?")
@@ -65,10 +69,15 @@ def blocks(page: Path) -> list[Block]:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[None]:
-    """A fresh folder with the quickstart's table in it."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), mock.patch.dict(os.environ, COLUMNS="100"):
+    """A fresh folder with the quickstart's table in it; what a page registers is forgotten afterwards."""
+    folder, columns = tempfile.TemporaryDirectory(), mock.patch.dict(os.environ, COLUMNS="100")
+    with folder as name, contextlib.chdir(name), columns, mock.patch.dict(STATISTICS):
+        strategies, engines = list(STRATEGIES), list(_ENGINES)
         exec(blocks(QUICKSTART)[0].text, {})
-        yield
+        try:
+            yield
+        finally:
+            STRATEGIES[:], _ENGINES[:] = strategies, engines
 
 
 def run(page: Path) -> list[Shown]:
@@ -90,7 +99,7 @@ def run(page: Path) -> list[Shown]:
 
 def _printed_by(block: Block, names: dict[str, str], page: Path) -> str:
     output = io.StringIO()
-    code = compile(block.text, f"{page.name}, a block of {block.text.count(chr(10))} lines", "exec")
+    code = compile(block.text, f"{page.name}, a block of {block.text.count(chr(10))} lines", "exec", dont_inherit=True)
     with contextlib.redirect_stdout(output):
         exec(code, names)
     return _portable(output)
@@ -139,7 +148,8 @@ def _wrapped(printed: str) -> str:
     lines = []
     for line in printed.splitlines():
         indent = " " * 19 if line.startswith("  ") else ""  # under the text of a release, beside its names
-        lines.append(line if line.startswith("$") else textwrap.fill(line, _WIDTH, subsequent_indent=indent))
+        wrapped = textwrap.fill(line, _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+        lines.append(line if line.startswith("$") else wrapped)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

@@ -3,7 +3,7 @@
 A mean over a range of length B needs noise for a user whose values move from one end to the other, though real user
 means lie close together. So part of ε buys a histogram of user means: every user with at least ``rows`` rows falls into one of ``bins``
 equal bins, hence one user changes one count by one (presence) or two counts by one each (values). What follows
-clips each user's total around the centre found here (`means.py`).
+clips each user's total around the centre found here (`bounding/located_mean.py`).
 
 Only users with many rows are in it: their means have the least sampling error, and clipping affects them most.
 """
