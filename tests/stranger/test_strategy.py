@@ -152,20 +152,3 @@ def test_plan_and_command_line(
 def test_the_audit_has_a_line_for_it() -> None:
     (case,) = (case for case in releases() if "SoftCap" in case.mechanism.name)
     assert not audit(case.mechanism, case.neighbours(quick=True), samples=2000).refuted
-
-
-@dataclass(frozen=True)
-class Fractional(SoftCap):
-    """A wrong one: it returns fractions, infinities and not-a-numbers."""
-
-    def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
-        cap = self.steps(summary.steps_per_unit)
-        total = summary.total.cast("float64")
-        return Bounded(total / 3.0 + (total - total) / (total - total), 2 * cap, -cap)
-
-
-@pytest.mark.parametrize("relation", ["presence", "values"])
-def test_what_is_no_integer_is_made_one(relation: str) -> None:
-    table = eh.read(rows(), user="u", protects=relation)
-    (step,) = watch(table, lambda ask: ask.sum("v", bounds=(0, 1), epsilon=1, bounding=Fractional(5))).steps
-    assert all(type(integer) is int for integer in step.integers)

@@ -139,11 +139,10 @@ class MeanContribution:
 
 
 def clamp(value: Integers, low: Integers | int, high: Integers | int) -> Integers:
-    """Clamp to public integers, or to other integers that are never null; fractions are rounded down, since sums must be exact."""
+    """Clamp to public integers, or to other integers that are never null."""
     import ibis
 
-    clamped = ibis.least(ibis.greatest(value, low), high)
-    return clamped if clamped.type().is_integer() else clamped.floor().cast("int64")
+    return ibis.least(ibis.greatest(value, low), high)
 
 
 def whole(limit: Integers | int) -> int:
@@ -162,8 +161,7 @@ def require_public(limit: Integers | int | None) -> None:
         return
     import ibis.expr.operations as ops
 
-    found = limit.op().find((ops.Field, ops.Subquery), filter=ops.Value)
-    others = {getattr(node, "name", "a subquery") for node in found} - {"rows"}
+    others = {field.name for field in limit.op().find(ops.Field, filter=ops.Value)} - {"rows"}
     if others:
         raise UsageError(
             f"a strategy declared a limit or weight that depends on {sorted(others)}; expected an integer or an expression of "
