@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -87,6 +89,41 @@ class ClampsItself(SoftCap):
         return Contribution((summary.total,), 1, 1)
 
 
+@dataclass(frozen=True)
+class Beyond(SoftCap):
+    """Wrong ones, whose values or limits the clamp could not bound."""
+
+    how: str = ""
+
+    def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
+        rows, total = summary.rows, summary.total
+        wrong = {
+            "the sum of others": lambda: Bounded(total, 1, total.max().as_scalar()),
+            "others": lambda: Bounded(rows * 0 + rows.max().as_scalar(), 5),
+            "a window": lambda: Bounded(rows.max().over(ibis.window()), 5),
+            "chance": lambda: Bounded(total, 5, ibis.random().cast("int64")),
+            "halves": lambda: Bounded(total, 5, rows * 0.5),
+            "a negative distance": lambda: Bounded(total, -1000),
+        }
+        return wrong[self.how]()
+
+
+@dataclass(frozen=True)
+class NoLimit(SoftCap):
+    """A wrong one: there is no lower limit, where one may be computed."""
+
+    def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
+        nothing = (summary.rows > 0).ifelse(ibis.null("int64"), 0)
+        return Bounded(summary.total, 5, 0 if relation is Relation.PRESENCE else nothing)
+
+
+@dataclass(frozen=True)
+class BoundsValues(SoftCap):
+    """A wrong one: it bounds values where rows are what counts."""
+
+    bounds_values: ClassVar[bool] = True
+
+
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
     register(SoftCap)
@@ -110,7 +147,7 @@ def test_it_does_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("relation", ["presence", "values"])
-@pytest.mark.parametrize("strategy", [SoftCap(5), Uncapped(5)], ids=str)
+@pytest.mark.parametrize("strategy", [SoftCap(5), Uncapped(5), NoLimit(5), BoundsValues(5)], ids=repr)
 def test_right_or_wrong_no_user_moves_more_than_declared(relation: str, strategy: SoftCap) -> None:
     for pair in extreme_pairs(relation):
         one, other = pair.first.read(relation), pair.second.read(relation)
@@ -125,6 +162,14 @@ def test_limits_that_depend_on_values_are_refused_before_data_is_read(relation: 
     session = eh.Session(eh.read(rows(), user="u", protects=relation), eh.Ledger(tmp_path / "b.db", epsilon=1))
     with pytest.raises(eh.UsageError, match=said):
         session.sum("v", bounds=(0, 1), epsilon=1, bounding=FollowsTheSum(5))
+    assert not session.ledger.events
+
+
+@pytest.mark.parametrize("how", ["the sum of others", "others", "a window", "chance", "halves", "a negative distance"])
+def test_what_the_clamp_could_not_bound_is_refused_before_data_is_read(how: str, tmp_path: Path) -> None:
+    session = eh.Session(eh.read(rows(), user="u", protects="values"), eh.Ledger(tmp_path / "b.db", epsilon=1))
+    with pytest.raises(eh.UsageError, match=r"whole number made of|0 or more"):
+        session.sum("v", bounds=(0, 1), epsilon=1, bounding=Beyond(5, how))
     assert not session.ledger.events
 
 

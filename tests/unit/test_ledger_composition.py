@@ -111,7 +111,7 @@ SELECTION = Cost.zcdp("1.5e-4", epsilon="0.1", delta="9e-8", beyond="4.5e-8")
 
 
 def test_thresholds_are_charged_under_the_renyi_rule() -> None:
-    """method.md 13: 85 selections of (0.1, 1e-7) used to fit (1, 1e-6), though half their δ alone adds up to 3.8e-6."""
+    """85 selections of (0.1, 1e-7) used to fit (1, 1e-6), though half their δ alone adds up to 3.8e-6."""
     full, times = spend(account("1", "1e-6"), SELECTION)
     assert times < 20
     assert Decimal("4.5e-8") * times <= full.spent.delta <= Decimal("1e-6")

@@ -69,6 +69,12 @@ class Bounded:
     centre: int = 0
     expected: float | None = None
 
+    def __post_init__(self) -> None:
+        if whole(self.length) < 0:
+            raise UsageError(f"a strategy declared limits {self.length} steps apart; expected a distance of 0 or more.")
+        for given in (self.value, self.low, self.weight):
+            require_own(given)
+
 
 @dataclass(frozen=True)
 class Contribution:
@@ -91,12 +97,13 @@ class Contribution:
         A user who comes or goes moves the total by at most the limit further from zero; one whose values change, by the
         distance of the limits, which then may depend on public row counts.
         """
-        low, length = bounded.low, whole(bounded.length)
+        low, length = bounded.low, bounded.length
         if relation is Relation.PRESENCE:
             low = whole(low)
             moves = max(abs(low), abs(low + length))
         else:
             require_public(low)
+            low = low if isinstance(low, int) else low.fill_null(0)
             moves = length
         return cls((clamp(bounded.value, low, low + length),), moves, moves**2)
 
@@ -132,7 +139,7 @@ class MeanContribution:
         if bounded.rows is not None:
             rows = Contribution.of(bounded.rows, relation)
             return cls(Contribution.of(bounded, relation), None, rows, bounded.centre, bounded.expected)
-        bound = whole(bounded.length)
+        bound = bounded.length
         weight = clamp(bounded.weight, 0, bound)
         value = clamp(bounded.value, 0, weight)
         return cls(Contribution((value, weight - value), bound, bound**2))
@@ -153,6 +160,23 @@ def whole(limit: Integers | int) -> int:
             "that a user has may decide how far the user moves the result."
         )
     return limit
+
+
+def require_own(given: Integers | int | None) -> None:
+    """Refuse, before data is read, what is not a whole number made of the user's own summary.
+
+    The clamp bounds what each user adds; it could not bound what one user does to the others.
+    """
+    if given is None or isinstance(given, int):
+        return
+    import ibis.expr.operations as ops
+
+    kinds = (ops.Subquery, ops.Reduction, ops.Analytic, ops.WindowFunction, ops.Unnest, ops.Impure)
+    if given.op().find(kinds, filter=ops.Value) or not given.type().is_integer():
+        raise UsageError(
+            f"a strategy declared a value, limit or weight of type {given.type()} that is no whole number made of the user's own "
+            "summary; expected integers, and no aggregate, window, subquery or random number."
+        )
 
 
 def require_public(limit: Integers | int | None) -> None:

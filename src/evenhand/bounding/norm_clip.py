@@ -30,6 +30,7 @@ class NormClip(Strategy):
     norm: int = 1
     unit: ClassVar[str] = "rows, or units of the value"
     counts_rows: ClassVar[bool] = False
+    bounds_values: ClassVar[bool] = True
     chosen_for: ClassVar[frozenset[str]] = frozenset({"groups"})
 
     def __post_init__(self) -> None:
@@ -46,9 +47,6 @@ class NormClip(Strategy):
     def describe(self) -> str:
         bound = self.shown("a chosen bound")
         return f"what a user adds to all groups together is scaled down to an L{self.norm} norm of {bound}"
-
-    def bounds_norm(self, sum_alone: bool) -> Norm:
-        return Norm.VALUES if sum_alone else Norm.ROWS
 
     def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
         return in_norm(self.bound, norm, grid), self.describe()

@@ -79,6 +79,9 @@ class Strategy(ABC):
     draws_rows: ClassVar[bool] = False
     """Whether it draws rows at random, so that it needs them again once its bound is chosen."""
 
+    bounds_values: ClassVar[bool] = False
+    """Whether, over groups, it bounds a sum that is all that leaves by its values instead of its rows."""
+
     def __init_subclass__(cls) -> None:
         cls.title = cls.__name__
 
@@ -179,10 +182,6 @@ class Strategy(ABC):
     def gaussian(self) -> bool:
         """Whether it bounds an L2 norm, which goes with Gaussian noise."""
         return False
-
-    def bounds_norm(self, sum_alone: bool) -> Norm:
-        """Which norm it bounds under Laplace noise; ``sum_alone`` if one sum is all that is asked for, and counts are hidden."""
-        return Norm.ROWS
 
     def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
         """The bound on a user's norm, in rows or in grid steps for `Norm.VALUES`, and what it does, in words.

@@ -44,6 +44,7 @@ class TotalCap(Strategy):
     T: Limit = UNSET
     unit: ClassVar[str] = "units of the total"
     counts_rows: ClassVar[bool] = False
+    bounds_values: ClassVar[bool] = True
     effect: ClassVar[str] = "each user counts up to {bound}"
     chosen_for: ClassVar[frozenset[str]] = frozenset({"total", "groups"})
 
@@ -62,9 +63,6 @@ class TotalCap(Strategy):
         cap = self.steps(grid.steps_per_unit)
         low, high = -cap if grid.bottom < 0 else 0, cap if grid.top > 0 else 0
         return Bounded(summary.total, high - low, low)
-
-    def bounds_norm(self, sum_alone: bool) -> Norm:
-        return Norm.VALUES if sum_alone else Norm.ROWS
 
     def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
         words = f"what a user adds to all groups together is scaled down to at most {float(self.bound):g}"

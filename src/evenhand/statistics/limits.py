@@ -47,9 +47,8 @@ def norm_for(request: Request, parts: Sequence[Statistic], gaussian: bool) -> No
     if gaussian:
         return Norm.SQUARED_ROWS
     sum_alone = len(parts) == 1 and parts[0].sum_grid is not None and not request.relation.counts_are_public
-    if named is None:
-        return Norm.VALUES if sum_alone else Norm.ROWS
-    return named.bounds_norm(sum_alone)
+    # Nothing but a sum alone is bounded by values (docs/proofs/row-weights.md), whatever the strategy says.
+    return Norm.VALUES if sum_alone and (named is None or named.bounds_values) else Norm.ROWS
 
 
 def profile_of_norm(keys: Keys, parts: Sequence[Statistic], norm: Norm, question: str) -> About:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import ClassVar
 
 from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Choice, MeanContribution, Strategy, best_mean
-from evenhand.guarantee import Relation, exact_difference, exact_sum, split
+from evenhand.guarantee import Relation, UsageError, exact_difference, exact_sum, split
 from evenhand.noise import IntegerNoise
 from evenhand.profiles import (
     About,
@@ -103,7 +103,10 @@ class UserMeans(PerUser):
         return rows_with([self.columns[0][0]], self.statistic.words)
 
     def forecast(self, users: Rows, strategy: Strategy) -> Error:
-        strategy.of_mean(self.summary(users), self.request.relation)
+        if strategy.of_mean(self.summary(users), self.request.relation).rows is not None:
+            raise UsageError(
+                f"{strategy.title} releases two totals, from users that are kept in between; that is for bounding='auto'."
+            )
         return Error(None)
 
     def choose(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Choice, Decimal]:
