@@ -24,12 +24,7 @@ def model_card(model: Model, label: str = "the label", confidence: float = 0.95)
         facts = _weighted(model)
     else:
         raise UsageError(f"a card is for a fitted model of this package, not for {type(model).__name__}.")
-    return {
-        "model": type(model).__name__,
-        "label": label,
-        "guarantee": model.guarantee_.to_dict(),
-        **facts,
-    }
+    return {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict(), **facts}
 
 
 def card_text(card: dict[str, Any]) -> str:

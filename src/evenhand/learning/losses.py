@@ -29,9 +29,7 @@ class Operations:
 
 ARRAYS = Operations(np.exp, np.clip, np.where)
 EXPRESSIONS = Operations(
-    lambda x: x.exp(),
-    lambda x, low, high: _between(x, low, high),
-    lambda test, yes, no: test.ifelse(yes, no),
+    lambda x: x.exp(), lambda x, low, high: _between(x, low, high), lambda test, yes, no: test.ifelse(yes, no)
 )
 
 

@@ -73,11 +73,7 @@ def enough_blocks(design: Floats, codes: Integers) -> list[Block]:
 
 
 def buy(
-    blocks: list[Block],
-    labels: Secret[Floats],
-    bounds: tuple[float, float],
-    epsilon: Decimal,
-    receipt: Receipt,
+    blocks: list[Block], labels: Secret[Floats], bounds: tuple[float, float], epsilon: Decimal, receipt: Receipt
 ) -> float:
     """The estimate, for ε of a receipt."""
     grid = candidates(bounds[1] - bounds[0])

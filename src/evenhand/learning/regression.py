@@ -28,7 +28,7 @@ from evenhand.learning.inputs import (
     user_codes,
     with_dummies,
 )
-from evenhand.learning.intervals import ErrorLaw, combine
+from evenhand.learning.intervals import ErrorLaw
 from evenhand.learning.label_grid import label_grid, label_steps
 from evenhand.learning.private_values import Floats, doubles, require_numbers, unwarned
 from evenhand.learning.progress import shown
@@ -109,18 +109,10 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         tol: float = 1e-5,
         ledger: Ledger | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.label_bounds = label_bounds
-        self.noise_sd = noise_sd
-        self.fit_intercept = fit_intercept
-        self.weighting = weighting
-        self.target = target
-        self.row_limit = row_limit
-        self.features = features
-        self.categories = categories
-        self.weights = weights
-        self.tol = tol
-        self.ledger = ledger
+        self.epsilon, self.label_bounds, self.noise_sd = epsilon, label_bounds, noise_sd
+        self.fit_intercept, self.weighting, self.target = fit_intercept, weighting, target
+        self.row_limit, self.features, self.categories = row_limit, features, categories
+        self.weights, self.tol, self.ledger = weights, tol, ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
@@ -136,7 +128,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self._check_parameters()
         design, codes, guarantee, read_labels = self._read_public(X, y, users, epsilon)
         if not isinstance(self.noise_sd, str):
-            noise_sd = self._public_noise(bounds)
+            noise_sd = (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
             receipt = self._pay(guarantee)
             labels = read_labels()
@@ -186,9 +178,6 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             public_number("noise_sd", self.noise_sd, zero=True)
         if self.row_limit is not None and (int(self.row_limit) != self.row_limit or self.row_limit < 1):
             raise UsageError(f"row_limit={self.row_limit!r}; expected a whole number of rows, at least 1.")
-
-    def _public_noise(self, bounds: tuple[float, float]) -> float:
-        return (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
 
     def _read_public(
         self, X: Features, y: PerRow, users: PerRow, epsilon: Decimal
@@ -287,13 +276,11 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.weights_, self.noise_sd_ = weights, noise_sd
         self.target_ = weights.objective
         self.noise_scale_ = float(noisy.noise.scale * weights.unit / grid.steps_per_unit)
-        self.errors_ = self._errors(weights, noise_sd)
+        # Each coefficient has all Laplace noises in it, each times an entry of its row of ``decode``.
+        scales, sampling = np.abs(weights.decode) * self.noise_scale_, noise_sd * weights.row_norms()
+        self.errors_ = tuple(
+            ErrorLaw(sd, tuple(row)) for sd, row in zip(sampling.tolist(), scales.tolist(), strict=True)
+        )
         maps = weights.target @ weights.decode
         noise = 2 * self.noise_scale_**2 * float(np.sum(maps**2))
         self.variance_ = noise_sd**2 * weights.spread() + noise
-
-    def _errors(self, weights: RegressionWeights, noise_sd: float) -> tuple[ErrorLaw, ...]:
-        return tuple(
-            combine(row, self.noise_scale_, noise_sd * norm)
-            for row, norm in zip(weights.decode, weights.row_norms(), strict=True)
-        )
