@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -175,14 +176,9 @@ class BoundedERM(LinearModel):
     def _scales(self, loss: Loss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
         guess = self.coefficient_norm
         typical = 3.0 if loss.classifies else loss.steepest / 2
-        return Scales(
-            mapped.size,
-            loss.steepest * mapped.norm,
-            loss.roundest * mapped.norm**2,
-            typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9),
-            relation.moves,
-            float(epsilon),
-        )
+        norm = typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
+        slope, curvature = loss.steepest * mapped.norm, loss.roundest * mapped.norm**2
+        return Scales(mapped.size, slope, curvature, norm, relation.moves, float(epsilon))
 
     def _release(
         self, source: Source, loss: Loss, mapped: FeatureMap, chosen: RowChoice, epsilon: Decimal, receipt: Receipt
@@ -197,13 +193,9 @@ class BoundedERM(LinearModel):
 
         def lattice(opener: Opener) -> list[int]:
             with source.limited(mapped, chosen.tau, opener) as rows:
-                objective = Objective(
-                    lambda f: rows.gradient(f, loss),
-                    lambda f: rows.hessian(f, loss),
-                    chosen.regularisation,
-                    loss.roundest * mapped.norm**2 * rows.rows,
-                    mapped.size,
-                )
+                gradient, hessian = partial(rows.gradient, loss=loss), partial(rows.hessian, loss=loss)
+                roundest = loss.roundest * mapped.norm**2 * rows.rows
+                objective = Objective(gradient, hessian, chosen.regularisation, roundest, mapped.size)
                 # Nothing is left of the model from twice MOST_ROWS on: there is nothing to minimise.
                 kept = min(max(2 - Fraction(rows.rows, MOST_ROWS), Fraction(0)), Fraction(1))
                 minimiser = minimise(objective, float(accuracy)) if kept else Coefficients.zero(mapped.size)

@@ -32,8 +32,6 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     features: Sequence[str] | None
     fit_intercept: bool
     protects: str
-    coef_: Floats
-    intercept_: float
 
     def decision_function(self, X: ArrayLike | Frame) -> Floats:
         """The margin ⟨coef, x⟩ + intercept; a missing feature counts as the middle of its range."""

@@ -69,14 +69,9 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class Objective:
-    """``J(f) = Σ ℓ + (Λ/2)‖f‖²`` by its derivatives.
+    """``J(f) = Σ ℓ + (Λ/2)‖f‖²`` for ``size`` coefficients, by the derivatives of ``Σ ℓ``.
 
-    Args:
-        gradient: ``Σ ∇ℓ`` at f.
-        hessian: ``Σ ∇²ℓ`` at f.
-        regularisation: Λ.
-        roundest: a bound on the largest eigenvalue of ``Σ ∇²ℓ`` anywhere.
-        size: number of coefficients.
+    ``regularisation`` is Λ; ``roundest`` bounds the largest eigenvalue of the Hessian anywhere.
     """
 
     gradient: Callable[[Coefficients], Floats]

@@ -35,8 +35,8 @@ from evenhand.learning.progress import shown
 from evenhand.learning.public_rows import PublicRows, public_columns
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
-from evenhand.release import Measurement, Receipt, noise_for
-from evenhand.tables import Secret, Table, parse_bounds
+from evenhand.release import Measurement, Noisy, Receipt, noise_for
+from evenhand.tables import Grid, Secret, Table, parse_bounds
 
 NOISE_SHARE = Decimal("0.1")
 """The part of ε that ``noise_sd="private"`` takes: a wrong σ costs accuracy only."""
@@ -139,7 +139,11 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             part, epsilon = split(epsilon, NOISE_SHARE)
             noise_sd = noise_level.buy(blocks, labels, bounds, part, receipt)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
-        self._release(weights, labels, codes, bounds, epsilon, noise_sd, receipt)
+        grid = label_grid(bounds, weights.label_bits)
+        heaviest = weights.heaviest_user(codes) * grid.width
+        exact = labels.map(lambda y: weights.apply(label_steps(y, grid)))
+        noisy = receipt.numbers(Measurement(lambda: exact, l1=heaviest, l2_squared=heaviest**2), epsilon)
+        self._adopt(weights, grid, noisy, noise_sd)
         self.guarantee_ = guarantee
         return self
 
@@ -207,12 +211,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def _validated(self, given: Given) -> Floats:
         """Check the features and remember their number and names, as scikit-learn does."""
         checked = feature_matrix(given.X)
-        if hasattr(given.X, "columns"):
-            validate_data(self, given.X, skip_check_array=True)
-        else:
-            validate_data(self, checked, skip_check_array=True)
-            if given.names is not None:
-                self.feature_names_in_ = np.array(given.names, dtype=object)
+        validate_data(self, given.X if given.names else checked, skip_check_array=True)
         names = given.names or tuple(f"x{index}" for index in range(checked.shape[1]))
         self.coefficient_names_ = ("intercept", *names) if self.fit_intercept else names
         return checked
@@ -252,35 +251,20 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         }
         return pay(self.ledger, guarantee, Cost.pure(guarantee.epsilon), query)
 
-    def _release(
-        self,
-        weights: RegressionWeights,
-        labels: Secret[Floats],
-        codes: Integers,
-        bounds: tuple[float, float],
-        epsilon: Decimal,
-        noise_sd: float,
-        receipt: Receipt,
-    ) -> None:
-        grid = label_grid(bounds, weights.label_bits)
-        heaviest = weights.heaviest_user(codes) * grid.width
-        exact = labels.map(lambda y: weights.apply(label_steps(y, grid)))
-        measurement = Measurement(lambda: exact, l1=heaviest, l2_squared=heaviest**2)
-        noisy = receipt.numbers(measurement, epsilon)
+    def _adopt(self, weights: RegressionWeights, grid: Grid, noisy: Noisy, noise_sd: float) -> None:
+        """Turn the released integers into coefficients, and say how far to trust them."""
         step = float(weights.unit / grid.steps_per_unit)
         shift = grid.origin * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
         released = np.array(noisy.values, dtype=np.float64) * step + shift
         coefficients = weights.decode @ released
         self.intercept_ = float(coefficients[0]) if self.fit_intercept else 0.0
         self.coef_ = coefficients[1:] if self.fit_intercept else coefficients
-        self.weights_, self.noise_sd_ = weights, noise_sd
-        self.target_ = weights.objective
+        self.weights_, self.noise_sd_, self.target_ = weights, noise_sd, weights.objective
         self.noise_scale_ = float(noisy.noise.scale * weights.unit / grid.steps_per_unit)
         # Each coefficient has all Laplace noises in it, each times an entry of its row of ``decode``.
         scales, sampling = np.abs(weights.decode) * self.noise_scale_, noise_sd * weights.row_norms()
-        self.errors_ = tuple(
-            ErrorLaw(sd, tuple(row)) for sd, row in zip(sampling.tolist(), scales.tolist(), strict=True)
-        )
+        parts = zip(sampling.tolist(), scales.tolist(), strict=True)
+        self.errors_ = tuple(ErrorLaw(normal_sd, tuple(row)) for normal_sd, row in parts)
         maps = weights.target @ weights.decode
         noise = 2 * self.noise_scale_**2 * float(np.sum(maps**2))
         self.variance_ = noise_sd**2 * weights.spread() + noise
