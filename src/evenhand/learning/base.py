@@ -30,8 +30,7 @@ def admit(ledger: Ledger | None, guarantee: Guarantee) -> None:
 def choice(name: str, given: object, known: tuple[str, ...]) -> str:
     """Check a parameter that takes one of a few words."""
     if given not in known:
-        hint = suggest(str(given), known)
-        raise UsageError(f"{name}={given!r} is not known; expected one of {list(known)}.{hint}")
+        raise UsageError(f"{name}={given!r} is not known; expected one of {list(known)}.{suggest(str(given), known)}")
     return str(given)
 
 

@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Relation, parse_epsilon
-from evenhand.learning.base import is_auto, pay, public_number, whole_number
+from evenhand.learning.base import is_auto, pay, public_number
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.intervals import spherical_radius
-from evenhand.learning.linear_model import LinearModel, moves
+from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.losses import Loss
 from evenhand.learning.minimise import FINENESS, Coefficients, Objective, minimise
 from evenhand.learning.private_values import Floats, unwarned
-from evenhand.learning.row_choice import LARGEST_TAU, RowChoice, Scales, choose_rows
+from evenhand.learning.row_choice import RowChoice, Scales, choose_rows, rows_per_user
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.sources import Source
 from evenhand.ledger import Cost, Ledger
@@ -105,20 +106,11 @@ class BoundedERM(LinearModel):
         features: Sequence[str] | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.loss = loss
-        self.classes = classes
-        self.label_bounds = label_bounds
-        self.feature_norm = feature_norm
-        self.feature_bounds = feature_bounds
-        self.rows_per_user = rows_per_user
-        self.regularisation = regularisation
-        self.coefficient_norm = coefficient_norm
-        self.profile = profile
-        self.protects = protects
-        self.fit_intercept = fit_intercept
-        self.features = features
-        self.ledger = ledger
+        self.epsilon, self.loss, self.classes, self.label_bounds = epsilon, loss, classes, label_bounds
+        self.feature_norm, self.feature_bounds = feature_norm, feature_bounds
+        self.rows_per_user, self.regularisation = rows_per_user, regularisation
+        self.coefficient_norm, self.profile, self.protects = coefficient_norm, profile, protects
+        self.fit_intercept, self.features, self.ledger = fit_intercept, features, ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
@@ -131,11 +123,16 @@ class BoundedERM(LinearModel):
         """
         epsilon = parse_epsilon(self.epsilon)
         loss, targets = self._problem()
-        tau, regularisation = self._given()
+        tau, regularisation = rows_per_user(self.rows_per_user), self._regularisation()
         source, names, mapped = self._open(X, y, users, targets)
         self._check_given(tau, regularisation, loss, mapped, source)
         guarantee = source.guarantee(epsilon, profile=self.profile)
-        receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), self._query(names))
+        receipt = pay(
+            self.ledger,
+            guarantee,
+            Cost.pure(epsilon),
+            self._query("bounded ERM", names, "rows_per_user", "regularisation"),
+        )
         with source.reading():
             left = epsilon
             if tau is None or regularisation is None:
@@ -161,13 +158,10 @@ class BoundedERM(LinearModel):
             values, spread = np.r_[values, self.intercept_], np.r_[spread, constant]
         return np.column_stack([values - spread, values + spread])
 
-    def _given(self) -> tuple[int | None, float | None]:
-        """τ and Λ as far as the analyst set them."""
-        tau, regularisation = self.rows_per_user, self.regularisation
-        return (
-            None if is_auto("rows_per_user", tau) else whole_number("rows_per_user", tau, LARGEST_TAU),
-            None if is_auto("regularisation", regularisation) else public_number("regularisation", regularisation),
-        )
+    def _regularisation(self) -> float | None:
+        """Λ as the analyst set it; None if it is left to a forecast."""
+        given = self.regularisation
+        return None if is_auto("regularisation", given) else public_number("regularisation", given)
 
     def _check_given(
         self, tau: int | None, regularisation: float | None, loss: Loss, mapped: FeatureMap, source: Source
@@ -179,33 +173,19 @@ class BoundedERM(LinearModel):
             least = least_regularisation(tau or 1, loss, mapped, source.relation)
             public_number("regularisation", regularisation, smallest=least, largest=_LARGEST_REGULARISATION)
 
-    def _query(self, names: Sequence[str]) -> dict[str, Any]:
-        return {
-            "statistic": "bounded ERM",
-            "loss": self.loss,
-            "features": list(names),
-            "rows_per_user": self.rows_per_user,
-            "regularisation": self.regularisation,
-        }
-
     def _scales(self, loss: Loss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
         guess = self.coefficient_norm
         typical = 3.0 if loss.classifies else loss.steepest / 2
-        return Scales(
-            mapped.size,
-            loss.steepest * mapped.norm,
-            loss.roundest * mapped.norm**2,
-            typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9),
-            moves(relation),
-            float(epsilon),
-        )
+        norm = typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
+        slope, curvature = loss.steepest * mapped.norm, loss.roundest * mapped.norm**2
+        return Scales(mapped.size, slope, curvature, norm, relation.moves, float(epsilon))
 
     def _release(
         self, source: Source, loss: Loss, mapped: FeatureMap, chosen: RowChoice, epsilon: Decimal, receipt: Receipt
     ) -> Floats:
         one_user = Fraction(chosen.tau) * Fraction(loss.steepest * mapped.norm * (1 + 1e-12))
         accuracy = one_user * ACCURACY
-        exact = (moves(source.relation) * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
+        exact = (source.relation.moves * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
         exact += fading(chosen, loss, accuracy)
         exponent = math.floor(math.log2(_LATTICE * float(epsilon) / float(exact)))
         # Rounding moves either minimiser by at most half a step per coordinate.
@@ -213,13 +193,9 @@ class BoundedERM(LinearModel):
 
         def lattice(opener: Opener) -> list[int]:
             with source.limited(mapped, chosen.tau, opener) as rows:
-                objective = Objective(
-                    lambda f: rows.gradient(f, loss),
-                    lambda f: rows.hessian(f, loss),
-                    chosen.regularisation,
-                    loss.roundest * mapped.norm**2 * rows.rows,
-                    mapped.size,
-                )
+                gradient, hessian = partial(rows.gradient, loss=loss), partial(rows.hessian, loss=loss)
+                roundest = loss.roundest * mapped.norm**2 * rows.rows
+                objective = Objective(gradient, hessian, chosen.regularisation, roundest, mapped.size)
                 # Nothing is left of the model from twice MOST_ROWS on: there is nothing to minimise.
                 kept = min(max(2 - Fraction(rows.rows, MOST_ROWS), Fraction(0)), Fraction(1))
                 minimiser = minimise(objective, float(accuracy)) if kept else Coefficients.zero(mapped.size)
@@ -253,4 +229,4 @@ def _within_range(chosen: RowChoice, given: float | None, least: float) -> RowCh
 
 def least_regularisation(tau: int, loss: Loss, mapped: FeatureMap, relation: Relation) -> float:
     """The Λ at which one user moves margins by FARTHEST times the range over which the loss is curved."""
-    return moves(relation) * tau * loss.roundest * mapped.norm / FARTHEST
+    return relation.moves * tau * loss.roundest * mapped.norm / FARTHEST

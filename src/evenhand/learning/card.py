@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from evenhand.guarantee import UsageError
@@ -26,12 +25,7 @@ def model_card(model: Model, label: str = "the label", confidence: float = 0.95)
         facts = _weighted(model)
     else:
         raise UsageError(f"a card is for a fitted model of this package, not for {type(model).__name__}.")
-    return {
-        "model": type(model).__name__,
-        "label": label,
-        "guarantee": model.guarantee_.to_dict(),
-        **facts,
-    }
+    return {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict(), **facts}
 
 
 def card_text(card: dict[str, Any]) -> str:
@@ -51,13 +45,14 @@ def _regression(model: LabelPrivateRegression, confidence: float) -> dict[str, A
         "row-limit": f"least squares on at most {weights.row_limit} random rows per user",
         "all": "least squares on all rows: heavy users need much noise",
     }[weights.weighting]
-    values = [model.intercept_, *model.coef_] if model.fit_intercept else list(model.coef_)
+    values = [model.intercept_, *model.coef_.tolist()] if model.fit_intercept else model.coef_.tolist()
+    named = list(zip(model.coefficient_names_, values, strict=True))
     return {
         "bounding": f"{how[0].upper()}{how[1:]}; minimised: the variance of the {model.target_}.",
         "confidence": confidence,
         "range_covers": "The range covers privacy noise and sampling error, for a linear relation with independent errors "
         f"of standard deviation {model.noise_sd_:.4g} (assumed, not checked).",
-        "coefficients": _coefficients(model.coefficient_names_, values, model.interval(confidence)),
+        "coefficients": _coefficients(named, model.interval(confidence)),
         "forecast": {
             "variance": model.variance_,
             "noise_scale": model.noise_scale_,
@@ -74,7 +69,7 @@ def _bounded(model: BoundedERM, confidence: float) -> dict[str, Any]:
         "bounding": f"At most {model.rows_per_user_} random rows of each user; regularisation {model.regularisation_:.4g}.",
         "confidence": confidence,
         "range_covers": "The range covers privacy noise only: not sampling error, not the shrinkage of the regulariser.",
-        "coefficients": _coefficients(_names(model), _values(model), model.interval(confidence)),
+        "coefficients": _coefficients(_named(model), model.interval(confidence)),
         "forecast": {
             "noise_scale": model.noise_scale_,
             "excess_loss_by_noise": forecast.noise,
@@ -89,7 +84,7 @@ def _weighted(model: WeightedERM) -> dict[str, Any]:
         "bounding": f"All rows of a user together have a weight of at most {model.weight_bound_:.4g}, spread evenly over them.",
         "confidence": 0.95,
         "range_covers": "No range: how the noise of the steps adds up depends on the private curvature of the loss.",
-        "coefficients": _coefficients(_names(model), _values(model), None),
+        "coefficients": _coefficients(_named(model), None),
         "forecast": {
             "noise_of_a_step": model.noise_scale_,
             "noise_multiplier": model.noise_multiplier_,
@@ -98,21 +93,16 @@ def _weighted(model: WeightedERM) -> dict[str, Any]:
     }
 
 
-def _names(model: BoundedERM | WeightedERM) -> list[str]:
+def _named(model: BoundedERM | WeightedERM) -> list[tuple[str, float]]:
     names = getattr(model, "feature_names_in_", [f"x{index}" for index in range(model.n_features_in_)])
-    return [*map(str, names), *(["intercept"] if model.fit_intercept else [])]
+    constant = [("intercept", model.intercept_)] if model.fit_intercept else []
+    return [*zip(map(str, names), model.coef_.tolist(), strict=True), *constant]
 
 
-def _values(model: BoundedERM | WeightedERM) -> list[float]:
-    return [*model.coef_.tolist(), *([model.intercept_] if model.fit_intercept else [])]
-
-
-def _coefficients(names: Sequence[str], values: Sequence[float], ranges: Floats | None) -> list[dict[str, Any]]:
-    ends = [(None, None)] * len(names) if ranges is None else ranges.tolist()
-    return [
-        {"name": str(name), "value": float(value), "low": low, "high": high}
-        for name, value, (low, high) in zip(names, values, ends, strict=True)
-    ]
+def _coefficients(named: list[tuple[str, float]], ranges: Floats | None) -> list[dict[str, Any]]:
+    ends = [(None, None)] * len(named) if ranges is None else ranges.tolist()
+    pairs = zip(named, ends, strict=True)
+    return [{"name": name, "value": value, "low": low, "high": high} for (name, value), (low, high) in pairs]
 
 
 def _known(value: float) -> float | None:

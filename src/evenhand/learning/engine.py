@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from evenhand.tables.expressions import Column, Integers, Rows
 from evenhand.tables.numbers import is_number, number
 from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.summaries import exact_sum, known
-
-if TYPE_CHECKING:
-    pass
 
 
 class EngineRows(Source):
@@ -115,11 +112,10 @@ class EngineRows(Source):
             rows = rows.mutate(
                 **{name: is_number(self._table, rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
             )
+        edges = zip(features.lowest, features.highest, features.centre, strict=True)
         off = {
             f"off_{index}": rows[f"raw_{index}"].clip(float(low), float(high)) - float(centre)
-            for index, (low, high, centre) in enumerate(
-                zip(features.lowest, features.highest, features.centre, strict=True)
-            )
+            for index, (low, high, centre) in enumerate(edges)
         }
         rows = rows.mutate(**off)
         scaled = {
@@ -132,9 +128,8 @@ class EngineRows(Source):
         parts = [rows[name] for name in scaled]
         norm = functools.reduce(operator.add, (part * part for part in parts)).sqrt()
         rows = rows.mutate(stretch=ibis.literal(float(STEPS), "float64") / ibis.greatest(norm, 1.0))
-        return rows.mutate(
-            **{f"x_{index}": _toward_zero(rows[name] * rows.stretch) for index, name in enumerate(scaled)}
-        )
+        steps = [_toward_zero(rows[name] * rows.stretch) for name in scaled]
+        return rows.mutate(**dict(zip(_columns(features), steps, strict=True)))
 
     def _target(self) -> Column:
         table, targets = self._table, self._targets
@@ -162,10 +157,8 @@ class _KeptTable(KeptRows):
         columns = _values(self._rows, self._features, 1.0)
         margin = functools.reduce(operator.add, (_margin(columns, part / STEPS) for part in f.parts()))
         slope: Column = loss.slope(margin, self._rows.target, EXPRESSIONS) * (2.0**FINE_BITS / loss.steepest)
-        whole_slope = EXPRESSIONS.clip((slope + 0.5).floor().cast("float64"), -(2.0**FINE_BITS), 2.0**FINE_BITS)
-        stepped = self._rows.mutate(steps=whole_slope.cast("int64"))
-        whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
-        return self._open(_sums(self._table, stepped, whole, self._features))
+        whole = EXPRESSIONS.clip((slope + 0.5).floor().cast("float64"), -(2.0**FINE_BITS), 2.0**FINE_BITS)
+        return self._open(_sums(self._table, self._rows.mutate(steps=whole.cast("int64")), self._features))
 
     def hessian(self, f: Coefficients, loss: Loss) -> Floats:
         values = _values(self._rows, self._features, 1 / STEPS)
@@ -189,15 +182,13 @@ class _WeightedTable(SmoothRows):
         slope = loss.slope(margin, rows.target, EXPRESSIONS) * rows.weight * (SLOPE_STEPS / loss.steepest)
         steps = _toward_zero(slope)
         clamped = (steps > rows.cap).ifelse(rows.cap, (steps < -rows.cap).ifelse(-rows.cap, steps))
-        stepped = rows.mutate(steps=clamped)
-        whole = [stepped.steps * stepped[name] for name in _columns(self._features)]
-        return _sums(self._table, stepped, whole, self._features)
+        return _sums(self._table, rows.mutate(steps=clamped), self._features)
 
 
-def _sums(table: Table, rows: Rows, whole: Sequence[Integers], features: FeatureMap) -> Secret[list[int]]:
-    """Exact sums of 64-bit integers, and of the constant feature's if there is one."""
-    every = [*whole, rows.steps * STEPS] if features.intercept else whole
-    found = _fetch(table, rows, [exact_sum(table, value) for value in every])
+def _sums(table: Table, rows: Rows, features: FeatureMap) -> Secret[list[int]]:
+    """Exact sums of ``steps`` times each feature, and times the constant if there is one, in 64-bit integers."""
+    factors = [*(rows[name] for name in _columns(features)), *([STEPS] if features.intercept else [])]
+    found = _fetch(table, rows, [exact_sum(table, rows.steps * factor) for factor in factors])
     return found.map(lambda values: [int(value) for value in values])
 
 

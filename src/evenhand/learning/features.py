@@ -26,13 +26,7 @@ FeatureBounds = tuple[float, float] | Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """``(x − centre)/scale``, clipped to the unit ball, then a constant 1 if there is an intercept.
-
-    Args:
-        centre: subtracted from each feature.
-        scale: each feature is divided by it.
-        intercept: whether a constant column is added.
-    """
+    """``(x − centre)/scale``, clipped to the unit ball, then a constant 1 if there is an intercept."""
 
     centre: Floats
     scale: Floats

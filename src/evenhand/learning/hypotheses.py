@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.bounding import HETEROGENEITY
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
-from evenhand.learning.base import choice, is_auto, pay, whole_number
+from evenhand.learning.base import choice, pay
 from evenhand.learning.inputs import Features, Frame, PerRow
 from evenhand.learning.private_rows import open_rows
 from evenhand.learning.private_values import Floats, double, identity, same, unwarned
-from evenhand.learning.row_choice import LARGEST_TAU, limits_to_try
+from evenhand.learning.row_choice import LARGEST_TAU, limits_to_try, rows_per_user
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.sources import MemoryRows, random_ranks
 from evenhand.learning.targets import Bounded, Classes
@@ -87,15 +87,10 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         protects: str = "presence",
         ledger: Ledger | None = None,
     ) -> None:
-        self.hypotheses = hypotheses
-        self.epsilon = epsilon
-        self.loss = loss
-        self.classes = classes
-        self.label_bounds = label_bounds
-        self.rows_per_user = rows_per_user
-        self.profile = profile
-        self.protects = protects
-        self.ledger = ledger
+        self.hypotheses, self.epsilon = hypotheses, epsilon
+        self.loss, self.classes, self.label_bounds = loss, classes, label_bounds
+        self.rows_per_user, self.profile = rows_per_user, profile
+        self.protects, self.ledger = protects, ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
@@ -105,25 +100,17 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
             raise UsageError("hypotheses= is empty; expected a list of fitted models or functions to choose from.")
         if isinstance(X, Table):
             raise UsageError("hypotheses are evaluated in memory: give arrays or a data frame instead of a table.")
-        given = self.rows_per_user
-        tau = None if is_auto("rows_per_user", given) else whole_number("rows_per_user", given, LARGEST_TAU)
-        targets = (
-            Classes.parse(self.classes)
-            if choice("loss", self.loss, LOSSES) == "zero-one"
-            else Bounded.parse(self.label_bounds)
-        )
+        tau = rows_per_user(self.rows_per_user)
+        classifies = choice("loss", self.loss, LOSSES) == "zero-one"
+        targets = Classes.parse(self.classes) if classifies else Bounded.parse(self.label_bounds)
         require_public(self.profile)
         source, names, _ = open_rows(X, y, users, features=None, targets=targets, protects=self.protects)
         assert isinstance(source, MemoryRows)
         for index, model in enumerate(self.hypotheses):
             _try_on_zeros(index, model, source.X.shape[1])
         guarantee = source.guarantee(epsilon, profile=self.profile)
-        query = {
-            "statistic": "selection among hypotheses",
-            "hypotheses": len(self.hypotheses),
-            "features": list(names),
-            "loss": self.loss,
-        }
+        query = {"statistic": "selection among hypotheses", "hypotheses": len(self.hypotheses)}
+        query |= {"features": list(names), "loss": self.loss}
         receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), query)
         left = epsilon
         if tau is None:
@@ -149,10 +136,8 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
 
     def _total_loss(self, model: Hypothesis, rows: Floats, truth: Floats, targets: Classes | Bounded) -> int:
         """The sum of the losses of a hypothesis, in integer steps."""
-        return sum(
-            self._steps(_prediction(model, row), target, targets)
-            for row, target in zip(rows, truth.tolist(), strict=True)
-        )
+        pairs = zip(rows, truth.tolist(), strict=True)
+        return sum(self._steps(_prediction(model, row), target, targets) for row, target in pairs)
 
     def _steps(self, predicted: object, target: float, targets: Classes | Bounded) -> int:
         """The loss of one prediction, from 0 to _UNIT; what is no prediction has the largest."""
@@ -169,7 +154,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
 def best_limit(support: Support, hypotheses: int, epsilon: Decimal) -> int:
     """The τ with the least forecast: bias of the mix of users, plus the selection's error τ·ln(k)/(ε·n_τ)."""
     sums = Sums.of(support)
-    taus = np.array(limits_to_try(support))
+    taus = np.array(limits_to_try(min(float(support.sizes.max()), LARGEST_TAU)))
     spread = np.minimum(sums.total_variation(taus), HETEROGENEITY * np.sqrt(sums.chi_square(taus)))
     noise = taus * max(math.log(hypotheses), 1.0) / (float(epsilon) * sums.kept(taus))
     return int(taus[np.argmin(spread + noise)])

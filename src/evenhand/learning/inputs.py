@@ -60,19 +60,13 @@ def take_apart(X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequenc
             )
         return Given(X, y, users, None, unit)
     columns = {str(name): name for name in X.columns}
-    label, user = y if isinstance(y, str) else None, users if isinstance(users, str) else None
-    taken = {name for name in (label, user) if name is not None}
+    taken = {name for name in (y, users) if isinstance(name, str)}
     chosen = list(features) if features is not None else [name for name in columns if name not in taken]
     for name in (*taken, *chosen):
         if name not in columns:
             raise DataError(f"there is no column {name!r}; the frame has {list(columns)}.{suggest(str(name), columns)}")
-    return Given(
-        X[[columns[name] for name in chosen]],
-        X[columns[label]] if label else y,
-        X[columns[user]] if user else users,
-        tuple(chosen),
-        unit,
-    )
+    labels, ids = (X[columns[given]] if isinstance(given, str) else given for given in (y, users))
+    return Given(X[[columns[name] for name in chosen]], labels, ids, tuple(chosen), unit)
 
 
 def is_frame(X: object) -> TypeGuard[Frame]:

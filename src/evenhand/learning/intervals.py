@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +12,7 @@ from evenhand.guarantee import UsageError
 
 @dataclass(frozen=True)
 class ErrorLaw:
-    """The law of a normal error plus independent Laplace errors.
-
-    Args:
-        normal_sd: standard deviation of the sampling error.
-        laplace_scales: scales of the Laplace noises that enter.
-    """
+    """The law of a normal error (of sampling) plus independent Laplace errors (noise) of these scales."""
 
     normal_sd: float
     laplace_scales: tuple[float, ...]
@@ -53,8 +47,7 @@ class ErrorLaw:
 
     def radius(self, confidence: float = 0.95) -> float:
         """The distance that the error exceeds with probability 1 − confidence."""
-        if not 0 < confidence < 1:
-            raise UsageError(f"confidence={confidence} is out of range; expected a number such as 0.95.")
+        _require_confidence(confidence)
         if self.sd == 0:
             return 0.0
         low, high = 0.0, self.sd
@@ -66,9 +59,9 @@ class ErrorLaw:
         return high
 
 
-def combine(weights: Sequence[float], scale: float, normal_sd: float) -> ErrorLaw:
-    """The law of ``Σ weights_k · Laplace(scale)`` plus a normal error."""
-    return ErrorLaw(float(normal_sd), tuple(abs(float(weight)) * scale for weight in weights))
+def _require_confidence(given: float) -> None:
+    if not 0 < given < 1:
+        raise UsageError(f"confidence={given} is out of range; expected a number such as 0.95.")
 
 
 def spherical_radius(confidence: float, size: int, scale: float) -> float:
@@ -79,8 +72,7 @@ def spherical_radius(confidence: float, size: int, scale: float) -> float:
     """
     from scipy import integrate, optimize, stats
 
-    if not 0 < confidence < 1:
-        raise UsageError(f"confidence={confidence} is out of range; expected a number such as 0.95.")
+    _require_confidence(confidence)
     if size == 1:
         return -scale * math.log(1 - confidence)
     share = stats.beta(0.5, (size - 1) / 2)

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evenhand.guarantee import Relation
 from evenhand.learning.base import choice
 from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
 from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted
@@ -33,8 +32,6 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     features: Sequence[str] | None
     fit_intercept: bool
     protects: str
-    coef_: Floats
-    intercept_: float
 
     def decision_function(self, X: ArrayLike | Frame) -> Floats:
         """The margin ⟨coef, x⟩ + intercept; a missing feature counts as the middle of its range."""
@@ -81,6 +78,11 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             return loss_named(self.loss, targets.bounds), targets
         return loss_named(self.loss, None), Classes.parse(self.classes)
 
+    def _query(self, statistic: str, names: Sequence[str], *parameters: str) -> dict[str, Any]:
+        """What the ledger notes: the statistic, and parameters by name."""
+        asked = {"statistic": statistic, "loss": self.loss, "features": list(names)}
+        return asked | {name: getattr(self, name) for name in parameters}
+
     def _open(
         self, X: Features, y: PerRow, users: PerRow, targets: Targets
     ) -> tuple[Source, tuple[str, ...], FeatureMap]:
@@ -101,8 +103,3 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             self.intercept_ += targets.offset
         else:
             self.classes_ = np.array(targets.labels)
-
-
-def moves(relation: Relation) -> int:
-    """How many users' worth of rows differ between neighbours: one is added, or one replaces another."""
-    return 1 if relation is Relation.PRESENCE else 2

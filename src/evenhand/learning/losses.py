@@ -28,11 +28,6 @@ class Operations:
 
 
 ARRAYS = Operations(np.exp, np.clip, np.where)
-EXPRESSIONS = Operations(
-    lambda x: x.exp(),
-    lambda x, low, high: _between(x, low, high),
-    lambda test, yes, no: test.ifelse(yes, no),
-)
 
 
 def _between(value: Column, low: float, high: float) -> Column:
@@ -42,11 +37,13 @@ def _between(value: Column, low: float, high: float) -> Column:
     return ibis.greatest(ibis.least(value, ibis.literal(high, "float64")), ibis.literal(low, "float64"))
 
 
+EXPRESSIONS = Operations(lambda x: x.exp(), _between, lambda test, yes, no: test.ifelse(yes, no))
+
+
 @dataclass(frozen=True)
 class Loss(ABC):
     """ℓ(m, t) of a margin ``m = ⟨f, x⟩`` and a target ``t``; convex in m, with public bounds on its derivatives."""
 
-    name: ClassVar[str]
     classifies: ClassVar[bool]
 
     @property
@@ -77,7 +74,6 @@ class Loss(ABC):
 class Logistic(Loss):
     """ln(1 + e^(−tm)) for targets ±1."""
 
-    name = "logistic"
     classifies = True
     steepest = 1.0
     roundest = 0.25
@@ -87,8 +83,8 @@ class Logistic(Loss):
         return -target / (on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST)) + 1.0)
 
     def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
-        away = on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST) / 2)
-        back = on.exp(-on.clip(target * margin, -_STEEPEST, _STEEPEST) / 2)
+        half = on.clip(target * margin, -_STEEPEST, _STEEPEST) / 2
+        away, back = on.exp(half), on.exp(-half)
         return 1.0 / ((away + back) * (away + back))
 
 
@@ -97,7 +93,6 @@ class HuberHinge(Loss):
     """The hinge loss of a support vector machine, with its corner rounded over ``width`` on each side."""
 
     width: float = 0.5
-    name = "huber-svm"
     classifies = True
     steepest = 1.0
     at_zero = 1.0
@@ -123,7 +118,6 @@ class Squared(Loss):
     """
 
     width: float
-    name = "squared"
     classifies = False
     roundest = 1.0
 

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from evenhand.learning.private_values import Floats
 
 FINENESS = 80
 """Coefficients are multiples of 2^−80. Doubles are too coarse: beside a coefficient of 10⁸ their spacing of 10⁻⁸, times
@@ -60,9 +59,8 @@ class Coefficients:
         rest = self.steps
         for _ in range(2):
             longest = max((abs(step).bit_length() for step in rest), default=0)
-            cut = max(
-                longest + (len(rest).bit_length() + 1) // 2 - _EXACT_BITS, 0
-            )  # the norm is at most √d times longest
+            # The norm is at most √d times longest.
+            cut = max(longest + (len(rest).bit_length() + 1) // 2 - _EXACT_BITS, 0)
             leading = tuple((step + (1 << cut >> 1)) >> cut << cut for step in rest)
             rest = tuple(step - part for step, part in zip(rest, leading, strict=True))
             found.append(Coefficients(leading).floats)
@@ -71,14 +69,9 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class Objective:
-    """``J(f) = Σ ℓ + (Λ/2)‖f‖²`` by its derivatives.
+    """``J(f) = Σ ℓ + (Λ/2)‖f‖²`` for ``size`` coefficients, by the derivatives of ``Σ ℓ``.
 
-    Args:
-        gradient: ``Σ ∇ℓ`` at f.
-        hessian: ``Σ ∇²ℓ`` at f.
-        regularisation: Λ.
-        roundest: a bound on the largest eigenvalue of ``Σ ∇²ℓ`` anywhere.
-        size: number of coefficients.
+    ``regularisation`` is Λ; ``roundest`` bounds the largest eigenvalue of the Hessian anywhere.
     """
 
     gradient: Callable[[Coefficients], Floats]
@@ -175,19 +168,8 @@ def steps_needed(objective: Objective, first: float, accuracy: float) -> int:
 
 
 def _accelerated(objective: Objective, accuracy: float) -> tuple[Coefficients, float]:
-    f = lead = Coefficients.zero(objective.size)
     ratio = math.sqrt(objective.regularisation / objective.smooth)
-    momentum = (1 - ratio) / (1 + ratio)
-    gradient = objective.full_gradient(lead)
-    norm = float(np.linalg.norm(gradient))
-    for _ in range(steps_needed(objective, max(norm, accuracy), accuracy)):
-        if norm <= accuracy:
-            break
-        previous, f = f, lead.moved(-gradient / objective.smooth)
-        lead = f.moved(momentum * (f.floats - previous.floats))
-        gradient = objective.full_gradient(lead)
-        norm = float(np.linalg.norm(gradient))
-    return lead, norm
+    return _gradient_steps(objective, accuracy, (1 - ratio) / (1 + ratio), steps_needed)
 
 
 def plain_steps(objective: Objective, first: float, accuracy: float) -> int:
@@ -197,13 +179,21 @@ def plain_steps(objective: Objective, first: float, accuracy: float) -> int:
 
 
 def _plain(objective: Objective, accuracy: float) -> tuple[Coefficients, float]:
-    f = Coefficients.zero(objective.size)
-    gradient = objective.full_gradient(f)
+    return _gradient_steps(objective, accuracy, 0.0, plain_steps)
+
+
+def _gradient_steps(
+    objective: Objective, accuracy: float, momentum: float, enough: Callable[[Objective, float, float], int]
+) -> tuple[Coefficients, float]:
+    """Steps of length 1/β from 0, at most as many as are ``enough``."""
+    f = lead = Coefficients.zero(objective.size)
+    gradient = objective.full_gradient(lead)
     norm = float(np.linalg.norm(gradient))
-    for _ in range(plain_steps(objective, max(norm, accuracy), accuracy)):
+    for _ in range(enough(objective, max(norm, accuracy), accuracy)):
         if norm <= accuracy:
             break
-        f = f.moved(-gradient / objective.smooth)
-        gradient = objective.full_gradient(f)
+        previous, f = f, lead.moved(-gradient / objective.smooth)
+        lead = f.moved(momentum * (f.floats - previous.floats)) if momentum else f
+        gradient = objective.full_gradient(lead)
         norm = float(np.linalg.norm(gradient))
-    return f, norm
+    return lead, norm

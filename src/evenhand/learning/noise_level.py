@@ -21,6 +21,9 @@ from evenhand.tables import Secret
 Block = tuple[Integers, Floats]
 """The rows of a block and its unit vector."""
 
+SENSITIVITY = 2
+"""How far one user moves any score: one |z| may change sides."""
+
 FEWEST_BLOCKS = 5
 GRID_PER_OCTAVE = 4
 OCTAVES = 20
@@ -35,12 +38,10 @@ def candidates(width: float) -> Floats:
 
 def contrasts(X: Floats, users: Integers) -> list[Block]:
     """Rows and unit vector of every block; a function of features and users only."""
-    order = np.argsort(users, kind="stable")
-    ends = np.cumsum(np.bincount(users))
-    d = X.shape[1]
+    order, d = np.argsort(users, kind="stable"), X.shape[1]
     blocks: list[Block] = []
     start = 0
-    for end in ends:
+    for end in np.cumsum(np.bincount(users)):
         if end - start <= d:
             continue
         rows = order[start : min(end, start + _MOST_ROWS * d)]
@@ -48,10 +49,6 @@ def contrasts(X: Floats, users: Integers) -> list[Block]:
         # X = Q R with R zero below row d, so the last column of Q is orthogonal to every feature, whatever the rank.
         blocks.append((rows, np.linalg.qr(X[rows], mode="complete")[0][:, -1]))
     return blocks
-
-
-SENSITIVITY = 2
-"""How far one user moves any score: one |z| may change sides."""
 
 
 def scores(blocks: list[Block], y: Floats, grid: Floats) -> list[int]:
@@ -73,11 +70,7 @@ def enough_blocks(design: Floats, codes: Integers) -> list[Block]:
 
 
 def buy(
-    blocks: list[Block],
-    labels: Secret[Floats],
-    bounds: tuple[float, float],
-    epsilon: Decimal,
-    receipt: Receipt,
+    blocks: list[Block], labels: Secret[Floats], bounds: tuple[float, float], epsilon: Decimal, receipt: Receipt
 ) -> float:
     """The estimate, for ε of a receipt."""
     grid = candidates(bounds[1] - bounds[0])

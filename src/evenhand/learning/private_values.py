@@ -49,9 +49,8 @@ def declared(values: Unknown) -> NDArray[Any]:
     if isinstance(dtype, np.dtype):
         return np.asarray(values)
     if dtype is not None and hasattr(values, "to_numpy"):
-        if _module(values) == "polars":
-            return objects(values.to_list())
-        return np.asarray(values.to_numpy(dtype=object))
+        polars = type(values).__module__.partition(".")[0] == "polars"
+        return objects(values.to_list()) if polars else np.asarray(values.to_numpy(dtype=object))
     if isinstance(values, list | tuple):
         return objects(values)
     return np.asarray(values)
@@ -95,7 +94,7 @@ def double(value: Unknown) -> float:
         return float(known)
     except (
         OverflowError
-    ):  # whole numbers and fractions beyond the doubles; text and Decimal give infinity by themselves
+    ):  # whole numbers and fractions; text and Decimal beyond the doubles give infinity by themselves
         return np.inf if known > 0 else -np.inf
     except ValueError:  # text, or a signalling NaN
         return np.nan
@@ -223,7 +222,3 @@ def same(value: Unknown, label: Unknown) -> bool:
         return known is not None and bool(known == identity(label))
     except (TypeError, ValueError, ArithmeticError):
         return False
-
-
-def _module(value: Unknown) -> str:
-    return type(value).__module__.partition(".")[0]

@@ -45,9 +45,8 @@ class PublicRows:
     def labels(self) -> Secret[Floats]:
         """The labels of the rows, as doubles, NaN where there is none; for after the debit."""
         again = self._table.engine.fetch(self._rows)
-        if not public(again.map(lambda rows: rows.select(list(self._public))), self._table.relation).equals(
-            self._first
-        ):
+        second = public(again.map(lambda rows: rows.select(list(self._public))), self._table.relation)
+        if not second.equals(self._first):
             raise DataError(
                 "users or features of the table changed while the weights were being computed. The debit stands; fit again "
                 "on a table that does not change."

@@ -28,15 +28,15 @@ from evenhand.learning.inputs import (
     user_codes,
     with_dummies,
 )
-from evenhand.learning.intervals import ErrorLaw, combine
+from evenhand.learning.intervals import ErrorLaw
 from evenhand.learning.label_grid import label_grid, label_steps
 from evenhand.learning.private_values import Floats, doubles, require_numbers, unwarned
 from evenhand.learning.progress import shown
 from evenhand.learning.public_rows import PublicRows, public_columns
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
-from evenhand.release import Measurement, Receipt, noise_for
-from evenhand.tables import Secret, Table, parse_bounds
+from evenhand.release import Measurement, Noisy, Receipt, noise_for
+from evenhand.tables import Grid, Secret, Table, parse_bounds
 
 NOISE_SHARE = Decimal("0.1")
 """The part of ε that ``noise_sd="private"`` takes: a wrong σ costs accuracy only."""
@@ -109,18 +109,10 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         tol: float = 1e-5,
         ledger: Ledger | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.label_bounds = label_bounds
-        self.noise_sd = noise_sd
-        self.fit_intercept = fit_intercept
-        self.weighting = weighting
-        self.target = target
-        self.row_limit = row_limit
-        self.features = features
-        self.categories = categories
-        self.weights = weights
-        self.tol = tol
-        self.ledger = ledger
+        self.epsilon, self.label_bounds, self.noise_sd = epsilon, label_bounds, noise_sd
+        self.fit_intercept, self.weighting, self.target = fit_intercept, weighting, target
+        self.row_limit, self.features, self.categories = row_limit, features, categories
+        self.weights, self.tol, self.ledger = weights, tol, ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
@@ -136,7 +128,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self._check_parameters()
         design, codes, guarantee, read_labels = self._read_public(X, y, users, epsilon)
         if not isinstance(self.noise_sd, str):
-            noise_sd = self._public_noise(bounds)
+            noise_sd = (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
             receipt = self._pay(guarantee)
             labels = read_labels()
@@ -147,7 +139,11 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             part, epsilon = split(epsilon, NOISE_SHARE)
             noise_sd = noise_level.buy(blocks, labels, bounds, part, receipt)
             weights = self._weights(design, codes, epsilon, bounds, noise_sd)
-        self._release(weights, labels, codes, bounds, epsilon, noise_sd, receipt)
+        grid = label_grid(bounds, weights.label_bits)
+        heaviest = weights.heaviest_user(codes) * grid.width
+        exact = labels.map(lambda y: weights.apply(label_steps(y, grid)))
+        noisy = receipt.numbers(Measurement(lambda: exact, l1=heaviest, l2_squared=heaviest**2), epsilon)
+        self._adopt(weights, grid, noisy, noise_sd)
         self.guarantee_ = guarantee
         return self
 
@@ -187,9 +183,6 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         if self.row_limit is not None and (int(self.row_limit) != self.row_limit or self.row_limit < 1):
             raise UsageError(f"row_limit={self.row_limit!r}; expected a whole number of rows, at least 1.")
 
-    def _public_noise(self, bounds: tuple[float, float]) -> float:
-        return (bounds[1] - bounds[0]) / 4 if self.noise_sd is None else float(self.noise_sd)
-
     def _read_public(
         self, X: Features, y: PerRow, users: PerRow, epsilon: Decimal
     ) -> tuple[Floats, Integers, Guarantee, Callable[[], Secret[Floats]]]:
@@ -218,12 +211,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def _validated(self, given: Given) -> Floats:
         """Check the features and remember their number and names, as scikit-learn does."""
         checked = feature_matrix(given.X)
-        if hasattr(given.X, "columns"):
-            validate_data(self, given.X, skip_check_array=True)
-        else:
-            validate_data(self, checked, skip_check_array=True)
-            if given.names is not None:
-                self.feature_names_in_ = np.array(given.names, dtype=object)
+        validate_data(self, given.X if given.names else checked, skip_check_array=True)
         names = given.names or tuple(f"x{index}" for index in range(checked.shape[1]))
         self.coefficient_names_ = ("intercept", *names) if self.fit_intercept else names
         return checked
@@ -263,37 +251,20 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         }
         return pay(self.ledger, guarantee, Cost.pure(guarantee.epsilon), query)
 
-    def _release(
-        self,
-        weights: RegressionWeights,
-        labels: Secret[Floats],
-        codes: Integers,
-        bounds: tuple[float, float],
-        epsilon: Decimal,
-        noise_sd: float,
-        receipt: Receipt,
-    ) -> None:
-        grid = label_grid(bounds, weights.label_bits)
-        heaviest = weights.heaviest_user(codes) * grid.width
-        exact = labels.map(lambda y: weights.apply(label_steps(y, grid)))
-        measurement = Measurement(lambda: exact, l1=heaviest, l2_squared=heaviest**2)
-        noisy = receipt.numbers(measurement, epsilon)
+    def _adopt(self, weights: RegressionWeights, grid: Grid, noisy: Noisy, noise_sd: float) -> None:
+        """Turn the released integers into coefficients, and say how far to trust them."""
         step = float(weights.unit / grid.steps_per_unit)
         shift = grid.origin * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
         released = np.array(noisy.values, dtype=np.float64) * step + shift
         coefficients = weights.decode @ released
         self.intercept_ = float(coefficients[0]) if self.fit_intercept else 0.0
         self.coef_ = coefficients[1:] if self.fit_intercept else coefficients
-        self.weights_, self.noise_sd_ = weights, noise_sd
-        self.target_ = weights.objective
+        self.weights_, self.noise_sd_, self.target_ = weights, noise_sd, weights.objective
         self.noise_scale_ = float(noisy.noise.scale * weights.unit / grid.steps_per_unit)
-        self.errors_ = self._errors(weights, noise_sd)
+        # Each coefficient has all Laplace noises in it, each times an entry of its row of ``decode``.
+        scales, sampling = np.abs(weights.decode) * self.noise_scale_, noise_sd * weights.row_norms()
+        parts = zip(sampling.tolist(), scales.tolist(), strict=True)
+        self.errors_ = tuple(ErrorLaw(normal_sd, tuple(row)) for normal_sd, row in parts)
         maps = weights.target @ weights.decode
         noise = 2 * self.noise_scale_**2 * float(np.sum(maps**2))
         self.variance_ = noise_sd**2 * weights.spread() + noise
-
-    def _errors(self, weights: RegressionWeights, noise_sd: float) -> tuple[ErrorLaw, ...]:
-        return tuple(
-            combine(row, self.noise_scale_, noise_sd * norm)
-            for row, norm in zip(weights.decode, weights.row_norms(), strict=True)
-        )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.bounding import HETEROGENEITY
+from evenhand.learning.base import is_auto, whole_number
 from evenhand.profiles import Sums, Support
 
 LARGEST_TAU = 2**20
@@ -78,13 +79,17 @@ def choose_rows(
 ) -> RowChoice:
     """Choose what is not given, from a public or bought support."""
     sums = Sums.of(support)
-    tried = [float(tau)] if tau is not None else limits_to_try(support)
+    tried = [float(tau)] if tau is not None else limits_to_try(min(float(support.sizes.max()), LARGEST_TAU))
     return min((_forecast(sums, scales, size, regularisation) for size in tried), key=lambda one: one.excess)
 
 
-def limits_to_try(support: Support) -> list[float]:
-    """Values of τ, each about a quarter more than the one before."""
-    top = min(float(support.sizes.max()), float(LARGEST_TAU))
+def rows_per_user(given: int | str) -> int | None:
+    """τ as an analyst set it; None if it is left to a forecast."""
+    return None if is_auto("rows_per_user", given) else whole_number("rows_per_user", given, LARGEST_TAU)
+
+
+def limits_to_try(top: float) -> list[float]:
+    """Limits from 1 to ``top``, each about a quarter more than the one before."""
     steps = np.arange(0, math.log(max(top, 1.0)) / math.log(1.25) + 1)
     return sorted({max(1.0, min(top, float(math.ceil(1.25**step)))) for step in steps})
 

@@ -139,9 +139,8 @@ class MemoryRows(Source):
         sizes, place = np.unique(self.counts, return_inverse=True)
         caps = np.array([slope_cap(int(size), h) for size in sizes], dtype=np.float64)[place]
         weights = np.minimum(float(h) / self.counts, 1.0)
-        yield _WeightedArrays(
-            features.integers(self.X), self.targets, self.users, weights[self.users], caps[self.users]
-        )
+        X, users = features.integers(self.X), self.users
+        yield _WeightedArrays(X, self.targets, users, weights[users], caps[users])
 
 
 def slope_cap(rows: int, h: Fraction) -> int:
@@ -175,14 +174,12 @@ class _KeptArrays(KeptRows):
 
 class _WeightedArrays(SmoothRows):
     def __init__(self, X: Floats, targets: Floats, users: Integers, weights: Floats, caps: Floats) -> None:
-        self._X, self._targets, self._users = X, targets, users
-        self._weights, self._caps = weights, caps
+        self._X, self._targets, self._users, self._weights, self._caps = X, targets, users, weights, caps
 
     def gradient(self, f: Floats, loss: Loss, share: float) -> Secret[list[int]]:
         total = np.zeros(self._X.shape[1], dtype=object)
         taken = None if share >= 1 else _draws(int(self._users.max(initial=0)) + 1) < np.uint64(share * 2.0**64)
-        unit_f = f / STEPS
-        scale = SLOPE_STEPS / loss.steepest
+        unit_f, scale = f / STEPS, SLOPE_STEPS / loss.steepest
         for start in range(0, len(self._X), _CHUNK):
             part = slice(start, start + _CHUNK)
             X = self._X[part]

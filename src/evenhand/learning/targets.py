@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ class Classes:
     """Two public class labels: +1 for the second, −1 for anything else."""
 
     labels: tuple[Any, Any]
+    middle: ClassVar[float] = -1.0
+    """What a missing label counts as where rows can't be dropped: the first class."""
 
     @classmethod
     def parse(cls, given: Sequence[Any]) -> Classes:
@@ -35,17 +37,14 @@ class Classes:
         """±1, and NaN where the label is missing."""
         return np.where(missing(column), np.nan, np.where(equal(column, self.labels[1]), 1.0, -1.0))
 
-    @property
-    def middle(self) -> float:
-        """What a missing label counts as where rows can't be dropped: the first class."""
-        return -1.0
-
 
 @dataclass(frozen=True)
 class Bounded:
     """Numbers, clamped to public bounds and centred."""
 
     bounds: tuple[float, float]
+    middle: ClassVar[float] = 0.0
+    """What a missing label counts as where rows can't be dropped."""
 
     @classmethod
     def parse(cls, given: tuple[float, float] | None) -> Bounded:
@@ -68,11 +67,6 @@ class Bounded:
     def offset(self) -> float:
         """The middle of the bounds: added back to predictions."""
         return sum(self.bounds) / 2
-
-    @property
-    def middle(self) -> float:
-        """What a missing label counts as where rows can't be dropped."""
-        return 0.0
 
 
 Targets = Classes | Bounded

@@ -32,7 +32,6 @@ MOMENTUM = 0.9
 LARGEST_WEIGHT = 2**20
 """The largest bound h on a user's weight."""
 
-
 Noise = Callable[[Secret[list[int]]], list[int]]
 """What adds noise to the gradient of one step."""
 
@@ -94,32 +93,16 @@ class WeightedERM(LinearModel):
         features: Sequence[str] | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.classes = classes
-        self.label_bounds = label_bounds
-        self.feature_norm = feature_norm
-        self.feature_bounds = feature_bounds
-        self.weight_bound = weight_bound
-        self.steps = steps
-        self.sample = sample
-        self.regularisation = regularisation
-        self.profile = profile
-        self.protects = protects
-        self.fit_intercept = fit_intercept
-        self.features = features
-        self.ledger = ledger
+        self.epsilon, self.delta, self.loss = epsilon, delta, loss
+        self.classes, self.label_bounds = classes, label_bounds
+        self.feature_norm, self.feature_bounds = feature_norm, feature_bounds
+        self.weight_bound, self.steps, self.sample = weight_bound, steps, sample
+        self.regularisation, self.profile, self.protects = regularisation, profile, protects
+        self.fit_intercept, self.features, self.ledger = fit_intercept, features, ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
-        """Choose weights, debit (ε, δ), descend, and release the averaged iterate.
-
-        Args:
-            X: n × d features; a data frame; or an `eh.read` table, which stays where it is.
-            y: one label per row, or the name of the label column.
-            users: one id per row, or the name of the user column; known already for a table.
-        """
+        """Choose weights, debit (ε, δ), descend, and release the averaged iterate; arguments as in `BoundedERM.fit`."""
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
         loss, targets = self._problem()
         self._check(delta)
@@ -132,7 +115,8 @@ class WeightedERM(LinearModel):
         multiplier = noise_multiplier(left, usable, self.steps, float(self.sample), source.relation)
         guarantee = source.guarantee(epsilon, delta, self.profile)
         cost = self._cost(epsilon, usable, spent, multiplier, source.relation)
-        receipt = pay(self.ledger, guarantee, cost, self._query(names))
+        query = self._query("weighted ERM", names, "steps", "sample", "weight_bound")
+        receipt = pay(self.ledger, guarantee, cost, query)
         with source.reading():
             support = rows_support(source, self.profile, epsilon, receipt)
             h = self._weight_bound(support, mapped.size, multiplier)
@@ -156,16 +140,6 @@ class WeightedERM(LinearModel):
         public_number("regularisation", self.regularisation, zero=True, largest=1e15)
         if not is_auto("weight_bound", self.weight_bound):
             public_number("weight_bound", self.weight_bound, smallest=1e-3, largest=LARGEST_WEIGHT)
-
-    def _query(self, names: Sequence[str]) -> dict[str, Any]:
-        return {
-            "statistic": "weighted ERM",
-            "loss": self.loss,
-            "features": list(names),
-            "steps": self.steps,
-            "sample": self.sample,
-            "weight_bound": self.weight_bound,
-        }
 
     def _cost(
         self, epsilon: Decimal, delta: Decimal, profile: Decimal, multiplier: Fraction, relation: Relation

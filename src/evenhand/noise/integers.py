@@ -2,24 +2,22 @@
 
 The sampling is OpenDP's, on 64-bit integers with the system's secure source; what is added here is
 exact calibration. A scale is a rational rounded *up* to the next double, so the privacy map holds for the
-very number that the sampler uses. ``T=int`` would mean 32 bits in OpenDP and saturate silently at large
-scales; every domain below names ``i64``.
+very number that the sampler uses.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
 from evenhand.guarantee import UsageError
 from evenhand.noise import seam
-from evenhand.noise.library import opendp
+from evenhand.noise.library import sampler
 
 LARGEST_SCALE = 2**56
 """Noise stays far inside 64 bits: the chance to leave them at this scale is below e^-60."""
@@ -27,11 +25,7 @@ LARGEST_SCALE = 2**56
 
 @dataclass(frozen=True)
 class IntegerNoise(ABC):
-    """Symmetric integer noise of a public scale.
-
-    Args:
-        scale: the scale parameter as an exact rational (the value of a double).
-    """
+    """Symmetric integer noise of a public scale: an exact rational, the value of a double."""
 
     scale: Fraction
     name: ClassVar[str]
@@ -50,7 +44,7 @@ class IntegerNoise(ABC):
             return substitute(self.name, values, self.scale)
         if not values:
             return []
-        return [int(value) for value in _sampler(self.name, float(self.scale))(list(values))]
+        return [int(value) for value in sampler(self.name, float(self.scale))(list(values))]
 
     @property
     @abstractmethod
@@ -140,16 +134,3 @@ def round_up(value: Fraction) -> Fraction:
     """The smallest double at or above a positive rational, as a rational."""
     nearest = float(value)
     return Fraction(nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf))
-
-
-@lru_cache(maxsize=256)
-def _sampler(name: str, scale: float) -> Callable[[list[int]], list[int]]:
-    """OpenDP's sampler for one scale; making one costs 0.1 ms."""
-    dp = opendp()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    made: Callable[[list[int]], list[int]] = (
-        dp.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-        if name == "laplace"
-        else dp.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
-    )
-    return made

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 
 from evenhand.noise import seam
 from evenhand.noise.integers import round_up
-from evenhand.noise.library import opendp
+from evenhand.noise.library import sampler
 
 
 @dataclass(frozen=True)
@@ -39,14 +38,4 @@ class NoisyMax:
         """The index of the chosen candidate."""
         if seam.current() is not None:
             return max(range(len(scores)), key=lambda index: scores[index])
-        return int(_chooser(float(self.scale))(list(scores)))
-
-
-@lru_cache(maxsize=64)
-def _chooser(scale: float) -> Callable[[list[int]], int]:
-    dp = opendp()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    made: Callable[[list[int]], int] = dp.make_noisy_max(
-        domain, dp.linf_distance(T="i64"), dp.max_divergence(), scale=scale
-    )
-    return made
+        return int(sampler("noisy max", float(self.scale))(list(scores)))

@@ -37,9 +37,8 @@ def noise_multiplier(epsilon: Decimal, delta: Decimal, steps: int, share: float,
     import dp_accounting as dpa
 
     if share >= 1:  # T Gaussian steps are one Gaussian mechanism with √T times the sensitivity
-        moved = 1 if relation is Relation.PRESENCE else 2
         single = _enough(Fraction(float(dpa.get_sigma_gaussian(float(epsilon), float(delta)))), epsilon, delta)
-        return single * moved * _root(steps)
+        return single * relation.moves * _root(steps)
     if delta < SMALLEST_SAMPLED_DELTA:
         raise UsageError(
             f"delta={delta} with sample={share}: expected delta of at least {SMALLEST_SAMPLED_DELTA} (a tenth of what is "
@@ -61,8 +60,7 @@ def noise_multiplier(epsilon: Decimal, delta: Decimal, steps: int, share: float,
 
 def rho_of_steps(multiplier: Fraction, steps: int, relation: Relation) -> Fraction:
     """The ρ of T steps that look at all users, T·Δ²/(2σ²)."""
-    moved = 1 if relation is Relation.PRESENCE else 2
-    return Fraction(steps * moved**2, 2) / multiplier**2
+    return Fraction(steps * relation.moves**2, 2) / multiplier**2
 
 
 def gaussian_delta(sigma: Fraction, epsilon: Decimal) -> mpf:

@@ -15,15 +15,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from decimal import (
-    ROUND_CEILING,
-    ROUND_HALF_EVEN,
-    Context,
-    Decimal,
-    DivisionByZero,
-    InvalidOperation,
-    Overflow,
-)
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
 from fractions import Fraction
 from functools import reduce
 
@@ -34,15 +26,9 @@ BITS = 384
 
 
 def _context(rounding: str) -> Context:
+    traps = [DivisionByZero, InvalidOperation, Overflow]
     return Context(
-        prec=DIGITS,
-        rounding=rounding,
-        Emin=-(10**6),
-        Emax=10**6,
-        capitals=1,
-        clamp=0,
-        flags=[],
-        traps=[DivisionByZero, InvalidOperation, Overflow],
+        prec=DIGITS, rounding=rounding, Emin=-(10**6), Emax=10**6, capitals=1, clamp=0, flags=[], traps=traps
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.guarantee import UsageError
+from evenhand.learning.row_choice import limits_to_try
+from evenhand.learning.sources import random_ranks
 from evenhand.learning.weights.problem import Floats, Problem
 from evenhand.learning.weights.solve import cost
 
@@ -32,14 +33,10 @@ def best_row_limit(problem: Problem, limit: int | None = None) -> Baseline:
 
     Choosing it reads features, users and public parameters only. Limits are tried in steps of a quarter.
     """
-    rank = _random_rank(problem)
-    most = int(problem.counts.max())
-    tried = np.unique(np.minimum(most, np.ceil(1.25 ** np.arange(0, np.log(most) / np.log(1.25) + 1)))).astype(int)
-    best: Baseline | None = None
-    for size in tried if limit is None else [limit]:
-        candidate = _limited(problem, rank < size, int(size))
-        if candidate is not None and (best is None or candidate.value < best.value):
-            best = candidate
+    rank = random_ranks(problem.users, problem.counts)
+    tried = limits_to_try(float(problem.counts.max())) if limit is None else [limit]
+    limited = (_limited(problem, rank < size, int(size)) for size in tried)
+    best = min((one for one in limited if one is not None), key=lambda one: one.value, default=None)
     if best is None:
         raise UsageError(
             f"row_limit={limit}: the rows kept don't determine all coefficients; raise it or leave it out."
@@ -55,12 +52,3 @@ def _limited(problem: Problem, kept: np.ndarray[tuple[int], np.dtype[np.bool_]],
     C = np.zeros(problem.size)
     C[kept] = part @ np.linalg.solve(gram, problem.T.T)
     return Baseline(C, cost(problem, C), limit)
-
-
-def _random_rank(problem: Problem) -> Floats:
-    """The place of each row in a random order of its user's rows."""
-    draw = np.random.default_rng(secrets.randbits(128)).random(problem.size[0])
-    order = np.lexsort((draw, problem.users))
-    rank = np.empty(len(order))
-    rank[order] = np.arange(len(order)) - np.repeat(problem.offsets, problem.counts)
-    return rank

@@ -33,7 +33,6 @@ class Point:
     variances: Floats
     value: float
     theta: Floats
-    cap: float
     residual: Floats
     entries: Entries
     magnitudes: Floats
@@ -51,7 +50,7 @@ def evaluate(problem: Problem, M: Floats, variances: Floats, guess: Floats | Non
     low = np.zeros(len(problem.counts)) if guess is None else guess * _SLACK
     while True:
         block = _Block.above(problem, size, 1 / (2 * variances), low)
-        theta, cap = block.thresholds(problem.noise, low)
+        theta = block.thresholds(problem.noise, low)
         if (theta >= low).all():
             break
         low = np.where(theta < low, theta * _SLACK, low)
@@ -65,7 +64,7 @@ def evaluate(problem: Problem, M: Floats, variances: Floats, guess: Floats | Non
     magnitudes = excess * block.compliance[above][order]
     value = np.sum(M * problem.T) - theta.sum() ** 2 / (4 * problem.noise) - magnitudes @ excess / 2
     residual = problem.T - entries.forward(magnitudes)
-    return Point(M, variances, float(value), theta, cap, residual, entries, magnitudes)
+    return Point(M, variances, float(value), theta, residual, entries, magnitudes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +88,13 @@ class _Block:
         starts = np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]])) if len(users) else users
         return cls(problem, size, flat, columns, users, size.ravel()[flat], compliance[columns], starts)
 
-    def thresholds(self, noise: float, theta: Floats) -> tuple[Floats, float]:
-        """θ and t: every user's threshold, and the cap at which the thresholds add up to 2κt."""
+    def thresholds(self, noise: float, theta: Floats) -> Floats:
+        """θ, every user's threshold, for the cap t at which the thresholds add up to 2κt."""
         present = self.users[self.starts]
         spans = np.diff(self.starts, append=len(self.users))
         weighted = self.values * self.compliance
         largest: Floats | None = None
         active = self.values > np.repeat(theta[present], spans)
-        cap = 0.0
         for _ in range(_PASSES):
             sums, weights = np.zeros(len(theta)), np.zeros(len(theta))
             if len(self.starts):
@@ -113,7 +111,7 @@ class _Block:
             if np.array_equal(now, active):
                 break
             active = now
-        return theta, cap
+        return theta
 
 
 def _balance(sums: Floats, weights: Floats, noise: float) -> float:
@@ -136,7 +134,8 @@ def climb(
     for _ in range(steps):
         if report:
             report()
-        direction = _direction(point)
+        weights = 1 / (2 * point.variances[point.entries.columns])
+        direction = Normal(point.entries, weights, point.entries.per_user(weights), ridge=1e-8).solve(point.residual)
         gain = float(np.sum(direction * point.residual))
         length = 1.0
         while True:
@@ -150,9 +149,3 @@ def climb(
         if length == 1.0 and gain <= accuracy * abs(point.value):
             return point, True
     return point, False
-
-
-def _direction(point: Point) -> Floats:
-    weights = 1 / (2 * point.variances[point.entries.columns])
-    curvature = point.entries.per_user(weights)
-    return Normal(point.entries, weights, curvature, ridge=1e-8).solve(point.residual)

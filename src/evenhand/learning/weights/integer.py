@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +20,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from evenhand.guarantee import DataError, UsageError
@@ -121,14 +122,9 @@ class RegressionWeights:
 
     def save(self, path: str | Path) -> None:
         """Write the weights (public facts only) to a .npz file."""
-        fields: dict[str, Any] = {
-            "data": self.matrix.data,
-            "indices": self.matrix.indices,
-            "indptr": self.matrix.indptr,
-            "row_limit": -1 if self.row_limit is None else self.row_limit,
-        }
-        plain = ("exponent", "label_bits", "heaviest", "weighting", "value", "bound", "fingerprint")
-        fields |= {name: getattr(self, name) for name in ("decode", "target", "names", *plain)}
+        fields = {name: getattr(self.matrix, name) for name in ("data", "indices", "indptr")}
+        fields |= {name: getattr(self, name) for name in _STORED}
+        fields["row_limit"] = -1 if self.row_limit is None else self.row_limit
         np.savez_compressed(path, **{name: np.asarray(value) for name, value in fields.items()})  # type: ignore[arg-type]
 
     @classmethod
@@ -140,21 +136,7 @@ class RegressionWeights:
                 stored = dict(file)
             shape = (len(stored["indptr"]) - 1, len(stored["decode"]))
             matrix = sparse.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=shape)
-            limit = int(stored["row_limit"])
-            loaded = cls(
-                matrix,
-                int(stored["exponent"]),
-                int(stored["label_bits"]),
-                int(stored["heaviest"]),
-                stored["decode"],
-                stored["target"],
-                tuple(str(name) for name in stored["names"]),
-                str(stored["weighting"]),
-                None if limit < 0 else limit,
-                float(stored["value"]),
-                float(stored["bound"]),
-                str(stored["fingerprint"]),
-            )
+            loaded = cls(matrix=matrix, **{name: read(stored[name]) for name, read in _STORED.items()})
         except (
             OSError,
             EOFError,
@@ -172,6 +154,16 @@ class RegressionWeights:
     def heaviest_user(self, users: Integers) -> int:
         """The largest Σ|matrix| over the users, recomputed: a release never relies on a stored number."""
         return heaviest(self.matrix, users)
+
+
+_STORED: dict[str, Callable[[NDArray[Any]], Any]] = {
+    **dict.fromkeys(("exponent", "label_bits", "heaviest"), int),
+    **dict.fromkeys(("decode", "target"), np.asarray),
+    **dict.fromkeys(("weighting", "fingerprint"), str),
+    **dict.fromkeys(("value", "bound"), float),
+    "names": lambda names: tuple(str(name) for name in names),
+    "row_limit": lambda limit: None if int(limit) < 0 else int(limit),
+}
 
 
 def fingerprint(X: Floats, users: Integers) -> str:
@@ -202,27 +194,19 @@ def compute(
     epsilon: Decimal,
     width: float,
     noise_sd: float,
-    weighting: str = "optimal",
-    target: str = "auto",
-    row_limit: int | None = None,
-    tolerance: float = 1e-5,
-    progress: Progress | None = None,
+    weighting: str,
+    target: str,
+    row_limit: int | None,
+    tolerance: float,
+    progress: Progress | None,
 ) -> RegressionWeights:
     """Choose weights for features ``X`` (with the intercept as a column) and users; reads no label.
 
     Args:
-        X: n × d features.
         users: codes 0 .. m−1.
-        names: of the columns.
-        epsilon: the ε that the release will have.
-        width: of the label bounds.
-        noise_sd: assumed standard deviation of a label about the regression.
-        weighting: ``"optimal"``, or the baselines ``"row-limit"`` and ``"all"``.
-        target: minimise the variance of the ``"coefficients"`` or the mean squared error of ``"predictions"``;
-            `resolve_target` says which for ``"auto"``.
-        row_limit: rows per user for ``"row-limit"``; chosen by forecast if left out.
+        epsilon, width: the ε that the release will have, and the width of the label bounds.
+        noise_sd, weighting, target, row_limit: as in `LabelPrivateRegression`.
         tolerance: relative gap at which the optimiser stops.
-        progress: called now and then with the gap so far.
     """
     order = np.argsort(users, kind="stable")
     sorted_already = bool((np.diff(users) >= 0).all())
@@ -231,12 +215,11 @@ def compute(
     noise = 2 * d * (width / float(epsilon)) ** 2
     problem = build(rows, np.bincount(users), noise_sd**2, noise, names)
     Q: Floats = np.eye(d)
-    if (
-        resolve_target(X, target) == "predictions"
-    ):  # ‖Q(β̂ − β)‖² is the mean squared error of predictions when QᵀQ = XᵀX/n
+    if resolve_target(X, target) == "predictions":
+        # ‖Q(β̂ − β)‖² is the mean squared error of predictions when QᵀQ = XᵀX/n.
         Q = np.asarray(np.linalg.inv(problem.T))
         problem = replace(problem, T=np.eye(d))
-    limit: int | None = None
+    limit = None
     if weighting == "optimal":
         optimum = optimise(problem, tolerance, progress)
         C, value, bound = optimum.C, optimum.value, optimum.bound

@@ -18,8 +18,10 @@ from evenhand.learning.weights.normal import Entries, Normal
 from evenhand.learning.weights.problem import Floats
 
 
-@dataclass(eq=False)
-class _State:
+@dataclass(frozen=True, eq=False)
+class State:
+    """The unknowns above; ``z`` and ``theta`` belong to p, s ≥ 0, and ``M`` and ``theta`` price all other entries."""
+
     p: Floats
     s: Floats
     t: float
@@ -27,37 +29,22 @@ class _State:
     theta: Floats
     M: Floats
 
-    def moved(self, step: _State, length: float) -> _State:
-        return _State(
-            self.p + length * step.p,
-            self.s + length * step.s,
-            self.t + length * step.t,
-            self.z + length * step.z,
-            self.theta + length * step.theta,
-            self.M + length * step.M,
-        )
+    def moved(self, step: State, length: float) -> State:
+        """A part of the way along ``step``."""
+        return State(**{name: value + length * vars(step)[name] for name, value in vars(self).items()})
 
     def complementarity(self) -> float:
+        """What is left to the optimum."""
         return float(self.p @ self.z + self.s @ self.theta)
 
-    def longest(self, step: _State) -> float:
+    def longest(self, step: State) -> float:
         """How far along ``step`` all of p, s, z and θ stay positive."""
         pairs = ((self.p, step.p), (self.s, step.s), (self.z, step.z), (self.theta, step.theta))
         return min(_ratio(x, dx) for x, dx in pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class Restricted:
-    """The optimum on the given entries: magnitudes, and the multipliers that price all other entries."""
-
-    magnitudes: Floats
-    M: Floats
-    theta: Floats
-    converged: bool
-
-
-def solve(entries: Entries, accuracy: float = 1e-8, steps: int = 80) -> Restricted:
-    """Solve the programme restricted to ``entries`` (every user of an entry counts as capped)."""
+def solve(entries: Entries, accuracy: float = 1e-8, steps: int = 80) -> State:
+    """Solve the programme restricted to ``entries`` (every user of an entry counts as capped), as far as it gets."""
     problem = entries.problem
     a, kappa = problem.variance, problem.noise
     state = _start(entries)
@@ -67,7 +54,7 @@ def solve(entries: Entries, accuracy: float = 1e-8, steps: int = 80) -> Restrict
         primal = problem.T - entries.forward(state.p)
         objective = a * float(state.p @ state.p) + kappa * state.t**2
         if gap <= accuracy * objective and np.abs(primal).max() <= 1e-8 * scale:
-            return Restricted(state.p, state.M, state.theta, True)
+            break
         newton = _Newton(entries, state, primal)
         predictor = newton.step(-state.p * state.z, -state.s * state.theta)
         if not np.isfinite(predictor.M).all():
@@ -83,13 +70,13 @@ def solve(entries: Entries, accuracy: float = 1e-8, steps: int = 80) -> Restrict
         if length < 1e-10:
             break
         state = state.moved(corrector, 1.0 if length >= 1.0 else 0.995 * length)
-    return Restricted(state.p, state.M, state.theta, False)
+    return state
 
 
 class _Newton:
     """The optimality conditions, linearised; entries and users are eliminated, d² unknowns remain."""
 
-    def __init__(self, entries: Entries, state: _State, primal: Floats) -> None:
+    def __init__(self, entries: Entries, state: State, primal: Floats) -> None:
         problem = entries.problem
         self._entries, self._state, self._primal = entries, state, primal
         self._cap = state.t - entries.per_user(state.p) - state.s
@@ -99,7 +86,7 @@ class _Newton:
         self._curvature = entries.per_user(self._weights) + state.s / state.theta
         self._normal = Normal(entries, self._weights, self._curvature, ridge=1e-14)
 
-    def step(self, on_entries: Floats, on_users: Floats) -> _State:
+    def step(self, on_entries: Floats, on_users: Floats) -> State:
         """The direction with ``p dz + z dp = on_entries`` and ``s dθ + θ ds = on_users``."""
         entries, state, normal = self._entries, self._state, self._normal
         right = self._dual + on_entries / state.p
@@ -112,17 +99,12 @@ class _Newton:
         dt = float(base + np.sum(normal.r * dM) / normal.total)
         dtheta = (entries.per_user(self._weights * image) + users - dt) / self._curvature
         dp = self._weights * (image - dtheta[entries.groups] + right)
-        return _State(
-            dp,
-            (on_users - state.s * dtheta) / state.theta,
-            dt,
-            (on_entries - state.z * dp) / state.p,
-            dtheta,
-            dM,
+        return State(
+            dp, (on_users - state.s * dtheta) / state.theta, dt, (on_entries - state.z * dp) / state.p, dtheta, dM
         )
 
 
-def _start(entries: Entries) -> _State:
+def _start(entries: Entries) -> State:
     """Least squares on the entries, moved well inside the cone."""
     problem = entries.problem
     d = problem.size[1]
@@ -138,7 +120,7 @@ def _start(entries: Entries) -> _State:
     t = 1.1 * float(used.max())
     theta = np.full(entries.capped, 2 * problem.noise * t / entries.capped)
     z = 2 * problem.variance * p + theta[entries.groups]
-    return _State(p, t - used, t, z, theta, np.zeros((d, d)))
+    return State(p, t - used, t, z, theta, np.zeros((d, d)))
 
 
 def _ratio(x: Floats, dx: Floats) -> float:

@@ -89,7 +89,7 @@ class Entries:
 
 
 class Normal:
-    """``N`` above, factorised once, solved as often as needed."""
+    """``N`` above, factorised once; ``solve`` gives ``N⁻¹ right`` for d × d right-hand sides, as often as needed."""
 
     def __init__(self, entries: Entries, weights: Floats, curvature: Floats, ridge: float) -> None:
         self._entries, self._weights, self._ridge = entries, weights, ridge
@@ -101,11 +101,7 @@ class Normal:
         self.r = entries.forward(self._spread)
         self.total = 2 * entries.problem.noise + float(self._inverse.sum())
         blocks = [(rows := entries.signed_rows(j)).T @ (rows * self._part(j)[:, None]) for j in range(d)]
-        self._solve = self._dense(blocks) if d <= DENSE else self._iterative(blocks)
-
-    def solve(self, right: Floats) -> Floats:
-        """``N⁻¹ right`` for a d × d right-hand side."""
-        return self._solve(right)
+        self.solve: Callable[[Floats], Floats] = self._dense(blocks) if d <= DENSE else self._iterative(blocks)
 
     def _part(self, j: int) -> Floats:
         return self._weights[self._entries.starts[j] : self._entries.starts[j + 1]]
@@ -161,21 +157,20 @@ class Normal:
         return groups[first], np.add.reduceat(weighted, first, axis=0)
 
     def _iterative(self, blocks: list[Floats]) -> Callable[[Floats], Floats]:
-        d = len(blocks)
+        d, groups = len(blocks), self._entries.groups
         ridge = [1e-12 * np.trace(block) / d * np.eye(d) for block in blocks]
         factors = [linalg.cho_factor(block + extra) for block, extra in zip(blocks, ridge, strict=True)]
 
         def product(flat: Floats) -> Floats:
             matrix = flat.reshape(d, d)
             image = self._weights * self._entries.backward(matrix)
-            image -= self._spread_to_entries(self._entries.per_user(image))
+            image -= self._spread * np.where(groups >= 0, self._entries.per_user(image)[groups], 0.0)
             result = self._entries.forward(image) + self.r * (np.sum(self.r * matrix) / self.total)
             return np.asarray(result.ravel())
 
         def precondition(flat: Floats) -> Floats:
-            return np.concatenate(
-                [linalg.cho_solve(f, row) for f, row in zip(factors, flat.reshape(d, d), strict=True)]
-            )
+            rows = zip(factors, flat.reshape(d, d), strict=True)
+            return np.concatenate([linalg.cho_solve(factor, row) for factor, row in rows])
 
         shape = (d * d, d * d)
         operator = LinearOperator(shape, matvec=product, dtype=np.float64)
@@ -186,7 +181,3 @@ class Normal:
             return np.asarray(flat).reshape(d, d)
 
         return solve
-
-    def _spread_to_entries(self, per_user: Floats) -> Floats:
-        groups = self._entries.groups
-        return self._spread * np.where(groups >= 0, per_user[groups], 0.0)

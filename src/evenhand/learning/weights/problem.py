@@ -71,9 +71,8 @@ class Problem:
         chosen = np.sort(order[: max(1, int(np.searchsorted(np.cumsum(kept[order]), rows)))])
         steps = self.counts[chosen] / kept[chosen]
         within = np.concatenate([np.arange(k) for k in kept[chosen]])
-        index = np.repeat(self.offsets[chosen], kept[chosen]) + (within * np.repeat(steps, kept[chosen])).astype(
-            np.int64
-        )
+        spread = (within * np.repeat(steps, kept[chosen])).astype(np.int64)
+        index = np.repeat(self.offsets[chosen], kept[chosen]) + spread
         share = len(chosen) / len(kept)
         part = Problem(np.ascontiguousarray(self.Z[index]), self.T, kept[chosen], self.variance, self.noise * share)
         return part, share
@@ -84,13 +83,7 @@ def scattered(size: int) -> NDArray[np.intp]:
     return np.argsort(np.arange(size) * 0.6180339887498949 % 1.0)
 
 
-def build(
-    X: Floats,
-    counts: Integers,
-    variance: float,
-    noise: float,
-    names: Sequence[str],
-) -> Problem:
+def build(X: Floats, counts: Integers, variance: float, noise: float, names: Sequence[str]) -> Problem:
     """Orthogonalise features whose rows are grouped by user; refuse columns that others determine.
 
     Edge cases: a column of zeros, or one that is a combination of others (a constant beside an intercept), is

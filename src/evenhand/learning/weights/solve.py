@@ -13,7 +13,6 @@ bound, so the method can be stopped at any time with a proven gap; least squares
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,7 +46,6 @@ class Optimum:
     C: Floats
     value: float
     bound: float
-    seconds: float
 
     @property
     def gap(self) -> float:
@@ -64,7 +62,6 @@ def optimise(problem: Problem, tolerance: float = 1e-6, progress: Progress | Non
 class _Search:
     def __init__(self, problem: Problem, tolerance: float, progress: Progress | None) -> None:
         self._problem, self._tolerance, self._progress = problem, tolerance, progress
-        self._began = time.perf_counter()
         self._C = problem.Z @ problem.T.T / problem.size[0]
         self._value = cost(problem, self._C)
         self._bound = problem.variance * float(np.sum(self._C * self._C))  # the optimum without privacy
@@ -77,8 +74,9 @@ class _Search:
             else:
                 point, optimal = self.descend()
                 if not optimal and d <= DENSE:
-                    self._generate(*_merged(_flat(point), _both_signs(_basis(self._problem))))
-        return Optimum(self._C, self._value, self._bound, time.perf_counter() - self._began)
+                    held = point.entries.rows * d + point.entries.columns, point.entries.signs
+                    self._generate(*_merged(held, _both_signs(_basis(self._problem))))
+        return Optimum(self._C, self._value, self._bound)
 
     @property
     def _gap(self) -> float:
@@ -88,8 +86,11 @@ class _Search:
         if self._progress:
             self._progress(self._gap if self._bound > 0 else np.inf)
 
-    def _offer(self, C: Floats) -> None:
-        """Make a candidate feasible, ``C ← T (C Z)⁻¹ C``, and keep it if it is the best so far."""
+    def _account(self, entries: Entries, magnitudes: Floats, M: Floats, *bounds: float) -> None:
+        """Take lower bounds, and a candidate: made feasible, ``C ← T (C Z)⁻¹ C``, and kept if it is the best so far."""
+        self._bound = max(self._bound, noiseless_bound(self._problem, M), *bounds)
+        C = np.zeros(self._problem.size)
+        np.add.at(C, (entries.rows, entries.columns), magnitudes * entries.signs)
         achieved = C.T @ self._problem.Z
         try:
             feasible = C @ np.linalg.solve(achieved.T, self._problem.T.T)
@@ -99,6 +100,7 @@ class _Search:
         value = cost(self._problem, feasible)
         if value < self._value and error <= 1e-9 * np.abs(self._problem.T).max():
             self._C, self._value = feasible, value
+        self._report()
 
     def descend(self) -> tuple[Point, bool]:
         """Lower σ² step by step; return the last good point, and whether nothing is left to do."""
@@ -111,7 +113,7 @@ class _Search:
             reached, converged = climb(problem, point, 1e-12 if last else 3e-2, 12, self._report)
             if converged or last or good is None:
                 good = reached
-                self._account(good, last)
+                self._account(good.entries, good.magnitudes, good.M, *([good.value] if last else []))
             if last or self._gap <= self._tolerance:
                 return good, self._gap <= self._tolerance
             if converged:
@@ -145,14 +147,6 @@ class _Search:
         smooth = self._smoothing(level)
         return level, evaluate(problem, 2 * smooth[:, None] * problem.T / n, smooth)
 
-    def _account(self, point: Point, exact: bool) -> None:
-        problem = self._problem
-        if exact:
-            self._bound = max(self._bound, point.value)
-        self._bound = max(self._bound, noiseless_bound(problem, point.M))
-        self._offer(_dense(point.entries, point.magnitudes))
-        self._report()
-
     def _generate(self, flat: Integers, signs: Floats) -> None:
         """Entries enter as long as their price ``|g_e|`` exceeds their user's threshold."""
         problem, d = self._problem, self._problem.size[1]
@@ -163,13 +157,11 @@ class _Search:
             present[problem.users[flat // d]] = True
             entries = Entries.of(problem, flat, signs, present)
             solution = interior.solve(entries)
-            self._offer(_dense(entries, solution.magnitudes))
             theta = np.zeros(len(problem.counts))
             theta[present] = solution.theta
-            if problem.variance > 0:
-                self._bound = max(self._bound, evaluate(problem, solution.M, np.full(d, problem.variance), theta).value)
-            self._bound = max(self._bound, noiseless_bound(problem, solution.M))
-            self._report()
+            smooth = np.full(d, problem.variance)
+            exact = [evaluate(problem, solution.M, smooth, theta).value] if problem.variance > 0 else []
+            self._account(entries, solution.p, solution.M, *exact)
             if self._gap <= self._tolerance:
                 return
             prices = problem.Z @ solution.M.T
@@ -196,7 +188,7 @@ def _entering(problem: Problem, prices: Floats, theta: Floats, held: Integers, l
     """The entries of each user that exceed the threshold most, at most ``limit`` of them."""
     d = problem.size[1]
     excess = np.abs(prices) - (theta * (1 + 1e-7))[problem.users][:, None]
-    new = np.setdiff1d(np.flatnonzero(excess > 0), held, assume_unique=False)
+    new = np.setdiff1d(np.flatnonzero(excess > 0), held)
     users = problem.users[new // d]
     order = np.lexsort((-excess.ravel()[new], users))
     new, users = new[order], users[order]
@@ -204,11 +196,6 @@ def _entering(problem: Problem, prices: Floats, theta: Floats, held: Integers, l
     rank = np.arange(len(users)) - np.repeat(starts, np.diff(starts, append=len(users)))
     chosen: Integers = new[rank < limit]
     return chosen
-
-
-def _flat(point: Point) -> tuple[Integers, Floats]:
-    entries = point.entries
-    return entries.rows * entries.problem.size[1] + entries.columns, entries.signs
 
 
 def _both_signs(flat: Integers) -> tuple[Integers, Floats]:
@@ -227,9 +214,3 @@ def _basis(problem: Problem) -> Integers:
     rows = scattered(n)[:_SAMPLE]
     _, pivots = linalg.qr(problem.Z[rows].T, mode="r", pivoting=True)
     return np.sort((rows[pivots[:d], None] * d + np.arange(d)).ravel())
-
-
-def _dense(entries: Entries, magnitudes: Floats) -> Floats:
-    C = np.zeros(entries.problem.size)
-    np.add.at(C, (entries.rows, entries.columns), magnitudes * entries.signs)
-    return C
