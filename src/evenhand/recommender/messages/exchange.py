@@ -113,12 +113,7 @@ class Report:
 
     def to_json(self) -> str:
         """The report as one line of JSON."""
-        fields = {
-            "task": self.task.hex(),
-            "serial": self.serial,
-            "tag": self.tag.hex(),
-            "answer": self.answer,
-        }
+        fields = {"task": self.task.hex(), "serial": self.serial, "tag": self.tag.hex(), "answer": self.answer}
         return wire.to_json("report", fields)
 
     @classmethod

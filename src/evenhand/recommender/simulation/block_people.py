@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender.at_server.sketches import Bits, Ints, Opinions
-from evenhand.recommender.at_server.sketches.sensing import Sensing
+from evenhand.recommender.at_server.sketches.maxsense import MaxSense
 from evenhand.recommender.simulation.people import People
 from evenhand.recommender.simulation.quality import opinions_of
 from evenhand.recommender.tastes import Tastes
@@ -47,7 +47,7 @@ class BlockPeople(People):
         classes = np.split(self._classes(count), range(_AT_ONCE, count, _AT_ONCE))
         return np.concatenate([opinions_of(some, self.tastes, self.items, rated, self.random) for some in classes])
 
-    def like_any(self, sketch: Sensing, numbers: Ints) -> Bits:
+    def like_any(self, sketch: MaxSense, numbers: Ints) -> Bits:
         """A person likes nothing in a set with a known chance. With one question per person their
         class can be averaged over; a pool's queries come again and again, so their chances are kept.
         """
@@ -65,7 +65,7 @@ class BlockPeople(People):
             quiet = np.take_along_axis(quiet, classes[:, None, None], axis=2)
         return self.random.random(quiet.shape[:2]) >= quiet[:, :, 0]
 
-    def _quiet_chances(self, sketch: Sensing, numbers: Ints) -> NDArray[np.float64]:
+    def _quiet_chances(self, sketch: MaxSense, numbers: Ints) -> NDArray[np.float64]:
         """The chance of liking nothing in each set of each query: queries x questions x classes of people."""
         sets = sketch.sets(numbers)
         base = sets.shape[2] + 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender.at_server.sketches import Bits, Ints, Opinions
-from evenhand.recommender.at_server.sketches.sensing import Sensing
+from evenhand.recommender.at_server.sketches.maxsense import MaxSense
 from evenhand.recommender.simulation.people import People
 
 
@@ -33,7 +33,7 @@ class ResampledPeople(People):
         who = self._who(count)
         return self.table[who] if cap is None else self._subsampled(who, cap)
 
-    def like_any(self, sketch: Sensing, numbers: Ints) -> Bits:
+    def like_any(self, sketch: MaxSense, numbers: Ints) -> Bits:
         """Looked up in the table."""
         kept = self.opinions(len(numbers), sketch.task.rated)
         return np.asarray((kept[np.arange(len(numbers))[:, None, None], sketch.sets(numbers)] == 1).any(axis=2))

@@ -1,23 +1,29 @@
-"""What every sketch does on the server."""
+"""What every sketch does on the server, and what it may ask simulated people."""
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender.at_server.reading import Floats, Reading
-from evenhand.recommender.at_server.sketches.population import Bits, Ints, Population
 from evenhand.recommender.at_server.stream import QUERY, keystream
 from evenhand.recommender.messages import Task
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting
 
+if TYPE_CHECKING:
+    from evenhand.recommender.at_server.sketches.maxsense import MaxSense
+
+Bits = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Opinions = NDArray[np.int8]
+"""People x items: 1 for a like, -1 for a dislike, 0 where not rated."""
 S = TypeVar("S")
 R = TypeVar("R")
 Sums = dict[str, NDArray[Any]]
@@ -54,6 +60,22 @@ class RatedSets:
         """Whether there is a row for every token, of items that the task has."""
         known = (self.items >= 0) & (self.items < len(task.items))
         return len(self.sizes) == task.tokens and bool(known.all())
+
+
+class Population(Protocol):
+    """People as a simulation meets them: a fresh one for each query of a call. `simulation` has two populations."""
+
+    def opinions(self, count: int, cap: int | None) -> Opinions:
+        """What so many people think; of more than ``cap`` ratings a random choice, as at home."""
+
+    def like_any(self, sketch: MaxSense, numbers: Ints) -> Bits:
+        """Whether they like any item of the sets of these queries: queries x questions."""
+
+    def rate_alike(self, low: Ints, high: Ints) -> Bits:
+        """Whether they rated both items of each pair, and the same."""
+
+    def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
+        """Whether their ratings have inner products of one sign with two ±1 vectors each, given as packed bits."""
 
 
 class ServerSketch(ABC):
