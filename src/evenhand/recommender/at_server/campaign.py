@@ -60,24 +60,25 @@ class Campaign:
         catalogue = tuple(items)
         exact = parse_epsilon(epsilon)
         kind = find_sketch(sketch)
-        chosen = None if theta is None else parse_epsilon(theta, "theta")
+        set_theta = None if theta is None else parse_epsilon(theta, "theta")
         if kind.senses:
-            chosen = min(chosen or best_theta(), Decimal(max(1, rated)))
+            set_theta = min(set_theta or best_theta(), Decimal(max(1, rated)))
         if questions is None:
-            questions = best_questions(exact, len(catalogue), rated, chosen or Decimal(1)) if kind.several else 1
+            questions = best_questions(exact, len(catalogue), rated, set_theta or Decimal(1)) if kind.several else 1
         if isinstance(pool, str):
             if pool != "auto":
                 raise UsageError(f"pool={pool!r} is unknown; expected a number of queries, None or 'auto'.")
             pool = pool_size(len(catalogue), rated, users)
+        queries = users if pool is None else pool
         self.task = Task(
-            items=catalogue,
-            sketch=sketch,
-            epsilon=exact,
-            rated=rated,
-            tokens=users,
-            pool=users if pool is None else pool,
-            theta=chosen,
-            questions=questions,
+            catalogue,
+            sketch,
+            exact,
+            rated,
+            users,
+            queries,
+            set_theta,
+            questions,
             public_rated=public_rated,
             epoch=epoch,
         )
@@ -126,8 +127,7 @@ class Campaign:
         if self.task.public_rated:
             raise UsageError("With public rated items no query is stated: clients derive it, and check nothing.")
         encoded = sketch_for(self.task).encode(self.task.query_number(serial))
-        digest = hashlib.sha256(encoded).digest()
-        return Query(self.task.short_id, serial, digest)
+        return Query(self.task.short_id, serial, hashlib.sha256(encoded).digest())
 
     def fold(self, rated: RatedSets | None = None) -> Fold:
         """An empty fold that accepts this campaign's tokens."""

@@ -27,12 +27,10 @@ def publish(fold: Fold, clusters: int | None = None) -> PublishedModel:
     task = fold.task
     reading = fold.sketch.reading(fold.sums(), clusters)
     labels = cluster(reading, clusters)
-    notes = []
-    if not reading.signals:
-        notes.append(
-            f"Nothing stood out of the noise of {fold.counts.accepted} reports: the clusters below are guesses. "
-            "More people, or a larger ε, are needed."
-        )
+    guesses = (
+        f"Nothing stood out of the noise of {fold.counts.accepted} reports: the clusters below are guesses. "
+        "More people, or a larger ε, are needed."
+    )
     embedding = () if reading.embedding is None else tuple(map(tuple, np.round(reading.embedding, 6).tolist()))
     popularity = () if reading.popularity is None else tuple(np.round(reading.popularity, 6).tolist())
     return PublishedModel(
@@ -44,5 +42,5 @@ def publish(fold: Fold, clusters: int | None = None) -> PublishedModel:
         reports=fold.counts.accepted,
         epsilon=task.epsilon,
         public_rated=task.public_rated,
-        notes=tuple(notes),
+        notes=() if reading.signals else (guesses,),
     )
