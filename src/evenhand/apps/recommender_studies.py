@@ -168,11 +168,10 @@ def _tastes(name: str, like: str | None) -> Tastes:
     if like is None:
         return preset(name)
     try:
-        return Tastes(tuple(tuple(float(rate) for rate in row.split(",")) for row in like.split(";")))
-    except ValueError as error:
-        if isinstance(error, UsageError):
-            raise
+        rates = tuple(tuple(float(rate) for rate in row.split(",")) for row in like.split(";"))
+    except ValueError:
         raise UsageError(f"--like {like!r} is not a table of numbers; expected such as 0.8,0.2;0.2,0.8.") from None
+    return Tastes(rates)
 
 
 def _counts(given: str) -> list[int]:

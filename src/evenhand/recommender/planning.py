@@ -101,7 +101,6 @@ class CampaignPlan:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as data."""
         return {
             "users": self.users,
             "best": self.best.setting.sketch if self.best else None,

@@ -7,9 +7,11 @@ import secrets
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from evenhand.guarantee import Amount, UsageError, parse_epsilon
+import numpy as np
+
+from evenhand.guarantee import Amount, DataError, UsageError, parse_epsilon
+from evenhand.recommender.at_server.clustering import cluster
 from evenhand.recommender.at_server.fold import Fold
-from evenhand.recommender.at_server.publishing import publish
 from evenhand.recommender.at_server.sketches import RatedSets, sketch_for
 from evenhand.recommender.at_server.tokens import SECRET_SIZE, Issuer
 from evenhand.recommender.messages import DEFAULT_SKETCH, PublishedModel, Query, Task, Token, find_sketch
@@ -138,3 +140,32 @@ class Campaign:
         if fold.task.id != self.task.id:
             raise UsageError("The fold is of another campaign.")
         return publish(fold, clusters)
+
+
+def publish(fold: Fold, clusters: int | None = None) -> PublishedModel:
+    """Cluster the items and say what is known about them.
+
+    Guarantee:
+        Post-processing of reports that are private already: publishing costs no ε.
+
+    Edge cases:
+        A model in which nothing stood out of the noise says so in its notes. Without any report there is no model.
+
+    Args:
+        clusters: how many clusters; None to choose from the sums and their known noise.
+    """
+    if not fold.counts.accepted:
+        raise DataError("No report was accepted yet: there is nothing to publish.")
+    task, reports = fold.task, fold.counts.accepted
+    reading = fold.sketch.reading(fold.sums(), clusters)
+    labels = tuple(cluster(reading, clusters).tolist())
+    guesses = (
+        f"Nothing stood out of the noise of {reports} reports: the clusters below are guesses. "
+        "More people, or a larger ε, are needed."
+    )
+    embedding = () if reading.embedding is None else tuple(map(tuple, np.round(reading.embedding, 6).tolist()))
+    popularity = () if reading.popularity is None else tuple(np.round(reading.popularity, 6).tolist())
+    notes = () if reading.signals else (guesses,)
+    return PublishedModel(
+        task.id, task.items, labels, embedding, popularity, reports, task.epsilon, task.public_rated, notes
+    )

@@ -73,7 +73,6 @@ class Fold:
             self._sums = self.sketch.zeros()
 
     def add(self, batch: Batch) -> None:
-        """Add one batch of reports."""
         self.counts.malformed += batch.malformed
         self.counts.foreign += batch.foreign
         serials, answers, tags = batch.serials, batch.answers, batch.tags
@@ -105,7 +104,6 @@ class Fold:
             self.sketch.add(self._sums, numbers, np.ones(len(numbers), np.int64), bits.astype(np.int64))
 
     def add_reports(self, reports_: Iterable[Report]) -> None:
-        """Add single reports."""
         for batch in reports.from_reports(reports_, self.task.short_id):
             self.add(batch)
 

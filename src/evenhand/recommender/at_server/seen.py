@@ -31,7 +31,6 @@ class Seen:
         return fresh
 
     def overlap(self, other: Seen) -> int:
-        """How many serials are in both."""
         return int(np.bitwise_count(self.bits & other.bits).sum())
 
 

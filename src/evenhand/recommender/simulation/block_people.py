@@ -21,13 +21,7 @@ _AT_ONCE = 4096  # people drawn item by item at a time: two floats per item each
 
 
 class BlockPeople(People):
-    """A fresh person for every report.
-
-    Args:
-        tastes: the block model.
-        items: the number of items.
-        rated: how many each person rates, no more than the task's public cap.
-    """
+    """A fresh person for every report, who has ``rated`` ratings: no more than the task's public cap."""
 
     def __init__(self, tastes: Tastes, items: int, rated: int, seed: int = 0) -> None:
         super().__init__(seed)
@@ -69,8 +63,10 @@ class BlockPeople(People):
         """The chance of liking nothing in each set of each query: queries x questions x classes of people."""
         sets = sketch.sets(numbers)
         base = sets.shape[2] + 1
+        if base**self.tastes.clusters > _MOST_KINDS:
+            raise UsageError("Too many classes for sets of this size: simulate fewer classes or a smaller theta.")
         if base not in self._tables:
-            self._tables[base] = self._empty_table(base)
+            self._tables[base] = np.full((base**self.tastes.clusters, len(self._like)), np.nan)
         table = self._tables[base]
         powers = np.float32(base) ** self.labels.astype(np.float32)
         chances = np.empty((*sets.shape[:2], len(self._like)))
@@ -91,11 +87,6 @@ class BlockPeople(People):
         if sets.shape[1] == 1:
             return np.asarray(chances @ np.array(self.tastes.people)[:, None])
         return chances
-
-    def _empty_table(self, base: int) -> NDArray[np.float64]:
-        if base**self.tastes.clusters > _MOST_KINDS:
-            raise UsageError("Too many classes for sets of this size: simulate fewer classes or a smaller theta.")
-        return np.full((base**self.tastes.clusters, len(self.tastes.people)), np.nan)
 
     def _compute_quiet(self, kinds: Ints, base: int) -> NDArray[np.float64]:
         """Reveal the set's items one by one: with r of w ratings placed among the n items so far, the next is rated

@@ -61,8 +61,6 @@ def study(
     """Run a campaign of simulated people for each sketch, and look at it after each number of users.
 
     Args:
-        users: after how many users to look.
-        sketches: which sketches to try.
         pool: as for `Campaign`.
         theta: as for `Campaign`, for the sketches that have one.
         models: if given, receives each sketch's last model.

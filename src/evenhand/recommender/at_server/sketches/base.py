@@ -44,22 +44,13 @@ def remembers_last(derive: Callable[[S, NDArray[Any]], R]) -> Callable[[S, NDArr
 
 
 class RatedSets:
-    """The public rated items of every token, for tasks with ``public_rated``.
-
-    Args:
-        rows: for each serial in turn, the numbers of the rated items.
-    """
+    """The public rated items of every token, for tasks with ``public_rated``: their numbers, for each serial in turn."""
 
     def __init__(self, rows: Iterable[Sequence[int]]) -> None:
         ordered = [np.unique(np.asarray(row, np.int64)) for row in rows]
         self.sizes = np.array([len(row) for row in ordered], np.int64)
         self.starts = np.concatenate(([0], np.cumsum(self.sizes)))
         self.items = np.concatenate(ordered) if ordered else np.zeros(0, np.int64)
-
-    def fit(self, task: Task) -> bool:
-        """Whether there is a row for every token, of items that the task has."""
-        known = (self.items >= 0) & (self.items < len(task.items))
-        return len(self.sizes) == task.tokens and bool(known.all())
 
 
 class Population(Protocol):
@@ -91,13 +82,14 @@ class ServerSketch(ABC):
     def __init__(self, task: Task, rated: RatedSets | None) -> None:
         if task.public_rated != (rated is not None):
             raise UsageError("Rated sets are needed for tasks with public_rated, and only for them.")
-        if rated is not None and not rated.fit(task):
-            raise UsageError(
-                f"The rated sets have {len(rated.sizes)} rows; expected one for each of {task.tokens} tokens, of item "
-                f"numbers from 0 to {len(task.items) - 1}."
-            )
-        self.task, self.rated = task, rated
-        self.size = len(task.items)
+        self.task, self.rated, self.size = task, rated, len(task.items)
+        if rated is not None:
+            known = (rated.items >= 0) & (rated.items < self.size)
+            if len(rated.sizes) != task.tokens or not known.all():
+                raise UsageError(
+                    f"The rated sets have {len(rated.sizes)} rows; expected one for each of {task.tokens} tokens, of "
+                    f"item numbers from 0 to {self.size - 1}."
+                )
 
     def add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         """Add the answers to some queries to ``sums``; ``ones`` has a column per question."""

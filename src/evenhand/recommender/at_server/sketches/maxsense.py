@@ -38,7 +38,6 @@ class MaxSense(ServerSketch):
         return cast(NDArray[Any], drawn[:, None, :])
 
     def zeros(self) -> Sums:
-        """Nothing sensed yet."""
         return {"sensed": np.zeros(self.size, np.int64), "ones": np.zeros(self.size, np.int64)}
 
     def encode(self, number: int) -> bytes:
@@ -94,7 +93,6 @@ class MaxSense(ServerSketch):
         return np.asarray(means / math.sqrt(ones * (1 - ones) / sensed))[:, None]
 
     def truths(self, numbers: Ints, people: Population) -> Bits:
-        """Whether people like any item of each set."""
         return people.like_any(self, numbers)
 
 

@@ -87,7 +87,6 @@ class Pairwise(ServerSketch):
 
     @classmethod
     def places(cls, setting: Setting, tastes: Tastes, users: float) -> Floats:
-        """Each class's coordinates on the eigenvectors that stand out."""
         contrast, shares, moment = strength(float(setting.epsilon)), np.array(tastes.items), tastes.second_moment
         asked = 2 * users / (setting.items * (setting.items - 1))
         average = shares @ moment @ shares
@@ -96,6 +95,5 @@ class Pairwise(ServerSketch):
         return places_on_spectrum(signal, math.sqrt(asked * ones * (1 - ones)), shares, setting.items)
 
     def truths(self, numbers: Ints, people: Population) -> Bits:
-        """Whether people rated both items, and the same."""
         low, high, _ = self.pairs(numbers)
         return people.rate_alike(low, high)[:, None]
