@@ -102,7 +102,7 @@ def test_resampled_people_answer_like_clients(name: str) -> None:
 
 def test_resampled_people_keep_to_the_cap() -> None:
     people = ResampledPeople(np.ones((1, 20), np.int8), seed=0)
-    kept = people._subsampled(np.zeros(4000, np.int64), 5)
+    kept = people.opinions(4000, 5)
     assert set(kept.sum(axis=1).tolist()) == {5}
     assert np.abs(kept.mean(axis=0) - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 4000)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,9 +66,7 @@ def task(
         write(source, encoded(campaign.task, source))
         say(as_json, {"task": campaign.task.id.hex(), "open": True}, f"{source} is open: clients can answer now.")
         return
-    size: int | str | None = None if pool == "own" else pool
-    if size is not None and size != "auto":
-        size = int(pool) if pool.isdigit() else pool
+    size = None if pool == "own" else int(pool) if pool.isdigit() else pool
     campaign = Campaign(
         _read_catalogue(source), sketch, epsilon, rated, users=users, pool=size, epoch=epoch, public_rated=public_rated
     )
@@ -99,8 +97,6 @@ def fold(
 
     Example: evenhand recommender fold task.json report-*.bin
     """
-    from dataclasses import asdict
-
     from evenhand.recommender import Campaign
 
     asked = read_message(Task, task_file)
@@ -177,17 +173,13 @@ def _read_rated_sets(path: Path | None, asked: Task) -> RatedSets | None:
 
     numbers = {item: number for number, item in enumerate(asked.items)}
     rows: list[list[int]] = [[] for _ in range(asked.tokens)]
-    for serial, item in _rated_rows(path):
-        if not (re.fullmatch("[0-9]{1,10}", serial) and int(serial) < asked.tokens and item in numbers):
-            raise DataError(f"{path} names a serial or an item that the task does not have.")
-        rows[int(serial)].append(numbers[item])
-    return RatedSets(rows)
-
-
-def _rated_rows(path: Path) -> Iterator[tuple[str, str]]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
-                yield row["serial"] or "", row["item"] or ""
+                serial, item = row["serial"] or "", row["item"] or ""
+                if not (re.fullmatch("[0-9]{1,10}", serial) and int(serial) < asked.tokens and item in numbers):
+                    raise DataError(f"{path} names a serial or an item that the task does not have.")
+                rows[int(serial)].append(numbers[item])
     except (OSError, UnicodeDecodeError, csv.Error, KeyError):
         raise DataError(f"{path} can't be read: expected a CSV file with the columns serial and item.") from None
+    return RatedSets(rows)

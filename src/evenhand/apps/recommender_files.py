@@ -35,7 +35,6 @@ def encoded(message: Message, path: Path) -> bytes:
 
 
 def read(path: Path) -> bytes:
-    """All bytes of a file."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.apps.console import parse_list, progress, show_json
+from evenhand.apps.console import parse_list, progress
 from evenhand.apps.recommender_files import Json, say
 from evenhand.guarantee import UsageError
 
 if TYPE_CHECKING:
-    from evenhand.recommender.simulation import Point, Quality
+    from evenhand.recommender.simulation import Point, Quality, RatingsTable
     from evenhand.recommender.tastes import Tastes
 
 _MOST_SIMULATED = 3_000_000
@@ -81,7 +81,8 @@ def simulate(
     sketches = _sketches(sketch)
     points: list[Point] = []
     if ratings is not None:
-        qualities = _on_table(ratings, columns, like_from, items, rated, epsilon, stops[-1], sketches, seed)
+        table = _table(ratings, columns, like_from, items)
+        qualities = _on_table(table, rated, epsilon, stops[-1], sketches, seed)
         about = f"{stops[-1]:,} people resampled from {ratings.name}"
     else:
         assumed = _tastes(tastes, like)
@@ -96,14 +97,8 @@ def simulate(
         "quality": [asdict(quality) for quality in qualities],
         "files": files,
     }
-    if as_json:
-        show_json(data)
-        return
-    if ratings is not None:
-        print(_NOT_PRIVATE)
-    _print_tables(points, qualities)
-    for file in files:
-        print(f"Wrote {file}")
+    first = [] if ratings is None else [_NOT_PRIVATE]
+    say(as_json, data, "\n".join([*first, *_table_lines(points, qualities), *(f"Wrote {file}" for file in files)]))
 
 
 def _on_tastes(
@@ -118,32 +113,28 @@ def _on_tastes(
         return points, compare(models, training, tests, assumed.clusters, seed)
 
 
-def _on_table(
-    path: Path,
-    columns: str,
-    like_from: float,
-    items: int,
-    rated: int,
-    epsilon: str,
-    users: int,
-    sketches: list[str],
-    seed: int,
-) -> list[Quality]:
-    from evenhand.recommender import Campaign
-    from evenhand.recommender.at_server import Fold
-    from evenhand.recommender.simulation import ResampledPeople, compare, read_table
+def _table(path: Path, columns: str, like_from: float, items: int) -> RatingsTable:
+    from evenhand.recommender.simulation import read_table
 
     names = parse_list(columns)
     if len(names) != 3:
         raise UsageError(f"--columns {columns!r}: expected three names, for user, item and rating.")
     user, item, rating = names
-    table = read_table(path, user, item, rating, like_from, items)
+    return read_table(path, user, item, rating, like_from, items)
+
+
+def _on_table(
+    table: RatingsTable, rated: int, epsilon: str, users: int, sketches: list[str], seed: int
+) -> list[Quality]:
+    from evenhand.recommender import Campaign
+    from evenhand.recommender.at_server import Fold
+    from evenhand.recommender.simulation import ResampledPeople, compare
+
     cut = len(table.opinions) * 4 // 5
     models = {}
     for name in sketches:
         campaign = Campaign(table.items, name, epsilon, min(rated, len(table.items)), users=users, pool="auto")
-        campaign.open()
-        fold = Fold(campaign.task)
+        fold = Fold(campaign.open())
         with progress(f"Simulating {name}"):
             ResampledPeople(table.opinions[:cut], seed).answer(fold, 0, users)
             models[name] = campaign.publish(fold)
@@ -163,15 +154,12 @@ def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, 
         return [file for name, chart in charts.items() for file in save(chart, out / name, about)]
 
 
-def _print_tables(points: list[Point], qualities: list[Quality]) -> None:
+def _table_lines(points: list[Point], qualities: list[Quality]) -> list[str]:
+    lines = [f"{one.sketch:<16}{one.users:>12,}{one.wrong:>14.1%}{one.expected:>10.1%}" for one in points]
     if points:
-        print(f"{'sketch':<16}{'people':>12}{'items wrong':>14}{'forecast':>10}")
-        for point in points:
-            print(f"{point.sketch:<16}{point.users:>12,}{point.wrong:>14.1%}{point.expected:>10.1%}")
-        print()
-    print(f"{'recommendations by':<30}{'hit rate@10':>12}{'NDCG@10':>9}")
-    for quality in qualities:
-        print(f"{quality.method:<30}{quality.hit_rate:>12.3f}{quality.ndcg:>9.3f}")
+        lines = [f"{'sketch':<16}{'people':>12}{'items wrong':>14}{'forecast':>10}", *lines, ""]
+    lines.append(f"{'recommendations by':<30}{'hit rate@10':>12}{'NDCG@10':>9}")
+    return lines + [f"{one.method:<30}{one.hit_rate:>12.3f}{one.ndcg:>9.3f}" for one in qualities]
 
 
 def _tastes(name: str, like: str | None) -> Tastes:
@@ -180,11 +168,10 @@ def _tastes(name: str, like: str | None) -> Tastes:
     if like is None:
         return preset(name)
     try:
-        return Tastes(tuple(tuple(float(rate) for rate in row.split(",")) for row in like.split(";")))
-    except ValueError as error:
-        if isinstance(error, UsageError):
-            raise
+        rates = tuple(tuple(float(rate) for rate in row.split(",")) for row in like.split(";"))
+    except ValueError:
         raise UsageError(f"--like {like!r} is not a table of numbers; expected such as 0.8,0.2;0.2,0.8.") from None
+    return Tastes(rates)
 
 
 def _counts(given: str) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -63,25 +64,24 @@ class CampaignPlan:
 
     def words(self) -> str:
         """The plan as sentences that a manager can read."""
-        one = self.prospects[0].setting
+        one, best = self.prospects[0].setting, self.best
         assumed = "; ".join(" / ".join(f"{value:g}" for value in row) for row in self.tastes.like)
-        lines = [
-            f"{one.items} items, {one.rated} ratings per person, ε = {plain(one.epsilon)}; assumed like rates by "
-            f"class: {assumed}."
-        ]
-        if self.best is None or self.best.needed is None:
+        size = f"{one.items} items, {one.rated} ratings per person, ε = {plain(one.epsilon)}"
+        lines = [f"{size}; assumed like rates by class: {assumed}."]
+        if best is None or best.needed is None:
             lines.append("No sketch can tell these classes of items apart, however many people answer.")
         else:
+            tuned = ""
+            if SKETCHES[best.setting.sketch].senses:
+                questions = f", {best.setting.questions} questions" if best.setting.questions > 1 else ""
+                tuned = f" (θ = {best.setting.theta:g}{questions})"
             lines.append(
-                f"Best: {self.best.setting.sketch}{self._tuned(self.best.setting)}, which needs about "
-                f"{_rounded(self.best.needed)} people for {TARGET:.0%} of items in the wrong cluster."
+                f"Best: {best.setting.sketch}{tuned}, which needs about {_rounded(best.needed)} people for "
+                f"{TARGET:.0%} of items in the wrong cluster."
             )
-            lines += self._verdict(self.best, self.best.needed)
-        lines += [
-            f"{prospect.setting.sketch} can't see these tastes at all."
-            for prospect in self.prospects
-            if prospect.needed is None and self.best is not None
-        ]
+            lines += self._verdict(best, best.needed)
+            blind = [prospect.setting.sketch for prospect in self.prospects if prospect.needed is None]
+            lines += [f"{sketch} can't see these tastes at all." for sketch in blind]
         lines.append(f"Below {_rounded(self.necessary)} people no method at all is right even half the time.")
         if self.sufficient is not None:
             lines.append(
@@ -89,13 +89,6 @@ class CampaignPlan:
                 "that is often fifty times more than it takes."
             )
         return "\n".join(lines)
-
-    @staticmethod
-    def _tuned(setting: Setting) -> str:
-        if not SKETCHES[setting.sketch].senses:
-            return ""
-        questions = f", {setting.questions} questions" if setting.questions > 1 else ""
-        return f" (θ = {setting.theta:g}{questions})"
 
     def _verdict(self, best: Prospect, needed: int) -> list[str]:
         if self.users is None or best.wrong is None:
@@ -108,7 +101,6 @@ class CampaignPlan:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as data."""
         return {
             "users": self.users,
             "best": self.best.setting.sketch if self.best else None,
@@ -146,8 +138,8 @@ def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | N
         'projection'
     """
     exact = parse_epsilon(epsilon)
-    for name, given, most in (("items", items, 65_536), ("rated", rated, items), ("users", users or 1, 10**15)):
-        low = 2 if name == "items" else 1
+    ranges = {"items": (items, 2, 65_536), "rated": (rated, 1, items), "users": (users or 1, 1, _MOST_USERS)}
+    for name, (given, low, most) in ranges.items():
         if not low <= given <= most:
             raise UsageError(f"{name}={given} is out of range: expected {low} to {most}.")
     theta = min(best_theta(float(np.array(tastes.people) @ tastes.like_rates)), Decimal(rated))
@@ -157,13 +149,8 @@ def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | N
         setting = Setting(name, items, rated, exact, float(theta), questions)
         wrong = None if users is None else forecast(setting, tastes, users)
         prospects.append(Prospect(setting, users_needed(setting, tastes, TARGET), wrong))
-    return CampaignPlan(
-        tastes,
-        users,
-        tuple(prospects),
-        sufficient_users(items, rated, exact, tastes, float(theta)),
-        necessary_users(items, exact),
-    )
+    sufficient = sufficient_users(items, rated, exact, tastes, float(theta))
+    return CampaignPlan(tastes, users, tuple(prospects), sufficient, necessary_users(items, exact))
 
 
 def forecast(setting: Setting, tastes: Tastes, users: float) -> float:
@@ -174,11 +161,10 @@ def forecast(setting: Setting, tastes: Tastes, users: float) -> float:
     """
     coordinates = half_of(setting.sketch).places(setting, tastes, users)
     distances = np.sqrt(((coordinates[:, None] - coordinates[None]) ** 2).sum(axis=2))
-    shares = np.array(tastes.items)
-    wrong = sum(
-        shares[a] * _upper_tail(distances[a, b] / 2) for a in range(len(shares)) for b in range(len(shares)) if a != b
-    )
-    return min(float(wrong), chance(tastes))
+    wrong = 0.0
+    for a, b in permutations(range(tastes.clusters), 2):
+        wrong += tastes.items[a] * 0.5 * math.erfc(distances[a, b] / 2 / math.sqrt(2))
+    return min(wrong, chance(tastes))
 
 
 def chance(tastes: Tastes) -> float:
@@ -237,7 +223,3 @@ def _rounded(number: int) -> str:
         if rounded >= size:
             return f"{rounded / size:g} {word}"
     return f"{rounded:,}"
-
-
-def _upper_tail(deviations: float) -> float:
-    return 0.5 * math.erfc(deviations / math.sqrt(2))

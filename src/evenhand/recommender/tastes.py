@@ -78,7 +78,6 @@ PRESETS = {
 
 
 def preset(name: str) -> Tastes:
-    """Tastes by name."""
     if name not in PRESETS:
         raise UsageError(f"tastes={name!r} is unknown; expected one of {list(PRESETS)}.{suggest(name, PRESETS)}")
     return PRESETS[name]

@@ -6,9 +6,6 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
-AVERAGE_LIKE_RATE = 0.5
-"""Assumed share of ratings that are likes, where nothing better is known."""
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -20,7 +17,6 @@ class Setting:
     epsilon: Decimal
     theta: float = 1.0
     questions: int = 1
-    public_rated: bool = False
 
     @property
     def set_size(self) -> int:
@@ -30,11 +26,10 @@ class Setting:
     @property
     def both_rated(self) -> float:
         """The chance that a person rated both of two items asked about."""
-        pairs = self.items * (self.items - 1)
-        return 1.0 if self.public_rated else self.rated * (self.rated - 1) / pairs
+        return self.rated * (self.rated - 1) / (self.items * (self.items - 1))
 
 
-def best_theta(like_rate: float = AVERAGE_LIKE_RATE) -> Decimal:
+def best_theta(like_rate: float = 0.5) -> Decimal:
     """The θ for which a sensing query says most: 1 / (2 v), v being the share of ratings that are likes.
 
     A query of m = Nθ/w draws tells likes of one item apart with strength (1 - v w/N)^(m-1), about e^(-θv), and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from typing import Protocol
 
 PRECISION = 64
@@ -27,14 +28,13 @@ class SecureCoins:
     """Coins from the operating system's secure source."""
 
     def below(self, n: int) -> int:
-        """A whole number from 0 to n-1, each equally likely."""
         return secrets.randbelow(n)
 
     def chance(self, threshold: int) -> bool:
-        """True with probability threshold / 2^64."""
         return secrets.randbits(PRECISION) < threshold
 
 
+@lru_cache
 def flip_threshold(epsilon: Decimal) -> int:
     """The least T with T / 2^64 >= 1 / (e^ε + 1): how often a bit is flipped, rounded toward more flipping.
 

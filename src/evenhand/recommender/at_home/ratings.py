@@ -12,7 +12,6 @@ import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import SupportsIndex, cast
 
 from evenhand.guarantee import DataError, UsageError
 
@@ -99,9 +98,13 @@ def usable(ratings: Mapping[int, bool], items: int) -> dict[int, bool]:
     """The ratings that are one: a number that the catalogue has, and True or False. The others are left out."""
     found = {}
     for item, likes in ratings.items():
-        number, opinion = _number(item), _truth(likes)
-        if number is not None and 0 <= number < items and opinion is not None:
-            found[number] = opinion
+        try:
+            number = -1 if isinstance(item, bool) else operator.index(item)
+        except TypeError:
+            continue
+        # By name, so that NumPy's truth values count too without NumPy being needed here.
+        if 0 <= number < items and type(likes).__name__ in ("bool", "bool_"):
+            found[number] = bool(likes)
     return found
 
 
@@ -120,15 +123,3 @@ def _opinion(given: str, column: str, like_from: float) -> bool | None:
     except ValueError:
         return None
     return rating >= like_from if math.isfinite(rating) else None
-
-
-def _number(given: object) -> int | None:
-    try:
-        return None if isinstance(given, bool) else operator.index(cast(SupportsIndex, given))
-    except TypeError:
-        return None
-
-
-def _truth(given: object) -> bool | None:
-    # By name, so that NumPy's truth values count too without NumPy being needed here.
-    return bool(given) if type(given).__name__ in ("bool", "bool_") else None

@@ -34,7 +34,6 @@ def recommend(model: PublishedModel, liked: Mapping[int, bool], top: int = 10) -
 
     Args:
         liked: for each rated item's number, whether it was liked.
-        top: how many to return.
     """
     if top < 1:
         raise UsageError(f"top={top} is out of range: expected at least 1.")

@@ -3,9 +3,8 @@
 It sees randomised reports only; the guarantee was given at home, before anything was sent.
 """
 
-from evenhand.recommender.at_server.campaign import Campaign
+from evenhand.recommender.at_server.campaign import Campaign, publish
 from evenhand.recommender.at_server.fold import Counts, Fold
-from evenhand.recommender.at_server.publishing import publish
 from evenhand.recommender.at_server.reports import Batch
 from evenhand.recommender.at_server.sketches import RatedSets
 from evenhand.recommender.at_server.tokens import Issuer

@@ -7,9 +7,11 @@ import secrets
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from evenhand.guarantee import Amount, UsageError, parse_epsilon
+import numpy as np
+
+from evenhand.guarantee import Amount, DataError, UsageError, parse_epsilon
+from evenhand.recommender.at_server.clustering import cluster
 from evenhand.recommender.at_server.fold import Fold
-from evenhand.recommender.at_server.publishing import publish
 from evenhand.recommender.at_server.sketches import RatedSets, sketch_for
 from evenhand.recommender.at_server.tokens import SECRET_SIZE, Issuer
 from evenhand.recommender.messages import DEFAULT_SKETCH, PublishedModel, Query, Task, Token, find_sketch
@@ -60,27 +62,17 @@ class Campaign:
         catalogue = tuple(items)
         exact = parse_epsilon(epsilon)
         kind = find_sketch(sketch)
-        chosen = None if theta is None else parse_epsilon(theta, "theta")
+        set_theta = None if theta is None else parse_epsilon(theta, "theta")
         if kind.senses:
-            chosen = min(chosen or best_theta(), Decimal(max(1, rated)))
+            set_theta = min(set_theta or best_theta(), Decimal(max(1, rated)))
         if questions is None:
-            questions = best_questions(exact, len(catalogue), rated, chosen or Decimal(1)) if kind.several else 1
+            questions = best_questions(exact, len(catalogue), rated, set_theta or Decimal(1)) if kind.several else 1
         if isinstance(pool, str):
             if pool != "auto":
                 raise UsageError(f"pool={pool!r} is unknown; expected a number of queries, None or 'auto'.")
             pool = pool_size(len(catalogue), rated, users)
-        self.task = Task(
-            items=catalogue,
-            sketch=sketch,
-            epsilon=exact,
-            rated=rated,
-            tokens=users,
-            pool=users if pool is None else pool,
-            theta=chosen,
-            questions=questions,
-            public_rated=public_rated,
-            epoch=epoch,
-        )
+        queries = users if pool is None else pool
+        self.task = Task(catalogue, sketch, exact, rated, users, queries, set_theta, questions, public_rated, epoch)
         self.secret = secrets.token_bytes(SECRET_SIZE) if secret is None else secret
         self.issuer = Issuer(self.task, self.secret)
 
@@ -126,8 +118,7 @@ class Campaign:
         if self.task.public_rated:
             raise UsageError("With public rated items no query is stated: clients derive it, and check nothing.")
         encoded = sketch_for(self.task).encode(self.task.query_number(serial))
-        digest = hashlib.sha256(encoded).digest()
-        return Query(self.task.short_id, serial, digest)
+        return Query(self.task.short_id, serial, hashlib.sha256(encoded).digest())
 
     def fold(self, rated: RatedSets | None = None) -> Fold:
         """An empty fold that accepts this campaign's tokens."""
@@ -138,3 +129,32 @@ class Campaign:
         if fold.task.id != self.task.id:
             raise UsageError("The fold is of another campaign.")
         return publish(fold, clusters)
+
+
+def publish(fold: Fold, clusters: int | None = None) -> PublishedModel:
+    """Cluster the items and say what is known about them.
+
+    Guarantee:
+        Post-processing of reports that are private already: publishing costs no ε.
+
+    Edge cases:
+        A model in which nothing stood out of the noise says so in its notes. Without any report there is no model.
+
+    Args:
+        clusters: how many clusters; None to choose from the sums and their known noise.
+    """
+    if not fold.counts.accepted:
+        raise DataError("No report was accepted yet: there is nothing to publish.")
+    task, reports = fold.task, fold.counts.accepted
+    reading = fold.sketch.reading(fold.sums(), clusters)
+    labels = tuple(cluster(reading, clusters).tolist())
+    guesses = (
+        f"Nothing stood out of the noise of {reports} reports: the clusters below are guesses. "
+        "More people, or a larger ε, are needed."
+    )
+    embedding = () if reading.embedding is None else tuple(map(tuple, np.round(reading.embedding, 6).tolist()))
+    popularity = () if reading.popularity is None else tuple(np.round(reading.popularity, 6).tolist())
+    notes = () if reading.signals else (guesses,)
+    return PublishedModel(
+        task.id, task.items, labels, embedding, popularity, reports, task.epsilon, task.public_rated, notes
+    )

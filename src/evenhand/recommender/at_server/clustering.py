@@ -24,9 +24,6 @@ def cluster(reading: Reading, clusters: int | None) -> Labels:
     Edge cases:
         ``None`` chooses the fewest clusters whose members differ by no more than the noise explains, up to 20.
         More clusters than different rows are an error.
-
-    Args:
-        clusters: how many, or None to choose.
     """
     profile = reading.profile
     distinct = len(np.unique(profile, axis=0))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,16 +66,13 @@ class Fold:
         self.counts = Counts()
         self._pooled = task.pool < task.tokens
         self._seen = Seen(task.tokens)
-        self._sums = self._zeros()
-
-    def _zeros(self) -> Sums:
-        if not self._pooled:
-            return self.sketch.zeros()
-        shape = (self.task.pool, self.task.questions)
-        return {"asked": np.zeros(self.task.pool, np.int64), "ones": np.zeros(shape, np.int64)}
+        if self._pooled:
+            ones = np.zeros((task.pool, task.questions), np.int64)
+            self._sums: Sums = {"asked": np.zeros(task.pool, np.int64), "ones": ones}
+        else:
+            self._sums = self.sketch.zeros()
 
     def add(self, batch: Batch) -> None:
-        """Add one batch of reports."""
         self.counts.malformed += batch.malformed
         self.counts.foreign += batch.foreign
         serials, answers, tags = batch.serials, batch.answers, batch.tags
@@ -106,7 +104,6 @@ class Fold:
             self.sketch.add(self._sums, numbers, np.ones(len(numbers), np.int64), bits.astype(np.int64))
 
     def add_reports(self, reports_: Iterable[Report]) -> None:
-        """Add single reports."""
         for batch in reports.from_reports(reports_, self.task.short_id):
             self.add(batch)
 
@@ -132,8 +129,7 @@ class Fold:
         self._seen.bits |= other._seen.bits
         for name, total in other._sums.items():
             self._sums[name] += total
-        for field in fields(Counts):
-            setattr(self.counts, field.name, getattr(self.counts, field.name) + getattr(other.counts, field.name))
+        self.counts = Counts(*map(operator.add, astuple(self.counts), astuple(other.counts)))
 
     def sums(self) -> Sums:
         """The sketch's totals over all reports so far."""
@@ -150,7 +146,7 @@ class Fold:
 
     def _parts(self) -> Sums:
         identity = np.frombuffer(self.task.id + (self.task.beacon or b""), np.uint8)
-        counts = np.array(list(asdict(self.counts).values()), np.int64)
+        counts = np.array(astuple(self.counts), np.int64)
         sums = {f"sum_{name}": total for name, total in self._sums.items()}
         return {"identity": identity, "counts": counts, "seen": self._seen.bits, **sums}
 

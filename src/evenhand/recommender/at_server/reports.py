@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -39,13 +40,10 @@ class Batch:
     foreign: int = 0
 
 
-def from_reports(reports: Iterable[Report], task: bytes, size: int = 1 << 16) -> Iterator[Batch]:
+def from_reports(reports: Iterable[Report], task: bytes) -> Iterator[Batch]:
     """Batches from single reports."""
     records = (report.to_bytes() for report in reports)
-    while True:
-        taken = [record for record, _ in zip(records, range(size), strict=False)]
-        if not taken:
-            return
+    while taken := list(islice(records, 1 << 16)):
         yield from_records(b"".join(taken), task)
 
 
@@ -100,13 +98,8 @@ def from_records(data: bytes, task: bytes) -> Batch:
     ours = records["task"] == np.void(task)
     if not ours.all():
         records = records[ours]
-    return Batch(
-        records["serial"].astype(np.uint32),
-        records["answer"].astype(np.uint32),
-        records["tag"].astype(np.uint64),
-        malformed,
-        int(len(ours) - ours.sum()),
-    )
+    serials, answers = (records[name].astype(np.uint32) for name in ("serial", "answer"))
+    return Batch(serials, answers, records["tag"].astype(np.uint64), malformed, int(len(ours) - ours.sum()))
 
 
 def _resynchronise(data: bytes) -> tuple[bytes, int]:
@@ -141,18 +134,17 @@ def _from_binary(file: BinaryIO, task: bytes) -> Iterator[Batch]:
 
 def _from_lines(file: BinaryIO, task: bytes) -> Iterator[Batch]:
     malformed = 0
-    reports: list[Report] = []
-    while line := file.readline(_LONGEST_LINE):
-        if not line.strip():
-            continue
-        try:
-            reports.append(Report.from_json(line))
-        except MessageError:
-            malformed += 1
-        if len(reports) == 1 << 16:
-            yield from from_reports(reports, task)
-            reports.clear()
-    yield from from_reports(reports, task)
+
+    def readable() -> Iterator[Report]:
+        nonlocal malformed
+        while line := file.readline(_LONGEST_LINE):
+            try:
+                if line.strip():
+                    yield Report.from_json(line)
+            except MessageError:
+                malformed += 1
+
+    yield from from_reports(readable(), task)
     if malformed:
         none = np.zeros(0, np.uint32)
-        yield Batch(none, none, none.astype(np.uint64), malformed)
+        yield Batch(none, none, None, malformed)

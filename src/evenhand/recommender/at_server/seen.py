@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,24 +20,18 @@ class Seen:
         first[1:] = ascending[1:] != ascending[:-1]
         place, mask = ascending >> 3, (1 << (ascending & 7)).astype(np.uint8)
         first &= (self.bits[place] & mask) == 0
-        self._mark(place[first], mask[first])
+        place, mask = place[first], mask[first]
+        if len(place):
+            starts = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
+            self.bits[place[starts]] |= np.bitwise_or.reduceat(mask, starts)
         if order is None:
             return first
         fresh = np.empty_like(first)
         fresh[order] = first
         return fresh
 
-    def _mark(self, place: NDArray[Any], mask: NDArray[np.uint8]) -> None:
-        if len(place):
-            starts = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
-            self.bits[place[starts]] |= np.bitwise_or.reduceat(mask, starts)
-
     def overlap(self, other: Seen) -> int:
-        """How many serials are in both."""
         return int(np.bitwise_count(self.bits & other.bits).sum())
-
-    def __len__(self) -> int:
-        return int(np.bitwise_count(self.bits).sum())
 
 
 def _sorted(serials: NDArray[np.uint32]) -> NDArray[np.intp] | None:

@@ -33,7 +33,6 @@ class Issuer:
         self._key = hashlib.sha256(b"evenhand/recommender/1/token\0" + secret + task.id).digest()
 
     def token(self, serial: int) -> Token:
-        """The token with this serial."""
         return next(self.tokens(serial, 1))
 
     def tokens(self, first: int, count: int) -> Iterator[Token]:
@@ -45,7 +44,6 @@ class Issuer:
             yield Token(self.task.short_id, serial, tag.tobytes())
 
     def tags(self, serials: Serials) -> Tags:
-        """The tag of each serial."""
         block = serials // _TAGS_PER_BLOCK
         fresh = np.concatenate(([True], block[1:] != block[:-1])) if len(block) else np.zeros(0, bool)
         streams: Tags = keystream(self._key, TAG, block[fresh], 64).view("<u8")

@@ -1,4 +1,7 @@
-"""What passes between one client and the server: a token, a query and a report."""
+"""What passes between one client and the server: a token, a query and a report.
+
+Each reads what it wrote; anything else is a `MessageError`.
+"""
 
 from __future__ import annotations
 
@@ -55,12 +58,10 @@ class Query:
         _check(self.task, self.serial, self.digest, _DIGEST_SIZE)
 
     def to_bytes(self) -> bytes:
-        """The query as bytes."""
         return _QUERY_MAGIC + self.task + wire.u32(self.serial) + self.digest
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Query:
-        """Read what `to_bytes` wrote; anything else is a `MessageError`."""
         reader = wire.Reader(data, "query", _QUERY_MAGIC)
         with wire.receiving("query"):
             query = cls(reader.take(SHORT_ID_SIZE), reader.u32(), reader.take(_DIGEST_SIZE))
@@ -68,12 +69,10 @@ class Query:
         return query
 
     def to_json(self) -> str:
-        """The query as one line of JSON."""
         return wire.to_json("query", {"task": self.task.hex(), "serial": self.serial, "digest": self.digest.hex()})
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Query:
-        """Read what `to_json` wrote; anything else is a `MessageError`."""
         found = wire.from_json(data, "query", {"task": str, "serial": int, "digest": str})
         task = wire.from_hex(found["task"], SHORT_ID_SIZE, "query")
         with wire.receiving("query"):
@@ -104,7 +103,6 @@ class Report:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Report:
-        """Read one record; anything else is a `MessageError`."""
         reader = wire.Reader(data, "report", RECORD_MAGIC)
         with wire.receiving("report"):
             report = cls(reader.take(SHORT_ID_SIZE), reader.u32(), reader.take(TAG_SIZE), reader.u32())
@@ -112,18 +110,11 @@ class Report:
         return report
 
     def to_json(self) -> str:
-        """The report as one line of JSON."""
-        fields = {
-            "task": self.task.hex(),
-            "serial": self.serial,
-            "tag": self.tag.hex(),
-            "answer": self.answer,
-        }
+        fields = {"task": self.task.hex(), "serial": self.serial, "tag": self.tag.hex(), "answer": self.answer}
         return wire.to_json("report", fields)
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Report:
-        """Read what `to_json` wrote; anything else is a `MessageError`."""
         found = wire.from_json(data, "report", {"task": str, "serial": int, "tag": str, "answer": int})
         task, tag = (wire.from_hex(found[name], 8, "report") for name in ("task", "tag"))
         with wire.receiving("report"):

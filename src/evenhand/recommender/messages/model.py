@@ -95,7 +95,6 @@ class PublishedModel:
         }
 
     def to_json(self) -> str:
-        """The model as one line of JSON."""
         numbers = {"embedding": [list(row) for row in self.embedding], "popularity": list(self.popularity)}
         return wire.to_json("model", {**self._facts(), **numbers})
 

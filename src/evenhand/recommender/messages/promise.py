@@ -33,10 +33,9 @@ class LocalGuarantee:
 
     def words(self) -> str:
         """The guarantee as sentences that a manager can read."""
-        hidden = "all ratings of any one person"
+        hidden, known = "all ratings of any one person", ""
         if self.public_rated:
-            hidden = "what any one person thinks of the items they rated"
-        known = ", and which items they rated," if self.public_rated else ""
+            hidden, known = "what any one person thinks of the items they rated", ", and which items they rated,"
         odds = f"{self.odds:.3g}" if self.odds < 1000 else f"{self.odds:.1e}"
         return (
             f"Protects {hidden} from everyone, the server included (ε = {plain(self.epsilon)}): whatever "

@@ -58,7 +58,7 @@ SKETCHES = {
     "multi-maxsense": Sketch(
         "the maxsense question about Q disjoint sets, with ε/Q each; better above ε = 3",
         _LIKED,
-        *_ours("multi_maxsense:MultiMaxSense"),
+        *_ours("maxsense:MultiMaxSense"),
         senses=True,
         several=True,
     ),

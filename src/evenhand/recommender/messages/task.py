@@ -144,24 +144,15 @@ class Task:
         return dataclasses.replace(self, beacon=beacon)
 
     def _body(self) -> bytes:
-        return b"".join(
-            (
-                wire.text(self.sketch),
-                wire.text(wire.to_decimal(self.epsilon)),
-                wire.text(self._theta_text()),
-                *(wire.u32(n) for n in (self.rated, self.questions, self.tokens, self.pool)),
-                wire.u8(self.public_rated),
-                wire.text(self.epoch),
-                wire.u32(len(self.items)),
-                *(wire.text(item) for item in self.items),
-            )
-        )
+        texts = (self.sketch, wire.to_decimal(self.epsilon), self._theta_text())
+        numbers = (self.rated, self.questions, self.tokens, self.pool)
+        head = [*map(wire.text, texts), *map(wire.u32, numbers), wire.u8(self.public_rated), wire.text(self.epoch)]
+        return b"".join([*head, wire.u32(len(self.items)), *map(wire.text, self.items)])
 
     def _theta_text(self) -> str:
         return "" if self.theta is None else wire.to_decimal(self.theta)
 
     def to_bytes(self) -> bytes:
-        """The task as bytes."""
         return _MAGIC + self.id + self._body() + wire.u8(self.beacon is not None) + (self.beacon or b"")
 
     @classmethod
@@ -181,21 +172,10 @@ class Task:
         return cls._received(stated, found)
 
     def to_json(self) -> str:
-        """The task as one line of JSON."""
         fields = {name: getattr(self, name) for name in ("sketch", "rated", "questions", "tokens", "pool")}
-        return wire.to_json(
-            "task",
-            {
-                "id": self.id.hex(),
-                **fields,
-                "epsilon": wire.to_decimal(self.epsilon),
-                "theta": self._theta_text(),
-                "public_rated": self.public_rated,
-                "epoch": self.epoch,
-                "items": list(self.items),
-                "beacon": self.beacon.hex() if self.beacon else "",
-            },
-        )
+        fields |= {"epsilon": wire.to_decimal(self.epsilon), "theta": self._theta_text()}
+        fields |= {"public_rated": self.public_rated, "epoch": self.epoch, "items": list(self.items)}
+        return wire.to_json("task", {"id": self.id.hex(), **fields, "beacon": (self.beacon or b"").hex()})
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Task:

@@ -61,7 +61,6 @@ class Reader:
 
 
 def u8(value: int) -> bytes:
-    """One byte."""
     return bytes((value,))
 
 

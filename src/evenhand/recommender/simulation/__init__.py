@@ -7,9 +7,8 @@ for the holder only.
 from evenhand.recommender.simulation.block_people import BlockPeople
 from evenhand.recommender.simulation.people import People
 from evenhand.recommender.simulation.quality import Quality, compare, draw_opinions
-from evenhand.recommender.simulation.resampled_people import ResampledPeople
+from evenhand.recommender.simulation.resampled_people import RatingsTable, ResampledPeople, read_table
 from evenhand.recommender.simulation.study import Point, items_wrong, study
-from evenhand.recommender.simulation.table import RatingsTable, read_table
 
 __all__ = [
     "BlockPeople",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender.at_server.sketches import Bits, Ints, Opinions
-from evenhand.recommender.at_server.sketches.sensing import Sensing
+from evenhand.recommender.at_server.sketches.maxsense import MaxSense
 from evenhand.recommender.simulation.people import People
 from evenhand.recommender.simulation.quality import opinions_of
 from evenhand.recommender.tastes import Tastes
@@ -21,13 +21,7 @@ _AT_ONCE = 4096  # people drawn item by item at a time: two floats per item each
 
 
 class BlockPeople(People):
-    """A fresh person for every report.
-
-    Args:
-        tastes: the block model.
-        items: the number of items.
-        rated: how many each person rates, no more than the task's public cap.
-    """
+    """A fresh person for every report, who has ``rated`` ratings: no more than the task's public cap."""
 
     def __init__(self, tastes: Tastes, items: int, rated: int, seed: int = 0) -> None:
         super().__init__(seed)
@@ -47,7 +41,7 @@ class BlockPeople(People):
         classes = np.split(self._classes(count), range(_AT_ONCE, count, _AT_ONCE))
         return np.concatenate([opinions_of(some, self.tastes, self.items, rated, self.random) for some in classes])
 
-    def like_any(self, sketch: Sensing, numbers: Ints) -> Bits:
+    def like_any(self, sketch: MaxSense, numbers: Ints) -> Bits:
         """A person likes nothing in a set with a known chance. With one question per person their
         class can be averaged over; a pool's queries come again and again, so their chances are kept.
         """
@@ -65,12 +59,14 @@ class BlockPeople(People):
             quiet = np.take_along_axis(quiet, classes[:, None, None], axis=2)
         return self.random.random(quiet.shape[:2]) >= quiet[:, :, 0]
 
-    def _quiet_chances(self, sketch: Sensing, numbers: Ints) -> NDArray[np.float64]:
+    def _quiet_chances(self, sketch: MaxSense, numbers: Ints) -> NDArray[np.float64]:
         """The chance of liking nothing in each set of each query: queries x questions x classes of people."""
         sets = sketch.sets(numbers)
         base = sets.shape[2] + 1
+        if base**self.tastes.clusters > _MOST_KINDS:
+            raise UsageError("Too many classes for sets of this size: simulate fewer classes or a smaller theta.")
         if base not in self._tables:
-            self._tables[base] = self._empty_table(base)
+            self._tables[base] = np.full((base**self.tastes.clusters, len(self._like)), np.nan)
         table = self._tables[base]
         powers = np.float32(base) ** self.labels.astype(np.float32)
         chances = np.empty((*sets.shape[:2], len(self._like)))
@@ -91,11 +87,6 @@ class BlockPeople(People):
         if sets.shape[1] == 1:
             return np.asarray(chances @ np.array(self.tastes.people)[:, None])
         return chances
-
-    def _empty_table(self, base: int) -> NDArray[np.float64]:
-        if base**self.tastes.clusters > _MOST_KINDS:
-            raise UsageError("Too many classes for sets of this size: simulate fewer classes or a smaller theta.")
-        return np.full((base**self.tastes.clusters, len(self.tastes.people)), np.nan)
 
     def _compute_quiet(self, kinds: Ints, base: int) -> NDArray[np.float64]:
         """Reveal the set's items one by one: with r of w ratings placed among the n items so far, the next is rated

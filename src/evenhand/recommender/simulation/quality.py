@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,7 @@ from evenhand.recommender.tastes import Tastes
 TOP = 10
 
 Scores = NDArray[np.float64]
-Ranker = Callable[[Opinions], Scores]
-"""From people's opinions to a score for every person and item; larger is recommended earlier."""
+"""For every person and item; larger is recommended earlier."""
 
 
 @dataclass(frozen=True)
@@ -69,44 +68,35 @@ def compare(
     left_out = keys.argmax(axis=1)
     known = able.copy()
     known[np.arange(len(known)), left_out] = 0
-    rankers = {
-        **{name: private_ranker(model) for name, model in models.items()},
-        "popularity (not private)": popularity_ranker(training),
-        "factorisation (not private)": factor_ranker(training, dimensions),
-    }
-    return [_evaluate(name, ranker(known), known, left_out) for name, ranker in rankers.items()]
-
-
-def private_ranker(model: PublishedModel) -> Ranker:
-    """What each person would compute at home."""
-    numbers = {item: number for number, item in enumerate(model.items)}
-
-    def score(known: Opinions) -> Scores:
-        scores = np.zeros(known.shape)
-        for person, opinions in enumerate(known):
-            liked = {int(item): bool(opinions[item] > 0) for item in np.flatnonzero(opinions)}
-            for place, found in enumerate(recommend(model, liked, top=len(numbers))):
-                scores[person, numbers[found.item]] = -place
-        return scores
-
-    return score
-
-
-def popularity_ranker(training: Opinions) -> Ranker:
-    """Everyone gets what most people like."""
     likes = (training == 1).sum(axis=0).astype(np.float64)
-    return lambda known: np.broadcast_to(likes, known.shape)
+    scores = {
+        **{name: _scores_at_home(model, known) for name, model in models.items()},
+        "popularity (not private)": np.broadcast_to(likes, known.shape),
+        "factorisation (not private)": _factor_scores(training, dimensions, known),
+    }
+    return [_evaluate(name, found, known, left_out) for name, found in scores.items()]
 
 
-def factor_ranker(training: Opinions, dimensions: int) -> Ranker:
-    """The leading right singular vectors of the ratings, as an embedding of the items."""
+def _scores_at_home(model: PublishedModel, known: Opinions) -> Scores:
+    """What each person would compute."""
+    numbers = {item: number for number, item in enumerate(model.items)}
+    scores = np.zeros(known.shape)
+    for person, opinions in enumerate(known):
+        liked = {int(item): bool(opinions[item] > 0) for item in np.flatnonzero(opinions)}
+        for place, found in enumerate(recommend(model, liked, top=len(numbers))):
+            scores[person, numbers[found.item]] = -place
+    return scores
+
+
+def _factor_scores(training: Opinions, dimensions: int, known: Opinions) -> Scores:
+    """By the leading right singular vectors of the ratings, as an embedding of the items."""
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import svds
 
     rank = max(1, min(dimensions, min(training.shape) - 1))
     _, values, vectors = svds(csr_array(training.astype(np.float64)), rank)
     weighted = vectors.T * np.sqrt(values)
-    return lambda known: np.asarray((known @ weighted) @ weighted.T)
+    return np.asarray((known @ weighted) @ weighted.T)
 
 
 def _evaluate(name: str, scores: Scores, known: Opinions, left_out: Ints) -> Quality:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,34 +61,22 @@ def study(
     """Run a campaign of simulated people for each sketch, and look at it after each number of users.
 
     Args:
-        users: after how many users to look.
-        sketches: which sketches to try.
         pool: as for `Campaign`.
         theta: as for `Campaign`, for the sketches that have one.
         models: if given, receives each sketch's last model.
     """
     stops = sorted(set(users))
+    names = [f"item {number}" for number in range(items)]
     points = []
     for offset, sketch in enumerate(sketches):
-        campaign = Campaign(
-            (f"item {number}" for number in range(items)),
-            sketch,
-            epsilon,
-            rated,
-            users=stops[-1],
-            pool=pool,
-            theta=theta if find_sketch(sketch).senses else None,
-            secret=bytes(32),
-        )
-        campaign.open(f"simulation {seed}")
-        task = campaign.task
+        set_theta = theta if find_sketch(sketch).senses else None
+        campaign = Campaign(names, sketch, epsilon, rated, users=stops[-1], pool=pool, theta=set_theta)
+        task = campaign.open(f"simulation {seed}")
         setting = Setting(sketch, items, rated, task.epsilon, float(task.theta or 1), task.questions)
         fold = Fold(task)
         people = BlockPeople(tastes, items, rated, seed=1000 * seed + offset)
-        reached = 0
-        for stop in stops:
+        for reached, stop in pairwise([0, *stops]):
             people.answer(fold, reached, stop)
-            reached = stop
             model = campaign.publish(fold, tastes.clusters)
             wrong = items_wrong(model.clusters, people.labels)
             points.append(Point(sketch, stop, wrong, forecast(setting, tastes, stop)))

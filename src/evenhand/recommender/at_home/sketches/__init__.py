@@ -9,7 +9,6 @@ from evenhand.recommender.messages import SKETCHES, Task, load_half
 
 
 def sketch_for(task: Task) -> HomeSketch[Any]:
-    """The client's half of the task's sketch."""
     half: type[HomeSketch[Any]] = load_half(SKETCHES[task.sketch].home)
     return half(task)
 

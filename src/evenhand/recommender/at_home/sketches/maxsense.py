@@ -1,4 +1,4 @@
-"""MaxSense: is any of these items one that you liked?"""
+"""MaxSense: is any of these items one that you liked? Multi-MaxSense asks that about several disjoint sets."""
 
 from __future__ import annotations
 
@@ -29,5 +29,25 @@ class MaxSense(HomeSketch[list[int]]):
         return struct.pack(f"<{len(query)}I", *query)
 
     def bits(self, query: list[int], ratings: Mapping[int, bool], coins: Coins) -> list[bool]:
-        """Whether any sensed item was liked."""
         return [any(ratings.get(item, False) for item in query)]
+
+
+class MultiMaxSense(HomeSketch[list[list[int]]]):
+    """Senses Q disjoint sets of Nθ/w items each, with ε shared among them; bit q is whether any of set q was liked.
+
+    Reference: banerjee, figure 3.
+    """
+
+    def query(self, serial: int, rated: list[int]) -> list[list[int]]:
+        """Every item gets a word from the stream; sorted by word, then by number, they are cut into sets."""
+        keys = self.stream(serial).words(self.size)
+        order = sorted(range(self.size), key=lambda item: (keys[item], item))
+        size = self.task.set_size
+        return [sorted(order[at * size : (at + 1) * size]) for at in range(self.task.questions)]
+
+    def encode(self, query: list[list[int]]) -> bytes:
+        """Set after set, each item as four bytes, ascending within a set."""
+        return b"".join(struct.pack(f"<{len(items)}I", *items) for items in query)
+
+    def bits(self, query: list[list[int]], ratings: Mapping[int, bool], coins: Coins) -> list[bool]:
+        return [any(ratings.get(item, False) for item in items) for items in query]

@@ -36,7 +36,6 @@ class Pairwise(HomeSketch[Pair | None]):
         return struct.pack("<2I", *query) if query else b""
 
     def bits(self, query: Pair | None, ratings: Mapping[int, bool], coins: Coins) -> list[bool]:
-        """Whether both items were rated, and the same."""
         if query is None:
             return [coins.below(2) == 1]
         first, second = (ratings.get(item) for item in query)

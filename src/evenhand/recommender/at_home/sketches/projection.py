@@ -31,7 +31,6 @@ class Projection(HomeSketch[tuple[bytes, bytes]]):
         return b"".join(query)
 
     def bits(self, query: tuple[bytes, bytes], ratings: Mapping[int, bool], coins: Coins) -> list[bool]:
-        """Whether both inner products have the same sign."""
         first, second = (self._leans_up(signs, ratings, coins) for signs in query)
         return [first == second]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.recommender.at_server.sketches.base import RatedSets, ServerSketch, Sums
-from evenhand.recommender.at_server.sketches.population import Bits, Ints, Opinions, Population
+from evenhand.recommender.at_server.sketches.base import Bits, Ints, Opinions, Population, RatedSets, ServerSketch, Sums
 from evenhand.recommender.messages import SKETCHES, Task, load_half
 
 

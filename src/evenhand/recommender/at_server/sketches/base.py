@@ -1,23 +1,29 @@
-"""What every sketch does on the server."""
+"""What every sketch does on the server, and what it may ask simulated people."""
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender.at_server.reading import Floats, Reading
-from evenhand.recommender.at_server.sketches.population import Bits, Ints, Population
 from evenhand.recommender.at_server.stream import QUERY, keystream
 from evenhand.recommender.messages import Task
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting
 
+if TYPE_CHECKING:
+    from evenhand.recommender.at_server.sketches.maxsense import MaxSense
+
+Bits = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Opinions = NDArray[np.int8]
+"""People x items: 1 for a like, -1 for a dislike, 0 where not rated."""
 S = TypeVar("S")
 R = TypeVar("R")
 Sums = dict[str, NDArray[Any]]
@@ -38,11 +44,7 @@ def remembers_last(derive: Callable[[S, NDArray[Any]], R]) -> Callable[[S, NDArr
 
 
 class RatedSets:
-    """The public rated items of every token, for tasks with ``public_rated``.
-
-    Args:
-        rows: for each serial in turn, the numbers of the rated items.
-    """
+    """The public rated items of every token, for tasks with ``public_rated``: their numbers, for each serial in turn."""
 
     def __init__(self, rows: Iterable[Sequence[int]]) -> None:
         ordered = [np.unique(np.asarray(row, np.int64)) for row in rows]
@@ -50,10 +52,21 @@ class RatedSets:
         self.starts = np.concatenate(([0], np.cumsum(self.sizes)))
         self.items = np.concatenate(ordered) if ordered else np.zeros(0, np.int64)
 
-    def fit(self, task: Task) -> bool:
-        """Whether there is a row for every token, of items that the task has."""
-        known = (self.items >= 0) & (self.items < len(task.items))
-        return len(self.sizes) == task.tokens and bool(known.all())
+
+class Population(Protocol):
+    """People as a simulation meets them: a fresh one for each query of a call. `simulation` has two populations."""
+
+    def opinions(self, count: int, cap: int | None) -> Opinions:
+        """What so many people think; of more than ``cap`` ratings a random choice, as at home."""
+
+    def like_any(self, sketch: MaxSense, numbers: Ints) -> Bits:
+        """Whether they like any item of the sets of these queries: queries x questions."""
+
+    def rate_alike(self, low: Ints, high: Ints) -> Bits:
+        """Whether they rated both items of each pair, and the same."""
+
+    def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
+        """Whether their ratings have inner products of one sign with two ±1 vectors each, given as packed bits."""
 
 
 class ServerSketch(ABC):
@@ -69,13 +82,14 @@ class ServerSketch(ABC):
     def __init__(self, task: Task, rated: RatedSets | None) -> None:
         if task.public_rated != (rated is not None):
             raise UsageError("Rated sets are needed for tasks with public_rated, and only for them.")
-        if rated is not None and not rated.fit(task):
-            raise UsageError(
-                f"The rated sets have {len(rated.sizes)} rows; expected one for each of {task.tokens} tokens, of item "
-                f"numbers from 0 to {len(task.items) - 1}."
-            )
-        self.task, self.rated = task, rated
-        self.size = len(task.items)
+        self.task, self.rated, self.size = task, rated, len(task.items)
+        if rated is not None:
+            known = (rated.items >= 0) & (rated.items < self.size)
+            if len(rated.sizes) != task.tokens or not known.all():
+                raise UsageError(
+                    f"The rated sets have {len(rated.sizes)} rows; expected one for each of {task.tokens} tokens, of "
+                    f"item numbers from 0 to {self.size - 1}."
+                )
 
     def add(self, sums: Sums, numbers: Ints, asked: Ints, ones: Ints) -> None:
         """Add the answers to some queries to ``sums``; ``ones`` has a column per question."""

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.recommender.at_server.reading import Floats, Reading
-from evenhand.recommender.at_server.sketches.base import ServerSketch, Sums, remembers_last
-from evenhand.recommender.at_server.sketches.population import Bits, Ints, Population
+from evenhand.recommender.at_server.sketches.base import Bits, Ints, Population, ServerSketch, Sums, remembers_last
 from evenhand.recommender.at_server.spectral import places_on_spectrum, read_spectrum
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting, strength
@@ -88,7 +87,6 @@ class Pairwise(ServerSketch):
 
     @classmethod
     def places(cls, setting: Setting, tastes: Tastes, users: float) -> Floats:
-        """Each class's coordinates on the eigenvectors that stand out."""
         contrast, shares, moment = strength(float(setting.epsilon)), np.array(tastes.items), tastes.second_moment
         asked = 2 * users / (setting.items * (setting.items - 1))
         average = shares @ moment @ shares
@@ -97,6 +95,5 @@ class Pairwise(ServerSketch):
         return places_on_spectrum(signal, math.sqrt(asked * ones * (1 - ones)), shares, setting.items)
 
     def truths(self, numbers: Ints, people: Population) -> Bits:
-        """Whether people rated both items, and the same."""
         low, high, _ = self.pairs(numbers)
         return people.rate_alike(low, high)[:, None]

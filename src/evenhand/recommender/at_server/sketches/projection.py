@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.recommender.at_server.reading import Floats, Reading
-from evenhand.recommender.at_server.sketches.base import ServerSketch, Sums, remembers_last
-from evenhand.recommender.at_server.sketches.population import Bits, Ints, Population
+from evenhand.recommender.at_server.sketches.base import Bits, Ints, Population, ServerSketch, Sums, remembers_last
 from evenhand.recommender.at_server.spectral import places_on_spectrum, read_spectrum
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting, strength
@@ -83,12 +82,10 @@ class Projection(ServerSketch):
 
     @classmethod
     def places(cls, setting: Setting, tastes: Tastes, users: float) -> Floats:
-        """Each class's coordinates on the eigenvectors that stand out."""
         w, contrast = setting.rated, strength(float(setting.epsilon))
         alignment = math.comb(w - 1, (w - 1) // 2) / 2 ** (w - 1) if w < 1000 else math.sqrt(2 / (math.pi * w))
         signal = users * contrast * alignment**2 * setting.both_rated * tastes.second_moment
         return places_on_spectrum(signal, math.sqrt(users / 2), np.array(tastes.items), setting.items)
 
     def truths(self, numbers: Ints, people: Population) -> Bits:
-        """Whether people lean the same way along both vectors."""
         return people.lean_alike(*self.signs(numbers), self.task.rated)[:, None]
