@@ -15,15 +15,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from decimal import (
-    ROUND_CEILING,
-    ROUND_HALF_EVEN,
-    Context,
-    Decimal,
-    DivisionByZero,
-    InvalidOperation,
-    Overflow,
-)
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
 from fractions import Fraction
 from functools import reduce
 
