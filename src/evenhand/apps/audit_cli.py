@@ -68,7 +68,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write a dated page into this folder.")] = None,
 ) -> None:
-    """See HELP."""
+    """Try to disprove every guarantee (the help text is `HELP`)."""
     for name, given in (("samples", samples), ("runs", runs)):
         if given is not None and given < 200:
             raise UsageError(f"--{name} {given} is too few to tell anything; give at least 200.")
@@ -93,9 +93,6 @@ def audit(
         _show(rows)
     if not all(row.sound for row in rows):
         raise typer.Exit(EvenhandError.exit_code)
-
-
-audit.__doc__ = HELP
 
 
 def _work(quick: bool, fixed: int, again: int) -> Iterator[tuple[str, bool, Callable[[], Finding]]]:
@@ -130,37 +127,30 @@ def _show(rows: list[Row]) -> None:
         for row in chosen:
             table.add_row(*_cells(row))
         console.print(table)
+    console.print(f"\n{_verdict(rows)}")
+
+
+def _verdict(rows: list[Row]) -> str:
     failed = [row.title for row in rows if not row.sound]
-    console.print(
-        f"\n{len(failed)} of {len(rows)} failed: {'; '.join(failed)}"
-        if failed
-        else f"\nAll {len(rows)} as they should be."
-    )
+    if failed:
+        return f"{len(failed)} of {len(rows)} failed: {'; '.join(failed)}"
+    return f"All {len(rows)} as they should be."
 
 
 _COLUMNS = ("", "what", "claimed", "found at least", "samples", "seconds", "worst neighbours found")
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    finding = row.finding
-    delta = f", δ = {finding.claim.delta:g}" if finding.claim.delta else ""
-    found = f"ε = {finding.epsilon:.3f}" + (f", δ = {finding.delta:.4f}" if finding.claim.delta else "")
-    drawn = f"{finding.samples:,}" if finding.samples else "exact"
+    finding, claim = row.finding, row.finding.claim
     verdict = ("caught" if row.broken else "ok") if row.sound else "FAIL"
-    return (
-        verdict,
-        row.title,
-        f"ε = {finding.claim.epsilon:g}{delta}",
-        found,
-        drawn,
-        f"{finding.seconds:.1f}",
-        finding.pair,
-    )
+    claimed = f"ε = {claim.epsilon:g}" + (f", δ = {claim.delta:g}" if claim.delta else "")
+    found = f"ε = {finding.epsilon:.3f}" + (f", δ = {finding.delta:.4f}" if claim.delta else "")
+    drawn = f"{finding.samples:,}" if finding.samples else "exact"
+    return verdict, row.title, claimed, found, drawn, f"{finding.seconds:.1f}", finding.pair
 
 
 def _page(rows: list[Row], fixed: int, again: int) -> str:
     """The results as a page of Markdown, with the JSON below."""
-    failed = [row.title for row in rows if not row.sound]
     lines = [
         f"# Audit of {datetime.date.today().isoformat()}",
         "",
@@ -168,9 +158,7 @@ def _page(rows: list[Row], fixed: int, again: int) -> str:
         f"{fixed:,} outputs per table where only noise is redrawn, {again:,} where everything runs again. Lower bounds on ε hold with 95% "
         "confidence; what they mean and how to repeat this: [How to check us](../trust/checks.md).",
         "",
-        f"**{len(failed)} of {len(rows)} failed: {'; '.join(failed)}.**"
-        if failed
-        else f"**All {len(rows)} as they should be.**",
+        f"**{_verdict(rows).removesuffix('.')}.**",
         "",
     ]
     for broken, heading in ((True, "## Broken twins: must be caught"), (False, "## Claims: must stand")):

@@ -42,13 +42,9 @@ def convert(
 
     with progress(f"Converting {source}"):
         done = to_parquet(
-            source,
-            target,
-            columns=parse_list(columns),
-            numbers=parse_list(numbers),
-            quoted_newlines=quoted_newlines,
+            source, target, columns=parse_list(columns), numbers=parse_list(numbers), quoted_newlines=quoted_newlines,
             drop_malformed=drop_malformed,
-        )
+        )  # fmt: skip
     not_numbers = {name: count for name, count in done.not_numbers.items() if count}
     if as_json:
         show_json(

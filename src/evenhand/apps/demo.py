@@ -35,12 +35,7 @@ def make_views(path: Path, users: int = USERS) -> dict[str, float]:
     minutes = np.clip(random.gamma(2.0, 24.0, len(who)), 1, 240).round(1)
     genre = random.choice(["drama", "comedy", "crime", "nature"], len(who), p=[0.4, 0.3, 0.2, 0.1])
     order = random.permutation(len(who))
-    columns: dict[str, np.ndarray[Any, Any]] = {
-        "viewer": who,
-        "stars": stars,
-        "minutes": minutes,
-        "genre": genre,
-    }
+    columns: dict[str, np.ndarray[Any, Any]] = {"viewer": who, "stars": stars, "minutes": minutes, "genre": genre}
     pq.write_table(pa.table({name: column[order] for name, column in columns.items()}), path)
     return {
         "users": float(users), "rows": float(len(who)), "heaviest": float(views.max()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,9 +74,7 @@ def regression(
         epsilon, label_bounds=bounds, noise_sd=spread, fit_intercept=intercept, weighting=weighting,
         target=target, features=names, categories=dummies, ledger=book,
     )  # fmt: skip
-    with progress(f"Learning {label} from {source}"):
-        model.fit(table, label)
-    _report(model, label, book, card, as_json)
+    _learn(model, source, table, label, book, card, as_json)
 
 
 @app.command(
@@ -115,35 +114,26 @@ def logistic(
         columns=parse_list(columns) or None,
     )  # fmt: skip
     names = _feature_names(table, label, features)
-    common: dict[str, Any] = {
-        "features": names,
-        "feature_norm": feature_norm,
-        "feature_bounds": _feature_bounds(feature_bounds, names),
-        "classes": _classes(classes),
-    }
-    pure = not parse_delta(delta)
+    bounds, labels = _feature_bounds(feature_bounds, names), _classes(classes)
+    make = partial(WeightedERM, delta=delta, steps=steps) if parse_delta(delta) else BoundedERM
     book = _open(ledger, epsilon, delta, budget)
-    model: Any = (
-        BoundedERM(epsilon, ledger=book, **common)
-        if pure
-        else WeightedERM(epsilon, delta, steps=steps, ledger=book, **common)
+    model = make(
+        epsilon=epsilon, features=names, feature_norm=feature_norm, feature_bounds=bounds, classes=labels, ledger=book
     )
-    with progress(f"Learning {label} from {source}"):
-        model.fit(table, label)
-    _report(model, label, book, card, as_json)
+    _learn(model, source, table, label, book, card, as_json)
 
 
-def _report(
-    model: BoundedERM | WeightedERM | LabelPrivateRegression,
-    label: str,
-    book: eh.Ledger | None,
-    card: Path | None,
-    as_json: bool,
-) -> None:
+def _learn(
+    model: BoundedERM | WeightedERM | LabelPrivateRegression, source: str, table: eh.Table, label: str,
+    book: eh.Ledger | None, card: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Fit, write the card and print it."""
     from evenhand.apps.release_cli import ledger_facts
     from evenhand.learning.card import card_text, model_card
     from evenhand.pages.card import card_page
 
+    with progress(f"Learning {label} from {source}"):
+        model.fit(table, label)
     facts = model_card(model, label)
     if book is not None:
         facts["ledger"] = ledger_facts(book)

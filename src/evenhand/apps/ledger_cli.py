@@ -43,9 +43,7 @@ def show(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=None, box=None, pad_edge=False)
-    for name in ("#", "time (UTC)", "what", "epsilon", "delta", "protects"):
-        table.add_column(name)
+    table = Table("#", "time (UTC)", "what", "epsilon", "delta", "protects", box=None, pad_edge=False)
     events = book.events
     numbers = {event.id: event.number for event in events}
     for event in events:
@@ -53,10 +51,10 @@ def show(
             str(event.number), event.time[:19].replace("T", " "), _what(event, numbers),
             plain(event.cost.epsilon), plain(event.cost.delta), _protects(event),
         )  # fmt: skip
-    console = Console()
-    console.print(f"Ledger {book.location}", highlight=False)
-    console.print(f"  total epsilon {plain(book.total.epsilon)}, delta {plain(book.total.delta)}", highlight=False)
-    console.print(f"  spent         {book.spent}\n  remaining     {book.remaining}", highlight=False)
+    console = Console(highlight=False)
+    console.print(f"Ledger {book.location}")
+    console.print(f"  total epsilon {plain(book.total.epsilon)}, delta {plain(book.total.delta)}")
+    console.print(f"  spent         {book.spent}\n  remaining     {book.remaining}")
     console.print(table if events else "  nothing has been released yet")
 
 

@@ -53,7 +53,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write one self-contained page.")] = None,
 ) -> None:
-    """See HELP."""
+    """Forecast the error before anything is spent (the help text is `HELP`)."""
     from evenhand.planning import plan as make_plan
 
     shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
@@ -79,20 +79,15 @@ def plan(
         print(f"\nWritten: {html}")
 
 
-plan.__doc__ = HELP
-
-
 def _show(made: Plan) -> None:
     from rich.console import Console
 
     from evenhand.pages.plan import small_curve
 
-    console = Console()
-    console.print(made.explain(), highlight=False)
-    console.print()
-    console.print(small_curve(made.curve(made.best.strategy), min(60, console.width - 2)), highlight=False)
-    console.print()
-    console.print(str(made.table()), highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
+    curve = small_curve(made.curve(made.best.strategy), min(60, console.width - 2))
+    console.print(f"{made.explain()}\n\n{curve}\n")
+    console.print(str(made.table()), soft_wrap=True)
 
 
 def _profile(

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from evenhand.apps.console import progress, show_json
 from evenhand.guarantee import UsageError, suggest
 
 PAPERS = ("amin2019", "epasto2020", "rameshwar2024", "banerjee")
+_FACTS = ("name", "found", "low", "high", "holds")
 
 HELP = """Reproduce a figure or table of a paper, and check its numbers.
 
@@ -54,13 +54,12 @@ def reproduce(
         )
     results: dict[str, dict[str, Any]] = {}
     for each in sorted(known) if name == "all" else [name]:
-        start = time.perf_counter()
+        start, run = time.perf_counter(), known[each]
+        own = {"data": data} if data is not None and "data" in inspect.signature(run).parameters else {}
         with progress(f"Reproducing {each}"):
-            outcome = known[each](out, "small" if small else "full", **_data(known[each], data))
-        results[each] = {
-            "seconds": round(time.perf_counter() - start, 1),
-            "checks": [_facts(c) for c in outcome.checks],
-        }
+            outcome = run(out, "small" if small else "full", **own)
+        checks = [{name: getattr(check, name) for name in _FACTS} for check in outcome.checks]
+        results[each] = {"seconds": round(time.perf_counter() - start, 1), "checks": checks}
         if not as_json:
             _show(each, results[each])
     if as_json:
@@ -69,11 +68,6 @@ def reproduce(
         print(f"Written to {out}")
     if not all(check["holds"] for result in results.values() for check in result["checks"]):
         raise typer.Exit(1)
-
-
-def _data(run: Callable[..., object], data: Path | None) -> dict[str, Path]:
-    """The analyst's copy of the data, for reproductions that can use it."""
-    return {"data": data} if data is not None and "data" in inspect.signature(run).parameters else {}
 
 
 def registry() -> dict[str, Any]:
@@ -89,10 +83,6 @@ def registry() -> dict[str, Any]:
     for paper in PAPERS:
         found |= importlib.import_module(f"reproductions.{paper}").REPRODUCTIONS
     return found
-
-
-def _facts(check: object) -> dict[str, Any]:
-    return {name: getattr(check, name) for name in ("name", "found", "low", "high", "holds")}
 
 
 def _show(name: str, result: dict[str, Any]) -> None:

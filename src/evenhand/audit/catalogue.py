@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from evenhand.audit.located import located_mean
-from evenhand.audit.mechanism import Claim, Enumerable, Mechanism, Outputs, Pair
+from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
-from evenhand.audit.releases import EndToEnd, FixedRelease, shown_keys
+from evenhand.audit.releases import EndToEnd, FixedRelease, Question, shown_keys
 from evenhand.bounding import STRATEGIES, CentredInterval, NormClip, RowLimit, SmoothWeights, Strategy, TotalCap
 from evenhand.guarantee import Relation, parse_epsilon
 from evenhand.noise import NoisyMax
 from evenhand.session import Drafts
-from evenhand.statistics import STATISTICS, Draft
+from evenhand.statistics import STATISTICS
 
 BOUNDS = (LOW, HIGH)
 DELTA = 0.02
@@ -55,11 +53,10 @@ class Case:
 
 def releases() -> Iterator[Case]:
     """The questions of a session."""
-    fixed, chosen = _fixed(), _chosen()
-    for name, relations, ask, delta in fixed:
+    for name, relations, ask, delta in _fixed():
         for relation in relations:
             yield Case(FixedRelease(name, Claim(1.0, delta), ask), relation)
-    for name, relations, ask, delta in chosen:
+    for name, relations, ask, delta in _chosen():
         for relation in relations:
             features = shown_keys((*GROUPS, "only 0", "only 1")) if "selected" in name else None
             yield Case(EndToEnd(name, Claim(1.0, delta), ask, features), relation, slow=True)
@@ -67,13 +64,20 @@ def releases() -> Iterator[Case]:
 
 PRESENCE, VALUES = (Relation.PRESENCE,), (Relation.VALUES,)
 BOTH = PRESENCE + VALUES
-Line = tuple[str, tuple[Relation, ...], Any, float]
+Line = tuple[str, tuple[Relation, ...], Question, float]
+
+_count, _users = partial(Drafts.count, epsilon=1), partial(Drafts.users, epsilon=1)
+_sum = partial(Drafts.sum, column="v", bounds=BOUNDS, epsilon=1)
+_mean = partial(Drafts.mean, column="v", bounds=BOUNDS, epsilon=1)
+_variance = partial(Drafts.variance, column="v", bounds=BOUNDS, epsilon=1)
+_histogram = partial(Drafts.histogram, column="v", edges=[LOW, -0.5, 0, 0.5, HIGH], epsilon=1)
+_median = partial(Drafts.quantiles, column="v", quantiles=[0.5], bounds=BOUNDS, epsilon=1)
 
 
 def _fixed() -> Iterator[Line]:
     for strategy in (TotalCap(3), SmoothWeights("2.5"), RowLimit(1)):
         yield f"count, {strategy.title}", PRESENCE, partial(_count, bounding=strategy), 0.0
-    yield "users", PRESENCE, lambda ask: ask.users(epsilon=1), 0.0
+    yield "users", PRESENCE, _users, 0.0
     for bounded in (TotalCap(5), SmoothWeights(5)):
         yield f"sum, {bounded.title}", BOTH, partial(_sum, bounding=bounded), 0.0
     yield "sum, CentredInterval", VALUES, partial(_sum, bounding=CentredInterval(5)), 0.0
@@ -86,15 +90,9 @@ def _fixed() -> Iterator[Line]:
         yield f"{name} by group, NormClip", relations, partial(grouped, bounding=NormClip(3)), 0.0
         gaussian = partial(grouped, bounding=NormClip(3, norm=2), delta=DELTA)
         yield f"{name} by group, NormClip L2", relations, gaussian, DELTA
-    yield (
-        "users by group",
-        PRESENCE,
-        lambda ask: ask.users(epsilon=1, by="g", keys=list(GROUPS), bounding=NormClip(2)),
-        0.0,
-    )
+    yield "users by group", PRESENCE, partial(_users, by="g", keys=list(GROUPS), bounding=NormClip(2)), 0.0
     yield "histogram, NormClip", BOTH, partial(_histogram, bounding=NormClip(3)), 0.0
     yield "histogram, NormClip L2", BOTH, partial(_histogram, bounding=NormClip(3, norm=2), delta=DELTA), DELTA
-
     yield from _from_outside()
 
 
@@ -122,7 +120,7 @@ def _chosen() -> Iterator[Line]:
     yield "histogram with δ, auto", BOTH, partial(_histogram, delta=DELTA), DELTA
     grouped: dict[str, Any] = {"by": "g", "keys": list(GROUPS)}
     yield "count by group, auto", PRESENCE, partial(_count, **grouped), 0.0
-    yield "users by group, auto", PRESENCE, lambda ask: _draft(ask.users(epsilon=1, **grouped)), 0.0
+    yield "users by group, auto", PRESENCE, partial(_users, **grouped), 0.0
     yield "sum by group, auto", BOTH, partial(_sum, **grouped), 0.0
     yield "mean by group, auto", BOTH, partial(_mean, **grouped), 0.0
     yield "mean by group with δ, auto", BOTH, partial(_mean, **grouped, delta=DELTA, bounding=NormClip(norm=2)), DELTA
@@ -134,46 +132,6 @@ def _chosen() -> Iterator[Line]:
     yield "mean by selected keys, auto", PRESENCE, partial(_mean, by="g", delta=DELTA), DELTA
 
 
-def _asking(statistic: str, *arguments: object, **fixed: object) -> Callable[..., Draft]:
-    def ask(drafts: Drafts, **options: object) -> Draft:
-        return _draft(getattr(drafts, statistic)(*arguments, epsilon=1, **fixed, **options))
-
-    return ask
-
-
-_count = _asking("count")
-_sum = _asking("sum", "v", bounds=BOUNDS)
-_mean = _asking("mean", "v", bounds=BOUNDS)
-_variance = _asking("variance", "v", bounds=BOUNDS)
-_histogram = _asking("histogram", "v", [LOW, -0.5, 0, 0.5, HIGH])
-_median = _asking("quantiles", "v", [0.5], bounds=BOUNDS)
-
-
-def _draft(answered: object) -> Draft:
-    assert isinstance(answered, Draft)
-    return answered
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The choice of one candidate by score, as it is shipped; the output is the index that came out.
-
-    Args:
-        name: how it appears in the results.
-        claim: what it promises.
-        make: the chooser for a sensitivity and ε.
-    """
-
-    name: str
-    claim: Claim
-    make: Callable[[], NoisyMax]
-
-    def sample(self, table: tuple[int, ...], count: int) -> Outputs:
-        """Independent choices for these scores."""
-        chooser = self.make()
-        return np.array([[float(chooser.choose(table))] for _ in range(count)])
-
-
 def selections() -> Iterator[Case]:
     """The choice of one candidate among few; each pair of scores moves by at most 3."""
     pairs = (
@@ -182,4 +140,5 @@ def selections() -> Iterator[Case]:
         Pair("a tie breaks", (0, 0), (-3, 3)),
         Pair("all scores move together", (0, -1, -2), (3, 2, 1)),
     )
-    yield Case(Choice("permute-and-flip", Claim(1.0), partial(NoisyMax.calibrated, 3, parse_epsilon(1))), pairs=pairs)
+    chooser = NoisyMax.calibrated(3, parse_epsilon(1))
+    yield Case(BlackBox("permute-and-flip", Claim(1.0), lambda scores: chooser.choose(scores)), pairs=pairs)

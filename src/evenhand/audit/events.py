@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from evenhand.audit.mechanism import Outputs
 
-Score = Callable[[Outputs], npt.NDArray[np.float64]]
+Array = npt.NDArray[np.float64]
+Score = Callable[[Outputs], Array]
 
 _COORDINATES = 24  # the most telling ones get scores of their own
 _CHANCE = 4.0  # standard errors beyond which a coordinate is taken to differ
@@ -57,77 +58,47 @@ def candidates(one: Outputs, other: Outputs) -> Iterator[tuple[Event, float, flo
 
 
 def _scores(one: Outputs, other: Outputs) -> Iterator[tuple[str, Score]]:
-    centres = [_median(sample) for sample in (one, other)]
-    spread = _spread(np.concatenate([one, other]), (centres[0] + centres[1]) / 2)
-    shift = np.abs(_means(one) - _means(other)) / spread
-    order = np.argsort(-shift)[:_COORDINATES]
+    samples = [_present(sample) for sample in (one, other)]
+    centres = [np.median(sample, axis=0) for sample in samples]
+    shift = samples[1].mean(axis=0) - samples[0].mean(axis=0)
+    spread = np.maximum(np.abs(np.concatenate(samples) - (centres[0] + centres[1]) / 2).mean(axis=0), 1e-12)
+    moved = np.abs(shift) / spread
+    order = np.argsort(-moved)[:_COORDINATES]
     for index in order.tolist():
-        yield f"output {index}", _Coordinate(index)
-        yield f"distance of output {index} from its usual value", _Distance(index, float(centres[0][index]))
+        yield f"output {index}", _coordinate(index)
+        yield f"distance of output {index} from its usual value", _distance(index, float(centres[0][index]))
     # Coordinates that differ by chance would only add noise to a sum over coordinates.
-    telling = order[shift[order] > _CHANCE * np.sqrt(2 / min(len(one), len(other)))]
+    telling = order[moved[order] > _CHANCE * np.sqrt(2 / min(len(one), len(other)))]
     if len(telling) > 1:
-        yield "likelihood ratio of Laplace noise", _LaplaceRatio(telling, centres[0], centres[1], spread)
-        yield "likelihood ratio of Gaussian noise", _GaussianRatio(telling, _means(other) - _means(one), spread)
+        yield "likelihood ratio of Laplace noise", _laplace_ratio(telling, centres, spread)
+        yield "likelihood ratio of Gaussian noise", _gaussian_ratio(telling, shift, spread)
 
 
-@dataclass(frozen=True)
-class _Coordinate:
-    index: int
-
-    def __call__(self, outputs: Outputs) -> npt.NDArray[np.float64]:
-        return _present(outputs[:, self.index])
+def _coordinate(index: int) -> Score:
+    return lambda outputs: _present(outputs[:, index])
 
 
-@dataclass(frozen=True)
-class _Distance:
-    index: int
-    centre: float
-
-    def __call__(self, outputs: Outputs) -> npt.NDArray[np.float64]:
-        return _present(np.abs(outputs[:, self.index] - self.centre))
+def _distance(index: int, centre: float) -> Score:
+    return lambda outputs: _present(np.abs(outputs[:, index] - centre))
 
 
-@dataclass(frozen=True, eq=False)
-class _LaplaceRatio:
+def _laplace_ratio(columns: npt.NDArray[np.intp], centres: list[Array], spread: Array) -> Score:
     """Σ (|x − centre on one table| − |x − centre on the other|)/spread: the exact log-likelihood ratio of Laplace noise."""
+    one, other, scale = (part[columns] for part in (*centres, spread))
 
-    columns: npt.NDArray[np.intp]
-    one: npt.NDArray[np.float64]
-    other: npt.NDArray[np.float64]
-    spread: npt.NDArray[np.float64]
+    def score(outputs: Outputs) -> Array:
+        known = _present(outputs)[:, columns]
+        return np.asarray(((np.abs(known - one) - np.abs(known - other)) / scale).sum(axis=1))
 
-    def __call__(self, outputs: Outputs) -> npt.NDArray[np.float64]:
-        known = _present(outputs)[:, self.columns]
-        one, other, spread = (part[self.columns] for part in (self.one, self.other, self.spread))
-        return np.asarray(((np.abs(known - one) - np.abs(known - other)) / spread).sum(axis=1))
+    return score
 
 
-@dataclass(frozen=True, eq=False)
-class _GaussianRatio:
+def _gaussian_ratio(columns: npt.NDArray[np.intp], shift: Array, spread: Array) -> Score:
     """Σ x·shift/spread²: the log-likelihood ratio of Gaussian noise, up to constants."""
-
-    columns: npt.NDArray[np.intp]
-    shift: npt.NDArray[np.float64]
-    spread: npt.NDArray[np.float64]
-
-    def __call__(self, outputs: Outputs) -> npt.NDArray[np.float64]:
-        direction = (self.shift / self.spread**2)[self.columns]
-        return np.asarray(_present(outputs)[:, self.columns] @ direction)
+    direction = (shift / spread**2)[columns]
+    return lambda outputs: np.asarray(_present(outputs)[:, columns] @ direction)
 
 
-def _present(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _present(values: Array) -> Array:
     """NaN ("not there") as a number below all others, so that its appearance is an event like any other."""
     return np.nan_to_num(values, nan=-1e18, posinf=1e18, neginf=-1e17)
-
-
-def _median(sample: Outputs) -> npt.NDArray[np.float64]:
-    return np.asarray(np.median(_present(sample), axis=0))
-
-
-def _means(sample: Outputs) -> npt.NDArray[np.float64]:
-    return np.asarray(_present(sample).mean(axis=0))
-
-
-def _spread(sample: Outputs, centre: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.asarray(np.maximum(np.abs(_present(sample) - centre).mean(axis=0), 1e-12))

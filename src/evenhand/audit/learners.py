@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.audit.catalogue import DELTA, Case
-from evenhand.audit.mechanism import Claim, Outputs, Pair
+from evenhand.audit.mechanism import BlackBox, Claim, Pair
+
+_MODEL = ("coef_", "intercept_")
+_GIANT = 99
 
 
-@dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     """Rows to learn from: features, labels and users."""
 
     X: npt.NDArray[np.float64]
@@ -23,29 +24,14 @@ class Data:
     users: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Fit:
-    """An estimator; the outputs are its released attributes.
+def _fit(name: str, claim: Claim, make: Callable[[], Any], attributes: tuple[str, ...] = _MODEL) -> BlackBox:
+    """A fresh estimator for each output, which is all of its released attributes."""
 
-    Args:
-        name: how it appears in the results.
-        claim: what it promises.
-        make: a fresh estimator.
-        attributes: what is released.
-    """
+    def learned(data: Data) -> list[float]:
+        fitted = make().fit(data.X, data.y, users=data.users)
+        return [float(number) for name in attributes for number in np.ravel(getattr(fitted, name))]
 
-    name: str
-    claim: Claim
-    make: Callable[[], Any]
-    attributes: tuple[str, ...] = ("coef_", "intercept_")
-
-    def sample(self, table: Data, count: int) -> Outputs:
-        """Released attributes, one fit per row."""
-        return np.array([self._once(table) for _ in range(count)])
-
-    def _once(self, table: Data) -> npt.NDArray[np.float64]:
-        fitted = self.make().fit(table.X, table.y, users=table.users)
-        return np.concatenate([np.ravel(getattr(fitted, name)).astype(np.float64) for name in self.attributes])
+    return BlackBox(name, claim, learned)
 
 
 def learners() -> Iterator[Case]:
@@ -71,24 +57,15 @@ def learners() -> Iterator[Case]:
             ("HypothesisSelection", pure, partial(selection, **protects), ("best_index_",)),
             ("HypothesisSelection, auto", pure, partial(selection, **protects, rows_per_user="auto"), ("best_index_",)),
         ):
-            yield Case(Fit(f"{name} ({relation})", claim, make, attributes), pairs=pairs, slow=True)
+            yield Case(_fit(f"{name} ({relation})", claim, make, attributes), pairs=pairs, slow=True)
     pairs = _labels()
-    weights = LabelPrivateRegression(epsilon=1, label_bounds=(0, 1)).fit(
-        pairs[0].one.X, pairs[0].one.y, pairs[0].one.users
-    )
-
     regression = partial(LabelPrivateRegression, epsilon=1, label_bounds=(0, 1))
-    given = partial(regression, weights=weights.weights_)
-    yield Case(Fit("LabelPrivateRegression (labels)", pure, given), pairs=pairs, slow=True)
+    one = pairs[0].one
+    given = partial(regression, weights=regression().fit(one.X, one.y, one.users).weights_)
+    yield Case(_fit("LabelPrivateRegression (labels)", pure, given), pairs=pairs, slow=True)
     company = tuple(Pair(pair.name, _in_company(pair.one), _in_company(pair.other)) for pair in pairs)
     bought = partial(regression, noise_sd="private", weighting="all", fit_intercept=False)
-    yield Case(Fit("LabelPrivateRegression, private σ (labels)", pure, bought), pairs=company, slow=True)
-
-
-_MODEL = ("coef_", "intercept_")
-
-
-_GIANT = 99
+    yield Case(_fit("LabelPrivateRegression, private σ (labels)", pure, bought), pairs=company, slow=True)
 
 
 def _crowd() -> Data:
@@ -98,17 +75,12 @@ def _crowd() -> Data:
 
 def _presence() -> tuple[Pair, ...]:
     """A user with very many equal rows, at the edge of the feature ball."""
-    few = _crowd()
-    giant = np.full(40, _GIANT)
-    pairs = []
-    for label in (0.0, 1.0):
-        more = Data(
-            np.concatenate([few.X, np.tile([1.0, 0.0], (40, 1))]),
-            np.concatenate([few.y, np.full(40, label)]),
-            np.concatenate([few.users, giant]),
-        )
-        pairs.append(Pair(f"a giant who always says {label:g}", more, few))
-    return tuple(pairs)
+    few, giant = _crowd(), np.full(40, _GIANT)
+    rows = np.tile([1.0, 0.0], (40, 1))
+    return tuple(
+        Pair(f"a giant who always says {label:g}", _joined(few, Data(rows, np.full(40, label), giant)), few)
+        for label in (0.0, 1.0)
+    )
 
 
 def _values() -> tuple[Pair, ...]:
@@ -121,30 +93,25 @@ def _values() -> tuple[Pair, ...]:
 def _in_company(data: Data) -> Data:
     """One feature, and the crowd once more: groups of users enough to buy σ from."""
     crowd = _crowd()
-    return Data(
-        np.concatenate([data.X, crowd.X])[:, :1],
-        np.concatenate([data.y, crowd.y]),
-        np.concatenate([data.users, crowd.users + 10]),
-    )
+    joined = _joined(data, Data(crowd.X, crowd.y, crowd.users + 10))
+    return Data(joined.X[:, :1], joined.y, joined.users)
+
+
+def _joined(*parts: Data) -> Data:
+    return Data(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _labels() -> tuple[Pair, ...]:
     """One user's labels at one end of the bounds or at the other."""
     data = _crowd()
     users = np.where(np.arange(12) < 6, 0, data.users)
-    own = users == 0
-    return (
-        Pair(
-            "a heavy user turns from low to high",
-            Data(data.X, np.where(own, 0.0, data.y), users),
-            Data(data.X, np.where(own, 1.0, data.y), users),
-        ),
-        Pair(
-            "a heavy user turns against the features",
-            Data(data.X, np.where(own, (data.X[:, 0] < -0.5).astype(float), data.y), users),
-            Data(data.X, np.where(own, (data.X[:, 0] >= -0.5).astype(float), data.y), users),
-        ),
-    )
+    low, against = np.zeros(12), data.X[:, 0] < -0.5
+
+    def turns(how: str, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Pair:
+        one, other = (Data(data.X, np.where(users == 0, labels, data.y), users) for labels in (before, after))
+        return Pair(f"a heavy user turns {how}", one, other)
+
+    return turns("from low to high", low, low + 1), turns("against the features", against, ~against)
 
 
 def _always(label: int) -> Callable[[Any], npt.NDArray[np.int64]]:

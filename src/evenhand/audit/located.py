@@ -40,7 +40,6 @@ def located_mean(
         strategy: a located mean, or a broken twin of it.
         bounds: of the values.
     """
-
     request = Request.parse(ask.table, 1)
     grid = Grid.about(bounds, origin=bounds[0], bits=bits_for(request.epsilon))
     return _Located(Mean("v", bounds), request, (("v", grid),), below, above, strategy).draft()

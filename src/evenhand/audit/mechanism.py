@@ -68,12 +68,7 @@ class Enumerable(Claimant, Protocol):
 
 @dataclass(frozen=True)
 class BlackBox:
-    """Any function of a table as a mechanism.
-
-    Args:
-        name: how it appears in the results.
-        claim: what it promises.
-        run: one output, a number or several.
+    """Any function of a table as a mechanism; ``run`` gives one output, a number or several.
 
     Example:
         >>> BlackBox("noisy count", Claim(1.0), lambda rows: len(rows) + rng.laplace())  # doctest: +SKIP

@@ -11,7 +11,7 @@ from contextvars import Context
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -49,8 +49,6 @@ class FixedRelease:
     tolerance), so an attacker who sees the integers sees everything: the audit can only be too strict.
 
     Args:
-        name: how it appears in the results.
-        claim: what it promises.
         ask: the question.
         disturb: what a broken twin does to the noise.
         receipt: what a broken twin draws its noise with.
@@ -67,10 +65,9 @@ class FixedRelease:
         whole = min(WHOLE, count)
         runs = [recorded(self.ask(Drafts(table)), self.receipt, self.disturb) for _ in range(whole)]
         if not runs[0]:
-            return np.array([numbers(run(self.ask(Drafts(table)))) for _ in range(whole)] * (count // whole + 1))[
-                :count
-            ]
-        if any([step.public for step in steps] != [step.public for step in runs[0]] for steps in runs):
+            released = [numbers(run(self.ask(Drafts(table)))) for _ in range(whole)]
+            return np.array((released * (count // whole + 1))[:count])
+        if any([step[:2] for step in steps] != [step[:2] for step in runs[0]] for steps in runs):
             raise EvenhandError(f"{self.name} chooses or draws something before its last noise: audit it end to end.")
         columns = []
         for place, step in enumerate(runs[0]):
@@ -93,8 +90,6 @@ class EndToEnd:
     are paid for too.
 
     Args:
-        name: how it appears in the results.
-        claim: what it promises.
         ask: the question.
         features: the numbers in an outcome; by default all of them.
         receipt: what a broken twin draws its noise with.
@@ -150,18 +145,15 @@ def _paid(draft: Draft) -> tuple[Decimal, Decimal]:
     return (Decimal(0), Decimal(0)) if draft.cost is None else (draft.cost.epsilon, draft.cost.delta)
 
 
-@dataclass(frozen=True)
-class Step:
-    """One use of noise in a run: the integers before it, the noise that was called for, and what came out."""
+class Step(NamedTuple):
+    """One use of noise in a run: the integers before it, the noise that was called for, and what came out.
+
+    The first two must be the same in every run on one table, unless something is drawn before.
+    """
 
     exact: list[int]
     noise: IntegerNoise
     noisy: list[int]
-
-    @property
-    def public(self) -> tuple[list[int], IntegerNoise]:
-        """What must be the same in every run on one table, unless something is drawn before."""
-        return self.exact, self.noise
 
 
 def recorded(draft: Draft, receipt: type[Receipt] = Receipt, disturb: Disturb | None = None) -> list[Step]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 
 from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import Claim, Mechanism, Pair
@@ -111,10 +112,7 @@ def first_rows(ask: Drafts) -> Draft:
     """Samples rows by their place in the table: who comes first pushes the others out."""
     rows = ask.table.expression
     sampled = rows.order_by(["u", "v"]).limit(15)
-    draft: Draft = Drafts(replace(ask.table, expression=sampled)).sum(
-        "v", bounds=BOUNDS, epsilon=1, bounding=TotalCap(1)
-    )
-    return draft
+    return _cap(TotalCap(1))(Drafts(replace(ask.table, expression=sampled)))
 
 
 def bound_from_cells(ask: Drafts) -> Draft:
@@ -124,8 +122,7 @@ def bound_from_cells(ask: Drafts) -> Draft:
     norms = cells.group_by("u").aggregate(square=(cells["count"] * cells["count"]).sum())
     found = not_private(ask.table.engine.fetch(norms.aggregate(square=norms.square.max()))).to_pylist()
     largest = max(math.isqrt(int(found[0]["square"] or 0)), 1)
-    draft: Draft = ask.histogram("v", [LOW, 0, HIGH], epsilon=1, bounding=NormClip(largest))
-    return draft
+    return ask.histogram("v", [LOW, 0, HIGH], epsilon=1, bounding=NormClip(largest))
 
 
 def public_counts(ask: Drafts) -> Drafts:
@@ -133,18 +130,21 @@ def public_counts(ask: Drafts) -> Drafts:
     return Drafts(replace(ask.table, relation=Relation.VALUES))
 
 
-def _cap(cap: TotalCap | SmoothWeights) -> Question:
-    return lambda ask: ask.sum("v", bounds=BOUNDS, epsilon=1, bounding=cap)
-
-
-def _two_columns(ask: Drafts) -> Draft:
-    draft: Draft = ask.sum(["v", "w"], bounds=BOUNDS, epsilon=1, bounding=SmoothWeights(2))
-    return draft
+def _cap(cap: TotalCap | SmoothWeights, columns: str | Sequence[str] = "v") -> Question:
+    return lambda ask: ask.sum(columns, bounds=BOUNDS, epsilon=1, bounding=cap)
 
 
 def twins() -> Sequence[Twin]:
     """All broken twins."""
     claim, presence, values = Claim(1.0), Relation.PRESENCE, Relation.VALUES
+    two_columns, giant = _cap(SmoothWeights(2), ["v", "w"]), "a giant at the top, nobody else"
+    mean = partial(Drafts.mean, column="v", bounds=BOUNDS, epsilon=1, bounding=SmoothWeights(2))
+    count = partial(Drafts.count, epsilon=1)
+    found = partial(count, by="g", delta=0.02, groups_per_user=2, bounding=NormClip(2))
+    counts_public = EndToEnd("secret counts taken for public", claim, lambda ask: mean(public_counts(ask)))
+    one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
+    unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
+    shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, shown_keys(("only 0", "only 1")), AnyGroup)
     return (
         Twin(FixedRelease("noise halved", claim, _cap(TotalCap(5)), halved), presence),
         Twin(FixedRelease("cap not applied below zero", claim, _cap(UncappedBelow(5))), presence),
@@ -153,41 +153,10 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("presence bound under values", claim, _cap(HalvedRange(5))), values),
         Twin(FixedRelease("bound read off private cells", claim, bound_from_cells), values),
         Twin(FixedRelease("rows sampled by their order", claim, first_rows), presence),
-        Twin(FixedRelease("exact row count", claim, lambda ask: public_counts(ask).count(epsilon=1)), presence),
-        Twin(FixedRelease("budget not split between columns", claim, _two_columns, receipt=Unsplit), presence),
-        Twin(
-            EndToEnd(
-                "secret counts taken for public",
-                claim,
-                lambda ask: public_counts(ask).mean("v", bounds=BOUNDS, epsilon=1, bounding=SmoothWeights(2)),
-            ),
-            presence,
-            "a giant at the top, nobody else",
-        ),
-        Twin(
-            EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide)),
-            values,
-            "a giant at the top, nobody else",
-        ),
-        Twin(
-            EndToEnd(
-                "budget not split between profile and release",
-                claim,
-                lambda ask: ask.count(epsilon=1),
-                receipt=Unsplit,
-            ),
-            presence,
-            "a giant at the top, nobody else",
-        ),
-        Twin(
-            EndToEnd(
-                "no threshold for groups",
-                Claim(1.0, 0.02),
-                lambda ask: ask.count(by="g", epsilon=1, delta=0.02, groups_per_user=2, bounding=NormClip(2)),
-                shown_keys(("only 0", "only 1")),
-                AnyGroup,
-            ),
-            presence,
-            "a user alone in eight groups, mixed users",
-        ),
+        Twin(FixedRelease("exact row count", claim, lambda ask: count(public_counts(ask))), presence),
+        Twin(FixedRelease("budget not split between columns", claim, two_columns, receipt=Unsplit), presence),
+        Twin(counts_public, presence, giant),
+        Twin(one_cap, values, giant),
+        Twin(unsplit, presence, giant),
+        Twin(shown, presence, "a user alone in eight groups, mixed users"),
     )

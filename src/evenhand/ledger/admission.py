@@ -6,9 +6,13 @@ under ``values`` and hidden under ``presence``. So public facts are admitted lik
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from evenhand.guarantee import Guarantee, Relation, UsageError, plain
 from evenhand.ledger.composition import Cost
-from evenhand.ledger.state import State
+
+if TYPE_CHECKING:
+    from evenhand.ledger.state import State
 
 
 def charge(name: str, state: State, cost: Cost, guarantee: Guarantee) -> Cost:

@@ -37,14 +37,8 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """The event as data that ``json`` can write; ε and δ as exact text."""
-        return {
-            "number": self.number,
-            "id": self.id,
-            "time": self.time,
-            "guarantee": self.guarantee.to_dict(),
-            "cost": _cost_data(self.cost),
-            "query": dict(self.query),
-        }
+        parts = {"guarantee": self.guarantee.to_dict(), "cost": _cost_data(self.cost), "query": dict(self.query)}
+        return vars(self) | parts
 
 
 @dataclass(frozen=True)
@@ -100,9 +94,8 @@ class Record:
 def read_guarantee(text: str) -> Guarantee:
     """The guarantee that an event stores."""
     promise = json.loads(text)
-    earlier = (
-        Purchase(event, Decimal(epsilon), Decimal(delta)) for event, epsilon, delta in promise.get("earlier", ())
-    )
+    bought = promise.get("earlier", ())
+    earlier = (Purchase(event, Decimal(epsilon), Decimal(delta)) for event, epsilon, delta in bought)
     return Guarantee(
         Decimal(promise["epsilon"]),
         Decimal(promise["delta"]),
@@ -124,11 +117,8 @@ def digest(*texts: str) -> str:
 
 
 def _cost_data(cost: Cost) -> dict[str, str | None]:
-    data = {
-        "epsilon": str(cost.epsilon),
-        "delta": str(cost.delta),
-        "rho": None if cost.rho is None else str(cost.rho),
-    }
+    rho = None if cost.rho is None else str(cost.rho)
+    data = {"epsilon": str(cost.epsilon), "delta": str(cost.delta), "rho": rho}
     return data | ({"beyond": str(cost.beyond)} if cost.beyond else {})
 
 

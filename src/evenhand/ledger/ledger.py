@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -22,14 +23,14 @@ from evenhand.guarantee import (
     parse_epsilon,
 )
 from evenhand.ledger import admission, failures
-from evenhand.ledger import state as ledger_state
 from evenhand.ledger.composition import Account, Budget, Cost
 from evenhand.ledger.events import Event, Record
-from evenhand.ledger.state import State
 from evenhand.ledger.store import Store
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from evenhand.ledger.state import State
 
 _LARGEST_TOTAL = Decimal(10**9)
 
@@ -119,6 +120,8 @@ class Ledger:
     @property
     def events(self) -> tuple[Event, ...]:
         """All debits, oldest first."""
+        from evenhand.ledger import state as ledger_state
+
         records = self._store.run(ledger_state.records)
         with failures.damaged(self.location):
             return tuple(record.read() for record, _ in records)
@@ -147,6 +150,8 @@ class Ledger:
                 ledger without δ.
             LedgerError: the ledger could not be written.
         """
+        from evenhand.ledger import state as ledger_state
+
         seen = self._seen
 
         def work(connection: Connection) -> tuple[Event, State]:
@@ -157,8 +162,8 @@ class Ledger:
                 raise BudgetExceeded(_refusal(self.location, charged, state.account))
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             record = Record.write(state.events + 1, str(uuid.uuid4()), now, guarantee, charged, query)
-            after = State(
-                id=state.id,
+            after = replace(
+                state,
                 account=account,
                 unit=state.unit or guarantee.unit,
                 relation=state.relation or guarantee.relation,
@@ -180,6 +185,8 @@ class Ledger:
             head: a ``ledger.head`` noted earlier, outside the ledger; raises if that history is no longer
                 part of this one, as after restoring an older backup.
         """
+        from evenhand.ledger import state as ledger_state
+
         seen = self._seen
 
         def work(connection: Connection) -> tuple[State, list[tuple[Record, str]]]:
@@ -223,6 +230,8 @@ class Ledger:
         return self
 
     def _open(self, given: Budget | None) -> State:
+        from evenhand.ledger import state as ledger_state
+
         if self._store.is_new or not self._store.run(ledger_state.exists):
             if given is None:
                 raise UsageError(
@@ -241,6 +250,8 @@ class Ledger:
 
     def _read(self, connection: Connection, seen: State | None, *, lock: bool = False) -> State:
         """Read the state, and refuse one that does not continue what was seen before the transaction."""
+        from evenhand.ledger import state as ledger_state
+
         state = ledger_state.read(connection, self.location, lock=lock)
         if seen is None or (state.id, state.head) == (seen.id, seen.head):
             return state

@@ -1,7 +1,4 @@
-"""The two tables of a ledger, the same on SQLite and Postgres. Amounts are text: exact decimals.
-
-Importing this module imports SQLAlchemy; the rest of the room waits with that until a ledger is opened.
-"""
+"""The two tables of a ledger, the same on SQLite and Postgres. Amounts are text: exact decimals."""
 
 from __future__ import annotations
 

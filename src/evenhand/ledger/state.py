@@ -1,4 +1,7 @@
-"""The single row that a debit reads and updates, and the statements that do so."""
+"""The single row that a debit reads and updates, and the statements that do so.
+
+Importing this module imports SQLAlchemy; `Ledger` waits with that until it is opened.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,13 @@ import json
 import uuid
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, inspect, select
 
 from evenhand.guarantee import LedgerError, Relation
-from evenhand.ledger import failures
+from evenhand.ledger import failures, schema
 from evenhand.ledger.composition import Account, Budget
 from evenhand.ledger.events import Record, digest, read_guarantee
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,11 @@ def genesis(id: str, total: Budget, order: Decimal | None) -> str:
 
 def exists(connection: Connection) -> bool:
     """Whether the database holds a ledger."""
-    from sqlalchemy import inspect
-
     return inspect(connection).has_table("evenhand_ledger")
 
 
 def create(connection: Connection, name: str, total: Budget) -> None:
     """Create the tables and the first state, unless another process was faster."""
-    from sqlalchemy import inspect
-
-    from evenhand.ledger import schema
-
     if exists(connection):
         return
     if connection.dialect.name == "sqlite" and inspect(connection).get_table_names():
@@ -81,10 +76,6 @@ def create(connection: Connection, name: str, total: Budget) -> None:
 
 def read(connection: Connection, name: str, *, lock: bool = False) -> State:
     """Read the state; with ``lock`` no other transaction can change it before this one ends."""
-    from sqlalchemy import select
-
-    from evenhand.ledger import schema
-
     query = select(schema.ledger)
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
@@ -116,17 +107,12 @@ def _first_public(connection: Connection, relation: Relation | None) -> tuple[st
 
     Under labels, events about arrays name no columns and so say nothing: the first one that names some counts.
     """
-    from sqlalchemy import select
-
-    from evenhand.ledger import schema
-
     if relation is None or relation is Relation.PRESENCE:
         return None if relation is None else ()
     stored = schema.events.c.guarantee
     query = select(stored).order_by(schema.events.c.number).limit(1)
-    if (
-        relation is Relation.LABELS
-    ):  # as written by Record.write; a quote inside a name is escaped, so no name looks like this
+    if relation is Relation.LABELS:
+        # As written by Record.write; a quote inside a name is escaped, so no name looks like this.
         query = query.where(~stored.contains('"public": []'), ~stored.contains('"protects": "presence"'))
     text = connection.execute(query).scalar()
     return None if text is None else read_guarantee(text).declared
@@ -134,35 +120,23 @@ def _first_public(connection: Connection, relation: Relation | None) -> tuple[st
 
 def append(connection: Connection, record: Record, after: State) -> None:
     """Add one event and move the state on: both or, if the transaction fails, neither."""
-    from evenhand.ledger import schema
-
     connection.execute(schema.events.insert().values(**vars(record), link=after.head))
     connection.execute(schema.ledger.update().values(**_running(after)))
 
 
 def records(connection: Connection) -> list[tuple[Record, str]]:
     """All events with their stored links, oldest first."""
-    from sqlalchemy import select
-
-    from evenhand.ledger import schema
-
     rows = connection.execute(select(schema.events).order_by(schema.events.c.number))
     return [(Record(*row[:-1]), row[-1]) for row in rows]
 
 
 def link_at(connection: Connection, number: int) -> str | None:
     """The stored link of one event, or None if there is no such event."""
-    from sqlalchemy import select
-
-    from evenhand.ledger import schema
-
     return connection.execute(select(schema.events.c.link).where(schema.events.c.number == number)).scalar()
 
 
 def _running(state: State) -> dict[str, object]:
     """The columns of the state that a debit changes."""
-    from evenhand.ledger import schema
-
     account = state.account
     return {
         "format": schema.FORMAT,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Colours that stay apart for the colour-blind (Okabe and Ito), and in grey.
 _PARTS = {"bias": BLUE, "noise": "#E69F00", "sampling": "#999999", "total": "#000000"}
 _STRATEGIES = [BLUE, "#E69F00", "#009E73", "#CC79A7", "#56B4E9"]
+_RULE: dict[str, Any] = {"strokeDash": [2, 2], "color": "#555555"}
 _EPSILONS = 13
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -55,8 +56,9 @@ def plan_chart(plan: Plan) -> Chart:
     title: dict[str, Any] = {"text": f"Error for each bound: {plan.statistic}, ε = {plain(plan.epsilon)}"}
     if plan.profile.mark:
         title |= {"subtitle": [plan.profile.mark], "subtitleColor": "#D00000"}
-    parts = [_trade_off(plan), _users_cut(plan), _error_by_epsilon(plan)]
-    chart = alt.vconcat(*parts, title=alt.TitleParams(**title, anchor="start"), spacing=24)
+    chart = alt.vconcat(
+        *(draw(plan) for _, draw, _ in _SECTIONS), title=alt.TitleParams(**title, anchor="start"), spacing=24
+    )
     return styled(chart.resolve_scale(color="independent", x="independent"))
 
 
@@ -95,28 +97,20 @@ def _trade_off(plan: Plan) -> Chart:
     names = [name for name in _PARTS if name in parts]
     x = log_scale("bound", f"bound ({best.strategy})", curve.bounds)
     y = log_scale("error", "error", [floor, 1.5 * max(point["error"] for point in points)], "Y")
-    lines = (
-        alt.Chart(alt.Data(values=points))
-        .mark_line(strokeWidth=2.5)
-        .encode(
-            x=x,
-            y=y,
-            color=alt.Color("part:N", scale=alt.Scale(domain=names, range=[_PARTS[name] for name in names])),
-            strokeDash=alt.condition("datum.part == 'total'", alt.value([1, 0]), alt.value([6, 3])),
-            tooltip=["part:N", alt.Tooltip("bound:Q", format=",.4s"), alt.Tooltip("error:Q", format=",.3s")],
-        )
+    lines = _lines(points).encode(
+        x=x,
+        y=y,
+        color=alt.Color("part:N", scale=alt.Scale(domain=names, range=[_PARTS[name] for name in names])),
+        strokeDash=alt.condition("datum.part == 'total'", alt.value([1, 0]), alt.value([6, 3])),
+        tooltip=["part:N", alt.Tooltip("bound:Q", format=",.4s"), alt.Tooltip("error:Q", format=",.3s")],
     )
-    chosen = {
-        "bound": best.bound,
-        "error": best.error,
-        "label": f"best bound {three_digits(best.bound)}, error {three_digits(best.error)}",
-    }
-    mark = alt.Chart(alt.Data(values=[chosen])).encode(x=x)
+    words = f"best bound {three_digits(best.bound)}, error {three_digits(best.error)}"
+    mark = alt.Chart(alt.Data(values=[{"bound": best.bound, "error": best.error, "label": words}])).encode(x=x)
     right = math.log(best.bound / curve.bounds[0]) > 0.5 * math.log(max(curve.bounds[-1] / curve.bounds[0], 1.0001))
     label = mark.mark_text(
         align="right" if right else "left", dx=-8 if right else 8, fontWeight="bold", fontSize=12
     ).encode(y=alt.value(10), text="label:N")
-    rule = mark.mark_rule(strokeDash=[2, 2], color="#555555")
+    rule = mark.mark_rule(**_RULE)
     dot = mark.mark_point(filled=True, size=90, color="black", opacity=1).encode(y=y)
     return (lines + rule + dot + label).properties(width=WIDTH, height=260)
 
@@ -130,15 +124,9 @@ def _users_cut(plan: Plan) -> Chart:
     if not points:
         points = [{"bound": best.bound, "users": 0.5}]
     x = log_scale("bound", f"bound ({best.strategy})", curve.bounds)
-    area = (
-        alt.Chart(alt.Data(values=points))
-        .mark_area(opacity=0.35, color=BLUE, line={"color": BLUE})
-        .encode(
-            x=x,
-            y=log_scale("users", "users held back", [0.5, max(point["users"] for point in points)], "Y").stack(None),
-        )
-    )
-    rule = alt.Chart(alt.Data(values=[{"bound": best.bound}])).mark_rule(strokeDash=[2, 2], color="#555555").encode(x=x)
+    y = log_scale("users", "users held back", [0.5, max(point["users"] for point in points)], "Y").stack(None)
+    area = alt.Chart(alt.Data(values=points)).mark_area(opacity=0.35, color=BLUE, line={"color": BLUE}).encode(x=x, y=y)
+    rule = alt.Chart(alt.Data(values=[{"bound": best.bound}])).mark_rule(**_RULE).encode(x=x)
     return (area + rule).properties(width=WIDTH, height=110)
 
 
@@ -153,23 +141,19 @@ def _error_by_epsilon(plan: Plan) -> Chart:
             for c in other.curves
         ]
     names = [curve.strategy for curve in plan.curves]
-    lines = (
-        alt.Chart(alt.Data(values=points))
-        .mark_line(strokeWidth=2.5)
-        .encode(
-            x=log_scale("epsilon", "ε (a smaller ε protects more)", [point["epsilon"] for point in points]),
-            y=log_scale("error", "best forecast error", [point["error"] for point in points], "Y"),
-            color=alt.Color("strategy:N", scale=alt.Scale(domain=names, range=_STRATEGIES[: len(names)])),
-            strokeDash=alt.condition("datum.strategy == 'RowLimit'", alt.value([6, 5]), alt.value([1, 0])),
-            tooltip=["strategy:N", alt.Tooltip("epsilon:Q", format=".3~g"), alt.Tooltip("error:Q", format=".3~s")],
-        )
+    lines = _lines(points).encode(
+        x=log_scale("epsilon", "ε (a smaller ε protects more)", [point["epsilon"] for point in points]),
+        y=log_scale("error", "best forecast error", [point["error"] for point in points], "Y"),
+        color=alt.Color("strategy:N", scale=alt.Scale(domain=names, range=_STRATEGIES[: len(names)])),
+        strokeDash=alt.condition("datum.strategy == 'RowLimit'", alt.value([6, 5]), alt.value([1, 0])),
+        tooltip=["strategy:N", alt.Tooltip("epsilon:Q", format=".3~g"), alt.Tooltip("error:Q", format=".3~s")],
     )
-    here = (
-        alt.Chart(alt.Data(values=[{"epsilon": centre}]))
-        .mark_rule(strokeDash=[2, 2], color="#555555")
-        .encode(x="epsilon:Q")
-    )
+    here = alt.Chart(alt.Data(values=[{"epsilon": centre}])).mark_rule(**_RULE).encode(x="epsilon:Q")
     return (lines + here).properties(width=WIDTH, height=180)
+
+
+def _lines(points: list[dict[str, Any]]) -> alt.Chart:
+    return alt.Chart(alt.Data(values=points)).mark_line(strokeWidth=2.5)
 
 
 _SECTIONS = (
@@ -180,9 +164,5 @@ _SECTIONS = (
         "The black line is both together, and the best bound is its lowest point.",
     ),
     ("Whom it touches", _users_cut, "How many users a bound holds back; all others count in full."),
-    (
-        "Error for each ε",
-        _error_by_epsilon,
-        "The best error each strategy reaches, from strong to weak protection.",
-    ),
+    ("Error for each ε", _error_by_epsilon, "The best error each strategy reaches, from strong to weak protection."),
 )

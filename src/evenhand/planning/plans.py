@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SPREAD = 1 / 8
 """Default standard deviation of user means as a part of the value range, for the forecast of a located mean."""
+
+_FEW = 2  # points of a plan that is only asked for its best bound, as the inverse questions do many times
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,7 @@ class Plan:
             "profile": self.profile.words,
             "users": self.profile.users,
             "rows": self.profile.rows,
-            "assumed": {
-                "row_sd": self.assumed.row_sd,
-                "heterogeneity": self.assumed.heterogeneity,
-                "spread": self.assumed.spread,
-            },
+            "assumed": asdict(self.assumed),
             "best": self.best.to_dict(),
             "strategies": [_best(c).to_dict() for c in self.curves],
             "words": self.explain(),
@@ -122,7 +120,7 @@ class Plan:
 
     def at(self, epsilon: Amount) -> Plan:
         """The same plan at another ε."""
-        return replan(self, parse_epsilon(epsilon), self.profile)
+        return _forecast(replace(self, epsilon=parse_epsilon(epsilon)), _FEW)
 
     def over_epsilon(self, epsilons: Iterable[Amount]) -> list[tuple[Decimal, Forecast]]:
         """How the best bound moves with ε."""
@@ -136,31 +134,29 @@ class Plan:
             relative: ``error`` is a part of the answer (counts only: the size of a sum or mean is not known beforehand).
         """
         goal = self._goal(error, relative)
-        return _smallest(
-            lambda eps: replan(self, Decimal(repr(eps)), self.profile).best.error <= goal(self.profile), 1e-6, 1e4, "ε"
-        )
+        return _smallest(lambda eps: goal(replace(self, epsilon=Decimal(repr(eps)))), 1e-6, 1e4, "ε")
 
     def users_for(self, error: float, relative: bool = False) -> int:
         """How many users of the same shape the best forecast error needs to be at most ``error`` at this ε."""
-        goal = self._goal(error, relative)
-
-        def enough(users: float) -> bool:
-            profile = self.profile.scaled(users / self.profile.users)
-            return replan(self, self.epsilon, profile).best.error <= goal(profile)
-
-        return math.ceil(_smallest(enough, 1.0, 1e12, "number of users"))
+        goal, scaled = self._goal(error, relative), self.profile.scaled
+        people = self.profile.users
+        found = _smallest(
+            lambda users: goal(replace(self, profile=scaled(users / people))), 1.0, 1e12, "number of users"
+        )
+        return math.ceil(found)
 
     def __str__(self) -> str:
         return f"{self.explain()}\n\n{self.table()}"
 
-    def _goal(self, error: float, relative: bool) -> Callable[[Profile], float]:
+    def _goal(self, error: float, relative: bool) -> Callable[[Plan], bool]:
+        """Whether another plan, with another ε or profile, reaches the error."""
         if not (error > 0 and math.isfinite(error)):
             raise UsageError(f"error={error} is not an error to aim at; expected a positive number.")
         if relative and self.bounds is not None:
             raise UsageError(
                 f"relative=True needs to know the size of the answer; for a {self.statistic} give the error itself."
             )
-        return (lambda profile: error * profile.rows) if relative else (lambda profile: error)
+        return lambda plan: _forecast(plan, _FEW).best.error <= error * (plan.profile.rows if relative else 1)
 
 
 def plan(
@@ -202,7 +198,9 @@ def plan(
         raise UsageError(
             f"statistic={statistic!r} can't be planned; expected one of {list(planned)}.{suggest(str(statistic), planned)}"
         )
-    relation = _relation(profile, protects)
+    own = profile.guarantee.relation if profile.guarantee else Relation.PRESENCE
+    relation = own if protects is None else Relation.parse(protects)
+    profile.for_relation(relation)
     if planned[statistic].planned_as == "count" and relation.counts_are_public:
         raise UsageError(
             "under protects='values' the number of rows is public: a count needs no noise and no plan. "
@@ -217,38 +215,19 @@ def plan(
     )
     if not 2 <= points <= 2000:
         raise UsageError(f"points={points} is out of range; expected a number between 2 and 2000.")
-    return _build(statistic, profile, parse_epsilon(epsilon), relation, limits, assumed, points)
+    return _forecast(Plan(statistic, profile, parse_epsilon(epsilon), relation, limits, assumed, curves=()), points)
 
 
-def replan(old: Plan, epsilon: Decimal, profile: Profile) -> Plan:
-    """The best bounds only (few points), for another ε or profile: what the inverse questions ask many times."""
-    return _build(old.statistic, profile, epsilon, old.relation, old.bounds, old.assumed, 2)
-
-
-def _build(
-    statistic: str,
-    profile: Profile,
-    epsilon: Decimal,
-    relation: Relation,
-    bounds: tuple[float, float] | None,
-    assumed: Assumptions,
-    points: int,
-) -> Plan:
-    kind = STATISTICS[statistic]
-    limits = (0.0, 1.0) if bounds is None else kind.planned_bounds(bounds)
-    question = Question(str(kind.planned_as), limits, epsilon, relation, assumed)
-    pairs = (strategy.forecast(question, profile.support) for strategy in STRATEGIES)
+def _forecast(plan: Plan, points: int) -> Plan:
+    """The same plan with its curves, at so many bounds each and at the best one."""
+    kind = STATISTICS[plan.statistic]
+    limits = (0.0, 1.0) if plan.bounds is None else kind.planned_bounds(plan.bounds)
+    question = Question(str(kind.planned_as), limits, plan.epsilon, plan.relation, plan.assumed)
+    pairs = (strategy.forecast(question, plan.profile.support) for strategy in STRATEGIES)
     curves = tuple(curve(*pair, points) for pair in pairs if pair is not None)
-    if profile.basis is Basis.BOUGHT:  # noisy counts prove nothing exactly
+    if plan.profile.basis is Basis.BOUGHT:  # noisy counts prove nothing exactly
         curves = tuple(c if c.kind == "assumed" else replace(c, kind="seen") for c in curves)
-    return Plan(statistic, profile, epsilon, relation, bounds, assumed, curves)
-
-
-def _relation(profile: Profile, protects: Relation | str | None) -> Relation:
-    own = profile.guarantee.relation if profile.guarantee else Relation.PRESENCE
-    relation = own if protects is None else Relation.parse(protects)
-    profile.for_relation(relation)
-    return relation
+    return replace(plan, curves=curves)
 
 
 def _bounds(statistic: str, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -282,18 +261,9 @@ def _best(curve: Curve) -> Forecast:
 
 
 def _at(curve: Curve, k: int) -> Forecast:
-    return Forecast(
-        strategy=curve.strategy,
-        bound=float(curve.bounds[k]),
-        noise=float(curve.noise[k]),
-        sampling=float(curve.sampling[k]),
-        bias=float(curve.bias[k]),
-        kind=curve.kind,
-        error=float(curve.error[k]),
-        error_bound=float(curve.error_bound[k]),
-        users_cut=float(curve.users_cut[k]),
-        rows_cut=float(curve.rows_cut[k]),
-    )
+    names = ("noise", "sampling", "bias", "error", "error_bound", "users_cut", "rows_cut")
+    numbers = {name: float(getattr(curve, name)[k]) for name in names}
+    return Forecast(strategy=curve.strategy, bound=float(curve.bounds[k]), kind=curve.kind, **numbers)
 
 
 def _smallest(enough: Callable[[float], bool], low: float, high: float, what: str) -> float:

@@ -45,13 +45,7 @@ class Bounding:
         return f"{self.words} ({self.chosen}{cost})"
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "strategy": self.strategy,
-            "parameter": self.parameter,
-            "words": self.words,
-            "chosen": self.chosen,
-            "epsilon": float(self.epsilon) if self.epsilon else 0.0,
-        }
+        return vars(self) | {"epsilon": float(self.epsilon or 0)}
 
 
 @dataclass(frozen=True)
@@ -73,9 +67,7 @@ class Error:
     @property
     def total(self) -> float | None:
         """Root mean square of noise and bias; None if either is unknown."""
-        if self.noise is None or self.bias is None:
-            return None
-        return math.hypot(self.noise, self.bias)
+        return None if self.noise is None or self.bias is None else math.hypot(self.noise, self.bias)
 
     def scaled(self, factor: float) -> Error:
         """The same error in another unit."""
@@ -180,14 +172,16 @@ class Release:
 
     def lines(self) -> list[tuple[str, str]]:
         """What stands below the headline: interval, bound, error and guarantee, each with its name."""
-        lines = []
+        lines = [
+            ("bound on a user", str(self.bounding)),
+            ("error", str(self.error)),
+            ("guarantee", self.guarantee.words()),
+        ]
         if not self.grouped:
             interval = self.interval(0.95)
             pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
             text = ", ".join(f"{rounded(low, noise)} to {rounded(high, noise)}" for (low, high), (_, noise) in pairs)
-            lines.append(("95% interval", f"{text} ({self.covers})"))
-        lines += [("bound on a user", str(self.bounding)), ("error", str(self.error))]
-        lines.append(("guarantee", self.guarantee.words()))
+            lines.insert(0, ("95% interval", f"{text} ({self.covers})"))
         return lines
 
     def table(self) -> pd.DataFrame:
