@@ -109,6 +109,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "aggregate": lambda ask: ask.aggregate(
         by="group", epsilon=0.1, delta=1e-6, n=eh.count(), m=eh.mean("value", bounds=BOUNDS)
     ),
+    "ask": lambda ask: ask.ask(eh.sum("value", bounds=BOUNDS), epsilon=1),
     "profile": lambda ask: ask.profile(epsilon=1),
 }
 ONLY_ON_A_SESSION = {"preview", "profile"}

@@ -106,11 +106,20 @@ class BoundedERM(LinearModel):
         features: Sequence[str] | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self.epsilon, self.loss, self.classes, self.label_bounds = epsilon, loss, classes, label_bounds
-        self.feature_norm, self.feature_bounds = feature_norm, feature_bounds
-        self.rows_per_user, self.regularisation = rows_per_user, regularisation
-        self.coefficient_norm, self.profile, self.protects = coefficient_norm, profile, protects
-        self.fit_intercept, self.features, self.ledger = fit_intercept, features, ledger
+        self.epsilon = epsilon
+        self.loss = loss
+        self.classes = classes
+        self.label_bounds = label_bounds
+        self.feature_norm = feature_norm
+        self.feature_bounds = feature_bounds
+        self.rows_per_user = rows_per_user
+        self.regularisation = regularisation
+        self.coefficient_norm = coefficient_norm
+        self.profile = profile
+        self.protects = protects
+        self.fit_intercept = fit_intercept
+        self.features = features
+        self.ledger = ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:

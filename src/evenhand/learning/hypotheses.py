@@ -87,10 +87,15 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         protects: str = "presence",
         ledger: Ledger | None = None,
     ) -> None:
-        self.hypotheses, self.epsilon = hypotheses, epsilon
-        self.loss, self.classes, self.label_bounds = loss, classes, label_bounds
-        self.rows_per_user, self.profile = rows_per_user, profile
-        self.protects, self.ledger = protects, ledger
+        self.hypotheses = hypotheses
+        self.epsilon = epsilon
+        self.loss = loss
+        self.classes = classes
+        self.label_bounds = label_bounds
+        self.rows_per_user = rows_per_user
+        self.profile = profile
+        self.protects = protects
+        self.ledger = ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:

@@ -109,10 +109,18 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         tol: float = 1e-5,
         ledger: Ledger | None = None,
     ) -> None:
-        self.epsilon, self.label_bounds, self.noise_sd = epsilon, label_bounds, noise_sd
-        self.fit_intercept, self.weighting, self.target = fit_intercept, weighting, target
-        self.row_limit, self.features, self.categories = row_limit, features, categories
-        self.weights, self.tol, self.ledger = weights, tol, ledger
+        self.epsilon = epsilon
+        self.label_bounds = label_bounds
+        self.noise_sd = noise_sd
+        self.fit_intercept = fit_intercept
+        self.weighting = weighting
+        self.target = target
+        self.row_limit = row_limit
+        self.features = features
+        self.categories = categories
+        self.weights = weights
+        self.tol = tol
+        self.ledger = ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:

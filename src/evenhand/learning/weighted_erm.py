@@ -93,12 +93,22 @@ class WeightedERM(LinearModel):
         features: Sequence[str] | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self.epsilon, self.delta, self.loss = epsilon, delta, loss
-        self.classes, self.label_bounds = classes, label_bounds
-        self.feature_norm, self.feature_bounds = feature_norm, feature_bounds
-        self.weight_bound, self.steps, self.sample = weight_bound, steps, sample
-        self.regularisation, self.profile, self.protects = regularisation, profile, protects
-        self.fit_intercept, self.features, self.ledger = fit_intercept, features, ledger
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.classes = classes
+        self.label_bounds = label_bounds
+        self.feature_norm = feature_norm
+        self.feature_bounds = feature_bounds
+        self.weight_bound = weight_bound
+        self.steps = steps
+        self.sample = sample
+        self.regularisation = regularisation
+        self.profile = profile
+        self.protects = protects
+        self.fit_intercept = fit_intercept
+        self.features = features
+        self.ledger = ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:

@@ -72,7 +72,18 @@ class Campaign:
                 raise UsageError(f"pool={pool!r} is unknown; expected a number of queries, None or 'auto'.")
             pool = pool_size(len(catalogue), rated, users)
         queries = users if pool is None else pool
-        self.task = Task(catalogue, sketch, exact, rated, users, queries, set_theta, questions, public_rated, epoch)
+        self.task = Task(
+            items=catalogue,
+            sketch=sketch,
+            epsilon=exact,
+            rated=rated,
+            tokens=users,
+            pool=queries,
+            theta=set_theta,
+            questions=questions,
+            public_rated=public_rated,
+            epoch=epoch,
+        )
         self.secret = secrets.token_bytes(SECRET_SIZE) if secret is None else secret
         self.issuer = Issuer(self.task, self.secret)
 
