@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from benchmarks.shapes import extreme, geometric
 
-from evenhand.bounding.centred_interval import centred_bound, centred_worst_case
-from evenhand.profiles.support import support_of_counts
+from evenhand.bounding.centred_interval import centred_bound
+from evenhand.profiles import Support, support_of_counts
 from reproductions.outcomes import Check, Outcome, Size, lines, near
 
 Array = npt.NDArray[np.float64]
@@ -138,3 +138,10 @@ def _finish(out: Path, name: str, setting: str, rows: list[dict[str, Any]], chec
     checks = [*checks, Check("privately chosen cap over plain Laplace, largest", max(ratio), 0.8, 3.0)]
     title = f"{name}: average error, {setting}"
     return Outcome(title, checks, rows).write(out, name, lines(rows, "epsilon", "error", "mechanism", title))
+
+
+def centred_worst_case(support: Support, length: float, epsilon: float) -> float:
+    """rameshwar2024's E_OPT = (Σ max((B·s − T)/2, 0) + T/ε)/n: the smallest worst-case error of its class."""
+    T = centred_bound(support, length, epsilon)
+    cut = np.maximum(length * support.sizes - T, 0.0) / 2
+    return float((support.users @ cut + T / epsilon) / support.rows)

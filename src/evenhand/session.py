@@ -27,9 +27,9 @@ from evenhand.statistics import (
     Sum,
     Users,
     Variance,
-    draft_columns,
-    draft_one,
-    draft_together,
+    ask_columns,
+    ask_one,
+    ask_together,
     of_columns,
 )
 from evenhand.tables import Bounds, Table
@@ -76,7 +76,7 @@ class Questions(Generic[A]):
             >>> session.ask(eh.mean("rating", bounds=(0.5, 5)), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        return self._answer(draft_one(request, statistic, by, keys, other, groups_per_user))
+        return self._answer(ask_one(request, statistic, by, keys, other, groups_per_user))
 
     def count(
         self,
@@ -96,7 +96,7 @@ class Questions(Generic[A]):
             >>> session.count(by="genre", keys=["drama", "comedy"], epsilon=0.1)
         """
         request = self._request(epsilon, delta, bounding)
-        return self._answer(draft_one(request, Count(), by, keys, other, groups_per_user))
+        return self._answer(ask_one(request, Count(), by, keys, other, groups_per_user))
 
     def users(
         self,
@@ -115,7 +115,7 @@ class Questions(Generic[A]):
             >>> session.users(epsilon=0.1)
         """
         request = self._request(epsilon, delta, bounding)
-        return self._answer(draft_one(request, Users(), by, keys, other, groups_per_user))
+        return self._answer(ask_one(request, Users(), by, keys, other, groups_per_user))
 
     def sum(
         self,
@@ -195,6 +195,7 @@ class Questions(Generic[A]):
         *,
         bounds: Bounds | None = None,
         epsilon: Amount | None = None,
+        delta: Amount = 0,
         bounding: Bounding = "auto",
         by: By = None,
         keys: object = None,
@@ -210,8 +211,8 @@ class Questions(Generic[A]):
         Example:
             >>> session.quantiles("rating", [0.5, 0.9], bounds=(0.5, 5), epsilon=0.2)
         """
-        request = self._request(epsilon, 0, bounding)
-        return self._answer(draft_one(request, Quantiles(column, quantiles, bounds), by, keys, other, None))
+        request = self._request(epsilon, delta, bounding)
+        return self._answer(ask_one(request, Quantiles(column, quantiles, bounds), by, keys, other, None))
 
     def histogram(
         self,
@@ -231,7 +232,7 @@ class Questions(Generic[A]):
             >>> session.histogram("rating", [0.5, 1.5, 2.5, 3.5, 4.5, 5.5], epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
-        return self._answer(draft_one(request, Histogram(column, edges), by, keys, other, None))
+        return self._answer(ask_one(request, Histogram(column, edges), by, keys, other, None))
 
     def aggregate(
         self,
@@ -252,7 +253,7 @@ class Questions(Generic[A]):
             ...                   n=eh.count(), average=eh.mean("rating", bounds=(0.5, 5)))
         """
         request = self._request(epsilon, delta, bounding)
-        return self._answer(draft_together(request, statistics, by, keys, other, groups_per_user))
+        return self._answer(ask_together(request, statistics, by, keys, other, groups_per_user))
 
     def _request(self, epsilon: Amount | None, delta: Amount, bounding: Bounding) -> Request:
         return Request.parse(self.table, epsilon, delta, bounding, self._shelf)
@@ -270,9 +271,9 @@ class Questions(Generic[A]):
     ) -> A:
         """One statistic of one column, or of several."""
         if isinstance(column, str) or not isinstance(column, Sequence):  # a wrong type is refused when it is looked up
-            return self._answer(draft_one(request, kind(column, bounds), by, keys, other, groups_per_user))  # type: ignore[arg-type]
+            return self._answer(ask_one(request, kind(column, bounds), by, keys, other, groups_per_user))  # type: ignore[arg-type]
         columns = of_columns(kind, column, bounds)
-        return self._answer(draft_columns(request, columns, by, keys, other, groups_per_user))
+        return self._answer(ask_columns(request, columns, by, keys, other, groups_per_user))
 
     if not TYPE_CHECKING:  # type checkers know the methods above; a statistic from outside is found by its name
 

@@ -141,8 +141,6 @@ def test_session_preview_groups_and_aggregate(tmp_path: Path) -> None:
     assert list(grouped.value.columns) == ["g", "geometric_mean"]
     both = session.aggregate(n=eh.count(), m=asked, by="g", keys=["a", "b"], **loud)  # type: ignore[arg-type]
     assert list(both.value.columns) == ["g", "n", "m"]
-    several = session.geometric_mean(["v", "v2"], bounds=(1, 8), **loud) if "v2" in table.columns else None  # type: ignore[attr-defined]
-    assert several is None
     hidden = session.ask(asked, by="g", epsilon=1e4, delta=1e-6, groups_per_user=2)
     assert "selection" in hidden.details
 
@@ -189,3 +187,9 @@ def test_the_audit_has_a_line_for_it() -> None:
     assert [str(case.relation) for case in cases] == ["presence", "values"]
     finding = audit(cases[0].mechanism, cases[0].neighbours(quick=True), samples=2000)
     assert not finding.refuted
+
+
+@pytest.mark.parametrize("name", ["mean", "profile", "ask", "_mine", "geometric mean"])
+def test_names_that_a_session_has_already_are_refused(name: str) -> None:
+    with pytest.raises(eh.UsageError, match="can't name a statistic"):
+        register(type("Named", (GeometricMean,), {"name": name}))

@@ -7,9 +7,10 @@ import pytest
 from benchmarks.shapes import extreme, geometric
 from hypothesis import given
 from hypothesis import strategies as st
+from reproductions.rameshwar2024.figures import centred_worst_case
 
 from evenhand.bounding import smooth_bound, weight_for_quantile
-from evenhand.bounding.centred_interval import centred_bound, centred_worst_case
+from evenhand.bounding.centred_interval import centred_bound
 from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
 from evenhand.bounding.smooth_weights import smooth_variance
 from evenhand.profiles import Sums, Support, support_of_counts

@@ -93,10 +93,8 @@ def release(
     kind = STATISTICS[statistic]
     parse_epsilon(epsilon)
     parse_delta(delta)
-    options: dict[str, Any] = {"epsilon": epsilon, "bounding": parse_strategy(bounding)}
+    options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
     options |= _parameters(kind, {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges})
-    if statistic != "quantiles":
-        options["delta"] = delta
     if by is not None:
         group_columns = parse_list(by)
         options |= {"by": group_columns, "keys": parse_key_option(keys, group_columns), "other": other}

@@ -19,6 +19,7 @@ from evenhand.audit.mechanism import Claim, Outputs
 from evenhand.audit.remembering import Remembering
 from evenhand.guarantee import EvenhandError
 from evenhand.noise import Gaussian, IntegerNoise, Laplace, seam
+from evenhand.profiles import About, Profile, Shelf
 from evenhand.release import Measurement, Noisy, Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Outcome
@@ -113,13 +114,20 @@ class EndToEnd:
 
     def _fill(self, outputs: Outputs, table: Table, run: Callable[[Draft, Receipt], Outcome]) -> None:
         drafts = Drafts(table)
+        drafts._shelf = _Forgetful()
         draft = self.ask(drafts)
         for row in outputs:
-            drafts._shelf.clear()  # a profile kept from the run before would tie the outputs together
             receipt = (self.receipt or Transcript)(*_paid(draft), "audit")
             released = (self.features or numbers)(run(draft, receipt))
             seen = [*released, *receipt.seen][:_WIDTH]
             row[: len(seen)] = seen
+
+
+class _Forgetful(Shelf):
+    """Keeps nothing: a profile kept from the run before would tie the outputs together."""
+
+    def put(self, table: Table, about: About, profile: Profile) -> None:
+        pass
 
 
 class Transcript(Receipt):

@@ -95,10 +95,3 @@ def centred_bound(support: Support, length: float, epsilon: float) -> float:
     Reference: rameshwar2024 Theorem III.1.
     """
     return length * support.largest(math.ceil(2 / epsilon - 1e-12))
-
-
-def centred_worst_case(support: Support, length: float, epsilon: float) -> float:
-    """rameshwar2024's E_OPT = (Σ max((B·s − T)/2, 0) + T/ε)/n: the smallest worst-case error of its class."""
-    T = centred_bound(support, length, epsilon)
-    cut = np.maximum(length * support.sizes - T, 0.0) / 2
-    return float((support.users @ cut + T / epsilon) / support.rows)

@@ -74,10 +74,6 @@ class Shelf:
         """What is found here now; what is put or taken later goes here all the same."""
         return _Frozen(self)
 
-    def clear(self) -> None:
-        """Forget all of them."""
-        self._profiles.clear()
-
 
 class _Frozen(Shelf):
     def __init__(self, shelf: Shelf) -> None:

@@ -1,6 +1,6 @@
 """What can be asked: one file per statistic, and one list of them."""
 
-from evenhand.statistics.asking import By, draft_columns, draft_one, draft_together, of_columns
+from evenhand.statistics.asking import By, ask_columns, ask_one, ask_together, of_columns
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import Draft, Outcome, Preview
 from evenhand.statistics.histogram import Histogram
@@ -30,9 +30,9 @@ __all__ = [
     "Sum",
     "Users",
     "Variance",
-    "draft_columns",
-    "draft_one",
-    "draft_together",
+    "ask_columns",
+    "ask_one",
+    "ask_together",
     "of_columns",
     "register",
 ]

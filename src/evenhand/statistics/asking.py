@@ -11,14 +11,14 @@ from evenhand.statistics.keys import UNGROUPED, Keys, parse_by, parse_keys
 from evenhand.statistics.per_row import PerRow
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import parse_groups_per_user
-from evenhand.statistics.several import draft_several
+from evenhand.statistics.several import ask_several
 from evenhand.statistics.statistic import OfColumn, Statistic
 from evenhand.tables import Table
 
 By: TypeAlias = str | Sequence[str] | None
 
 
-def draft_one(request: Request, statistic: Statistic, by: By, keys: object, other: str | None, limit: object) -> Draft:
+def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other: str | None, limit: object) -> Draft:
     """One statistic: a number, or a frame when grouped."""
     statistic.check(request.table)
     alone = statistic.ungrouped(request) if by is None and keys is None else None
@@ -28,7 +28,7 @@ def draft_one(request: Request, statistic: Statistic, by: By, keys: object, othe
     return _by_row(request, parts, by, keys, other, limit, listed=by is None and statistic.aggregates)
 
 
-def draft_columns(
+def ask_columns(
     request: Request, columns: Mapping[str, OfColumn], by: By, keys: object, other: str | None, limit: object
 ) -> Draft:
     """One statistic of several columns: a list of numbers, or a frame with a column for each."""
@@ -36,11 +36,11 @@ def draft_columns(
         statistic.check(request.table)
     alone = by is None and keys is None and next(iter(columns.values())).ungrouped(request) is not None
     if alone:
-        return draft_several(request, columns)
+        return ask_several(request, columns)
     return _by_row(request, columns, by, keys, other, limit, listed=by is None)
 
 
-def draft_together(
+def ask_together(
     request: Request, given: Mapping[str, object], by: By, keys: object, other: str | None, limit: object
 ) -> Draft:
     """Several statistics in one pass: a frame."""

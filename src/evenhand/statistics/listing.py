@@ -19,14 +19,17 @@ STATISTICS: dict[str, type[Statistic]] = {
 }
 """All of them, by name."""
 
+_OF_A_SESSION = ("aggregate", "ask", "ledger", "preview", "profile", "table")
+
 S = TypeVar("S", bound=type[Statistic])
 
 
 def register(statistic: S) -> S:
     """Put a statistic from outside on the list; usable as a class decorator."""
-    if statistic.name in STATISTICS or not statistic.name.isidentifier():
+    taken = [*STATISTICS, *_OF_A_SESSION]
+    if statistic.name in taken or not statistic.name.isidentifier() or statistic.name.startswith("_"):
         raise UsageError(
-            f"name={statistic.name!r} can't name a statistic: expected a Python name that is not among {list(STATISTICS)}."
+            f"name={statistic.name!r} can't name a statistic: expected a Python name that is not among {taken}."
         )
     STATISTICS[statistic.name] = statistic
     return statistic

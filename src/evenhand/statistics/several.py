@@ -18,7 +18,7 @@ from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import OfColumn
 
 
-def draft_several(request: Request, columns: Mapping[str, OfColumn]) -> Draft:
+def ask_several(request: Request, columns: Mapping[str, OfColumn]) -> Draft:
     """Columns that share ε equally, on one reading."""
     # Drafted again below, once there is a copy to ask: on the same shelf, so that it is the same draft.
     share = replace(request, epsilon=divide(request.epsilon, len(columns)), shelf=request.shelf.frozen())
