@@ -147,7 +147,7 @@ def test_memory_is_held_against_the_engine(kept: bool, changes: bool) -> None:
             ask(engine)
 
 
-@pytest.mark.parametrize("pair", neighbours(Relation.VALUES, quick=True), ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", [*neighbours(Relation.VALUES, quick=True)], ids=lambda pair: pair.name)
 def test_bounds_chosen_under_values_do_not_move_with_values(pair: Pair) -> None:
     """A defect that this audit found: the L2 norms over the cells of a histogram are private, and a bound was chosen from them."""
 
