@@ -129,6 +129,7 @@ class _Watching(Receipt):
     def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
         """Without noise, and not played back: positions mean nothing on another table, so the tables must agree on what is shown."""
         self._use(epsilon, delta)
+        self._selected = True
         exact = measurement.integers().reveal()
         shown = [place for place, value in enumerate(exact) if value >= threshold]
         self.steps.append(Step("support", exact, measurement.l1, measurement.l2_squared, len(shown), self._payments))

@@ -80,6 +80,8 @@ def test_no_user_moves_more_than_declared_on_spark(case: Case, spark: None, tmp_
 class OneRow(eh.SmoothWeights):
     """Declares what one row can do, not what one user can."""
 
+    broken_on_purpose = True
+
     def of_sum(self, summary: Any, relation: Any) -> Contribution:
         honest = super().of_sum(summary, relation)
         return Contribution(honest.integers, summary.grid.width, summary.grid.width**2)
@@ -88,6 +90,8 @@ class OneRow(eh.SmoothWeights):
 @dataclass(frozen=True)
 class OneStepShort(eh.TotalCap):
     """Declares one grid step too little."""
+
+    broken_on_purpose = True
 
     def of_sum(self, summary: Any, relation: Any) -> Contribution:
         honest = super().of_sum(summary, relation)
@@ -98,6 +102,8 @@ class OneStepShort(eh.TotalCap):
 class Uncapped(eh.TotalCap):
     """Forgets to apply the cap."""
 
+    broken_on_purpose = True
+
     def of_sum(self, summary: Any, relation: Any) -> Contribution:
         honest = super().of_sum(summary, relation)
         return Contribution((summary.total,), honest.l1, honest.l2_squared)
@@ -106,6 +112,8 @@ class Uncapped(eh.TotalCap):
 @dataclass(frozen=True)
 class PresenceOnly(eh.TotalCap):
     """Declares under values what holds under presence: a user who turns from +T to −T moves twice as far."""
+
+    broken_on_purpose = True
 
     def of_sum(self, summary: Any, relation: Any) -> Contribution:
         return super().of_sum(summary, Relation.PRESENCE)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -20,7 +20,7 @@ from evenhand.audit.catalogue import releases
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
 from evenhand.release import Interval, Ratio
-from evenhand.statistics import STATISTICS, Estimate, OfColumn, register
+from evenhand.statistics import STATISTICS, Count, Draft, Estimate, OfColumn, Request, Sum, register
 from evenhand.tables import Bounds, Grid
 from evenhand.tables.expressions import Integers
 from nasty import extreme_pairs
@@ -96,6 +96,40 @@ class HalfReach(GeometricMean):
 
     def reach(self, relation: Relation) -> int:
         return super().reach(relation) // 2
+
+
+@dataclass(frozen=True)
+class SumOfSquares(Sum):
+    """A sum of another thing than its values: it must not be bounded by them."""
+
+    name = "sum_of_squares"
+
+    def ungrouped(self, request: Request) -> Draft | None:
+        return None
+
+    def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
+        return {"sum": values[0] * values[0] // 2**16 * weight, "weight": weight, "exact": weight * 0 + 1}
+
+    def reach(self, relation: Relation) -> int:
+        return self.grid.reach**2 // 2**16 + 1
+
+
+@dataclass(frozen=True)
+class Heads(Count):
+    """Counts each user once in a group."""
+
+    name = "heads"
+    distinct = True
+
+
+@dataclass(frozen=True)
+class Unnamed(GeometricMean):
+    """Hides an integer that it does not have."""
+
+    name = "unnamed"
+
+    def hidden(self, relation: Relation) -> tuple[str, ...]:
+        return ("above", "beside")
 
 
 @pytest.fixture(autouse=True)
@@ -193,3 +227,24 @@ def test_the_audit_has_a_line_for_it() -> None:
 def test_names_that_a_session_has_already_are_refused(name: str) -> None:
     with pytest.raises(eh.UsageError, match="can't name a statistic"):
         register(type("Named", (GeometricMean,), {"name": name}))
+
+
+@pytest.mark.parametrize("bounding", ["auto", eh.TotalCap(9), eh.NormClip(9)], ids=str)
+def test_what_is_not_the_sum_of_values_is_not_bounded_by_values(bounding: Any) -> None:
+    question = SumOfSquares("v", (-2.5, 2.0))
+    for pair in extreme_pairs("presence"):
+        one, other = pair.first.read("presence"), pair.second.read("presence")
+        compare(lambda ask: ask.ask(question, epsilon=1, bounding=bounding), one, other)
+
+
+def test_what_can_not_be_asked_is_refused_before_the_debit(tmp_path: Path) -> None:
+    session = eh.Session(eh.read(rows(), user="u"), eh.Ledger(tmp_path / "b.db", epsilon=9))
+    with pytest.raises(eh.UsageError, match="aggregate"):
+        session.aggregate(n=eh.count(), h=Heads(), epsilon=1)
+    with pytest.raises(eh.UsageError, match="beside"):
+        session.ask(Unnamed("v", (1, 8)), epsilon=1)
+    with pytest.raises(eh.UsageError, match="expected a statistic"):
+        session.ask("count", epsilon=1)  # type: ignore[arg-type]
+    with pytest.raises(eh.UsageError, match="dataclass"):
+        register(int)  # type: ignore[type-var]
+    assert not session.ledger.events

@@ -19,7 +19,7 @@ import evenhand as eh
 from evenhand.apps import cli
 from evenhand.audit import audit
 from evenhand.audit.catalogue import releases
-from evenhand.bounding import STRATEGIES, Bounded, Contribution, Curve, Question, Strategy, Summary, register
+from evenhand.bounding import STRATEGIES, Bounded, Curve, Question, Strategy, Summary, register
 from evenhand.bounding.forecasts import Evaluate
 from evenhand.bounding.strategy import UNSET, Limit
 from evenhand.guarantee import Relation
@@ -79,14 +79,6 @@ class FollowsTheSum(SoftCap):
 
     def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
         return Bounded(summary.total, 1, summary.total)
-
-
-@dataclass(frozen=True)
-class ClampsItself(SoftCap):
-    """One that takes the clamp into its own hands."""
-
-    def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
-        return Contribution((summary.total,), 1, 1)
 
 
 @dataclass(frozen=True)
@@ -175,7 +167,7 @@ def test_what_the_clamp_could_not_bound_is_refused_before_data_is_read(how: str,
 
 def test_the_clamp_is_not_a_strategys_to_override() -> None:
     with pytest.raises(eh.UsageError, match="bound_sum"):
-        register(ClampsItself)
+        type("ClampsItself", (SoftCap,), {"of_sum": lambda self, summary, relation: None})
 
 
 def test_plan_and_command_line(
@@ -195,5 +187,13 @@ def test_plan_and_command_line(
 
 
 def test_the_audit_has_a_line_for_it() -> None:
-    (case,) = (case for case in releases() if "SoftCap" in case.mechanism.name)
+    cases = {case.title: case for case in releases() if "SoftCap" in case.mechanism.name}
+    assert list(cases) == ["count, SoftCap (presence)", "sum, SoftCap (presence)", "sum, SoftCap (values)"]
+    case = cases["count, SoftCap (presence)"]
     assert not audit(case.mechanism, case.neighbours(quick=True), samples=2000).refuted
+
+
+@pytest.mark.parametrize("given", [int, Strategy, SoftCap])
+def test_only_new_dataclasses_with_a_bound_are_registered(given: type[Strategy]) -> None:
+    with pytest.raises(eh.UsageError, match=r"register|already"):
+        register(given)

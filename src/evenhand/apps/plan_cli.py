@@ -9,10 +9,13 @@ import typer
 
 from evenhand.apps.console import check_writable, parse_pair, show_json
 from evenhand.guarantee import DataError, UsageError
+from evenhand.statistics import STATISTICS
 
 if TYPE_CHECKING:
     from evenhand.planning import Plan
     from evenhand.profiles import Profile
+
+PLANNED = [name for name, kind in STATISTICS.items() if kind.planned_as]
 
 HELP = """Forecast the error before anything is spent: noise and bias for every strategy, and the best bound on a user.
 
@@ -33,7 +36,7 @@ evenhand plan mean --lognormal 1 --users 5000 --rows 100000 --bounds 0:10 --epsi
 
 
 def plan(
-    statistic: Annotated[str, typer.Argument(help="One of: count, sum, mean.")],
+    statistic: Annotated[str, typer.Argument(help="One of: " + ", ".join(PLANNED) + ".")],
     epsilon: Annotated[str, typer.Option(help="ε of the planned release, such as 0.2.")],
     bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; needed for sum and mean.")] = None,
     pareto: Annotated[float | None, typer.Option(help="Pareto tail: exponent α above 1.")] = None,

@@ -1,6 +1,6 @@
 """Everything that is audited: each statistic with each strategy under each relation, selection, and the learners.
 
-A new statistic is one more line here.
+A statistic or strategy on the lists without lines of its own gets the usual ones.
 """
 
 from __future__ import annotations
@@ -14,11 +14,20 @@ from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, shown_keys
-from evenhand.bounding import STRATEGIES, CentredInterval, NormClip, RowLimit, SmoothWeights, Strategy, TotalCap
+from evenhand.bounding import (
+    STRATEGIES,
+    CentredInterval,
+    LocatedMean,
+    NormClip,
+    RowLimit,
+    SmoothWeights,
+    Strategy,
+    TotalCap,
+)
 from evenhand.guarantee import Relation, parse_epsilon
 from evenhand.noise import NoisyMax
 from evenhand.session import Drafts
-from evenhand.statistics import STATISTICS
+from evenhand.statistics import STATISTICS, Draft, Statistic
 
 BOUNDS = (LOW, HIGH)
 DELTA = 0.02
@@ -93,19 +102,30 @@ def _fixed() -> Iterator[Line]:
     yield "users by group", PRESENCE, partial(_users, by="g", keys=list(GROUPS), bounding=NormClip(2)), 0.0
     yield "histogram, NormClip", BOTH, partial(_histogram, bounding=NormClip(3)), 0.0
     yield "histogram, NormClip L2", BOTH, partial(_histogram, bounding=NormClip(3, norm=2), delta=DELTA), DELTA
-    yield from _from_outside()
+    yield from _others()
 
 
-def _from_outside() -> Iterator[Line]:
-    """Statistics and strategies that were added to the lists, each with a bound."""
-    for kind in STATISTICS.values():
-        if not kind.__module__.startswith("evenhand."):
-            question = partial(Drafts.ask, statistic=kind.example("v", BOUNDS), epsilon=1, bounding=NormClip(3))
-            yield f"{kind.name}, NormClip", BOTH, question, 0.0
-    for strategy in STRATEGIES:
-        if not strategy.__module__.startswith("evenhand."):
-            bounded: Callable[[int], Strategy] = strategy
-            yield f"count, {strategy.title}", PRESENCE, partial(_count, bounding=bounded(3)), 0.0
+def _others() -> Iterator[Line]:
+    """Statistics and strategies on the lists that have no lines of their own, each with a bound."""
+    own = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram")
+    for kind in (kind for name, kind in STATISTICS.items() if name not in own):
+        yield f"{kind.name}, NormClip", BOTH, partial(_example, kind=kind), 0.0
+    asks = {"bound_count": (_count, PRESENCE), "bound_sum": (_sum, BOTH), "bound_mean": (_mean, BOTH)}
+    known = (TotalCap, SmoothWeights, RowLimit, CentredInterval, NormClip, LocatedMean)
+    for strategy in (strategy for strategy in STRATEGIES if strategy not in known):
+        bounded: Callable[[int], Strategy] = strategy
+        for method, (question, relations) in asks.items():
+            if getattr(strategy, method) is not getattr(Strategy, method):
+                yield (
+                    f"{method.removeprefix('bound_')}, {strategy.title}",
+                    relations,
+                    partial(question, bounding=bounded(3)),
+                    0.0,
+                )
+
+
+def _example(ask: Drafts, kind: type[Statistic]) -> Draft:
+    return ask.ask(kind.example("v", BOUNDS), epsilon=1, bounding=NormClip(3))
 
 
 def _chosen() -> Iterator[Line]:

@@ -50,6 +50,8 @@ class Twin:
 class OneSide(LocatedMean):
     """Declares the cap above the centre, though users may also lie below it."""
 
+    broken_on_purpose = True
+
     def of_mean(self, summary: Summary, relation: Relation) -> MeanContribution:
         honest = super().of_mean(summary, relation)
         return replace(honest, sums=replace(honest.sums, l1=self.above, l2_squared=self.above**2))
@@ -64,6 +66,8 @@ def halved(noise: IntegerNoise) -> IntegerNoise:
 class UncappedBelow(TotalCap):
     """Caps positive totals and forgets the negative ones."""
 
+    broken_on_purpose = True
+
     def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
         import ibis
 
@@ -75,6 +79,8 @@ class UncappedBelow(TotalCap):
 class OneRow(SmoothWeights):
     """Declares what one row can do, not what one user can."""
 
+    broken_on_purpose = True
+
     def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
         honest = super().of_sum(summary, relation)
         assert summary.grid is not None
@@ -85,6 +91,8 @@ class OneRow(SmoothWeights):
 @dataclass(frozen=True)
 class HalvedRange(TotalCap):
     """Declares under values what holds under presence: a user who turns from +T to −T moves twice as far."""
+
+    broken_on_purpose = True
 
     def of_sum(self, summary: Summary, relation: Relation) -> Contribution:
         return super().of_sum(summary, Relation.PRESENCE)

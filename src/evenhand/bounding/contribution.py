@@ -10,6 +10,9 @@ from evenhand.tables import Grid
 from evenhand.tables.expressions import Integers
 from evenhand.tables.summaries import MOST_ROWS
 
+FARTHEST = 2**62
+"""How far apart limits may be, in steps: sums of 64-bit integers saturate there."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -70,8 +73,14 @@ class Bounded:
     expected: float | None = None
 
     def __post_init__(self) -> None:
-        if whole(self.length) < 0:
-            raise UsageError(f"a strategy declared limits {self.length} steps apart; expected a distance of 0 or more.")
+        if not 0 <= whole(self.length) <= FARTHEST:
+            raise UsageError(
+                f"a strategy declared limits {self.length} steps apart; expected a distance of 0 or more, up to {FARTHEST}."
+            )
+        if isinstance(self.value, int):
+            raise UsageError(
+                f"a strategy declared the value {self.value}; expected an expression of the user's summary."
+            )
         for given in (self.value, self.low, self.weight):
             require_own(given)
 
@@ -134,6 +143,10 @@ class MeanContribution:
         Under presence the two sums add up to the weight, which is at most ``length``: so the pair moves by no more than that.
         """
         if relation is not Relation.PRESENCE:
+            if bounded.weight is None:
+                raise UsageError(
+                    "a strategy gave a mean no weight; expected an expression of the user's number of rows."
+                )
             require_public(bounded.weight)
             return cls(Contribution.of(bounded, relation), bounded.weight, centre=bounded.centre)
         if bounded.rows is not None:

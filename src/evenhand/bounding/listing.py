@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields, is_dataclass
 from typing import TypeVar
 
 from evenhand.bounding.auto import Auto
@@ -19,23 +20,17 @@ STRATEGIES: list[type[Strategy]] = [TotalCap, SmoothWeights, RowLimit, CentredIn
 """All of them, in the order in which plans show them."""
 
 _MADE = (LocatedMean,)  # by Auto only
-_FRAMEWORK = ("of_count", "of_sum", "of_mean")
 
 S = TypeVar("S", bound=type[Strategy])
 
 
 def register(strategy: S) -> S:
-    """Put a strategy from outside on the list; usable as a class decorator.
-
-    Refused if it overrides ``of_count``, ``of_sum`` or ``of_mean``, which clamp what it declares.
-    """
-    overridden = [name for name in _FRAMEWORK if getattr(strategy, name) is not getattr(Strategy, name)]
-    if overridden:
+    """Put a strategy from outside on the list; usable as a class decorator."""
+    if not (is_dataclass(strategy) and issubclass(strategy, Strategy) and fields(strategy)):
         raise UsageError(
-            f"{strategy.title} overrides {', '.join(overridden)}, which apply the clamp; implement "
-            f"{', '.join(name.replace('of_', 'bound_') for name in overridden)} instead and declare the limits there."
+            f"register({strategy!r}): expected a dataclass below evenhand.bounding.Strategy whose first field is the bound."
         )
-    if any(same_name(strategy.title, known.title) for known in STRATEGIES):
+    if same_name(strategy.title, "auto") or any(same_name(strategy.title, known.title) for known in STRATEGIES):
         raise UsageError(f"there is a strategy named {strategy.title} already; give yours another name.")
     STRATEGIES.append(strategy)
     return strategy

@@ -71,7 +71,7 @@ class Strategy(ABC):
     unit: ClassVar[str] = "rows per user"
     largest: ClassVar[int] = 2**200
     chosen_for: ClassVar[frozenset[str]] = frozenset()
-    """For what its bound can be chosen: "total", "mean", "groups"."""
+    """For what its bound can be chosen: "total", "mean", "groups" (there by the framework)."""
 
     counts_rows: ClassVar[bool] = True
     """Whether the bound is a number of rows, whatever the values are."""
@@ -82,8 +82,17 @@ class Strategy(ABC):
     bounds_values: ClassVar[bool] = False
     """Whether, over groups, it bounds a sum that is all that leaves by its values instead of its rows."""
 
+    broken_on_purpose: ClassVar[bool] = False
+    """Only for twins that tests and audits have to catch: lets a class override the methods that clamp."""
+
     def __init_subclass__(cls) -> None:
         cls.title = cls.__name__
+        overridden = [name for name in ("of_count", "of_sum", "of_mean") if name in cls.__dict__]
+        if overridden and not cls.broken_on_purpose:
+            raise UsageError(
+                f"{cls.title} overrides {', '.join(overridden)}, which apply the clamp; implement "
+                f"{', '.join(name.replace('of_', 'bound_') for name in overridden)} instead and declare the limits there."
+            )
 
     def __post_init__(self) -> None:
         if self.is_set:

@@ -75,6 +75,7 @@ class Receipt:
         self.event = event
         self._epsilon = epsilon
         self._delta = delta
+        self._selected = False
 
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
@@ -101,6 +102,7 @@ class Receipt:
         """
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon)
         self._use(epsilon, delta)
+        self._selected = True
         return [place for place, value in enumerate(noise.add_to(_exact(measurement))) if value >= threshold]
 
     def choices(
@@ -151,6 +153,8 @@ class Receipt:
 
     def passed(self, names: Secret[T]) -> T:
         """The names of groups that `selected` let through, as they are."""
+        if not self._selected:
+            raise EvenhandError(_OVERSPENT)
         return names.reveal()
 
     def public(self, fact: Secret[T], relation: Relation) -> T:

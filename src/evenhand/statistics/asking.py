@@ -20,6 +20,8 @@ By: TypeAlias = str | Sequence[str] | None
 
 def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other: str | None, limit: object) -> Draft:
     """One statistic: a number, or a frame when grouped."""
+    if not isinstance(statistic, Statistic):
+        raise UsageError(f'ask({statistic!r}): expected a statistic such as eh.mean("rating", bounds=(0.5, 5)).')
     statistic.check(request.table)
     alone = statistic.ungrouped(request) if by is None and keys is None else None
     if alone is not None:
@@ -84,6 +86,7 @@ def _by_row(
     table, first = request.table, next(iter(parts.values()))
     for statistic in parts.values():
         statistic.check(table, by_row=True)
+        statistic.check_integers(request.relation)
     columns = parse_by(table, by)
     per_user = parse_groups_per_user(limit)
     public: Keys | None = None

@@ -16,6 +16,10 @@ NOTHING = Cost.pure(0)
 """What a public fact costs."""
 
 UNBOUNDED = Bounding("none", None, "nothing has to be bounded", "a public fact under this relation")
+EXACT = Error(0.0, 0.0, "the exact answer is public")
+NOBODY = Bounding("none", None, "no group is shown, so nobody was bounded", "nothing had to be chosen")
+NOT_SHOWN = Error(None, None, "not known: no group reached the support that it needs to be shown")
+UNKNOWN = Error(None, None, "not known: it depends on the heavy users")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ MOST_EDGES = 4096
 class RowsInCells(Statistic):
     """The number of rows in each cell; private under every relation, because the cell depends on a private value."""
 
-    aggregates = False
     selects_keys = False
 
     column: str

@@ -26,6 +26,7 @@ from evenhand.statistics.cells import Cells
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
+from evenhand.statistics.sum import Sum
 from evenhand.statistics.weighted_rows import FULL
 from evenhand.tables.expressions import Rows
 
@@ -46,8 +47,9 @@ def norm_for(request: Request, parts: Sequence[Statistic], gaussian: bool) -> No
         )
     if gaussian:
         return Norm.SQUARED_ROWS
-    sum_alone = len(parts) == 1 and parts[0].sum_grid is not None and not request.relation.counts_are_public
-    # Nothing but a sum alone is bounded by values (docs/proofs/row-weights.md), whatever the strategy says.
+    # Nothing but `Sum` itself, alone, is bounded by values: only there is what leaves the value times the weight
+    # (docs/proofs/row-weights.md), whatever a strategy or another statistic says.
+    sum_alone = [type(part) for part in parts] == [Sum] and not request.relation.counts_are_public
     return Norm.VALUES if sum_alone and (named is None or named.bounds_values) else Norm.ROWS
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields, is_dataclass
+from keyword import iskeyword
 from typing import TypeVar
 
 from evenhand.guarantee import UsageError
@@ -19,6 +22,7 @@ STATISTICS: dict[str, type[Statistic]] = {
 }
 """All of them, by name."""
 
+_OF_A_QUESTION = {"epsilon", "delta", "bounding", "by", "keys", "other", "groups_per_user"}
 _OF_A_SESSION = ("aggregate", "ask", "ledger", "preview", "profile", "table")
 
 S = TypeVar("S", bound=type[Statistic])
@@ -26,8 +30,15 @@ S = TypeVar("S", bound=type[Statistic])
 
 def register(statistic: S) -> S:
     """Put a statistic from outside on the list; usable as a class decorator."""
+    if not (is_dataclass(statistic) and issubclass(statistic, Statistic)):
+        raise UsageError(f"register({statistic!r}): expected a dataclass below evenhand.statistics.Statistic.")
+    clash = sorted({field.name for field in fields(statistic)} & _OF_A_QUESTION)
+    if clash:
+        raise UsageError(
+            f"{statistic.__name__} has fields {clash}, which every question has already; give them other names."
+        )
     taken = [*STATISTICS, *_OF_A_SESSION]
-    if statistic.name in taken or not statistic.name.isidentifier() or statistic.name.startswith("_"):
+    if statistic.name in taken or not re.fullmatch(r"[a-z]\w*", statistic.name) or iskeyword(statistic.name):
         raise UsageError(
             f"name={statistic.name!r} can't name a statistic: expected a Python name that is not among {taken}."
         )

@@ -16,11 +16,10 @@ from evenhand.profiles import Wanted
 from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
-from evenhand.statistics.draft import UNBOUNDED, Draft, Outcome
+from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
 from evenhand.statistics.limits import chosen_amount, given_amount, norm_for, profile_of_norm
-from evenhand.statistics.per_user import EXACT
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.statistic import Estimate, Statistic
@@ -152,7 +151,7 @@ class PerRow:
     def _run(self, allocation: Allocation, norm: Norm, wanted: Wanted | None, receipt: Receipt) -> Outcome:
         with self._reading() as copy, self._keys(copy, allocation, receipt) as (keys, selection):
             if not keys.groups:
-                return self._outcome(keys, {name: [] for name in self.parts}, UNBOUNDED, selection)
+                return self._outcome(keys, {name: [] for name in self.parts}, NOBODY, NOT_SHOWN, selection)
             with self._bounded(copy, keys, allocation, norm, wanted, receipt) as bounded:
                 return self.leave(keys, allocation, norm, bounded, selection, receipt)
 
@@ -173,7 +172,7 @@ class PerRow:
         )
         public = self._public(sums, receipt)
         estimates = {name: self._read(name, part, public, noisy.get(name), keys) for name, part in self.parts.items()}
-        return self._outcome(keys, estimates, choice.bounding, selection)
+        return self._outcome(keys, estimates, choice.bounding, UNKNOWN, selection)
 
     def _exact(self, receipt: Receipt) -> Outcome:
         """All parts are public facts."""
@@ -182,7 +181,7 @@ class PerRow:
             with self.request.table.engine.kept(rows.norms(Norm.ROWS)) as users:
                 public = self._public(self._sums(rows, users, 1), receipt)
         estimates = {name: self._read(name, part, public, None, keys) for name, part in self.parts.items()}
-        return self._outcome(keys, estimates, UNBOUNDED, None)
+        return self._outcome(keys, estimates, UNBOUNDED, EXACT, None)
 
     def _reading(self) -> AbstractContextManager[Table]:
         """One reading of the columns that the release needs."""
@@ -272,19 +271,19 @@ class PerRow:
         return [part.read({name: column[group] for name, column in columns.items()}, noise) for group in range(groups)]
 
     def _outcome(
-        self, keys: Keys, estimates: dict[str, list[Estimate]], bounding: Bounding, selection: Selection | None
+        self,
+        keys: Keys,
+        estimates: dict[str, list[Estimate]],
+        bounding: Bounding,
+        known: Error,
+        selection: Selection | None,
     ) -> Outcome:
         details = {} if selection is None else {"selection": selection.to_dict()}
         noises = {
             name: median_high([estimate.noise for estimate in column] or [0.0]) for name, column in estimates.items()
         }
-        exact = bounding is UNBOUNDED
-        error = Error(
-            next(iter(noises.values())) if len(noises) == 1 else None,
-            0.0 if exact else None,
-            EXACT.basis if exact else "not known: it depends on the heavy users",
-            noises,
-        )
+        alone = next(iter(noises.values())) if len(noises) == 1 else None
+        error = replace(known, noise=alone, parts=noises)
         if self.listed:
             listed = [column[0] for column in estimates.values()]
             if len(listed) == 1:

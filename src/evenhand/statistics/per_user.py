@@ -16,14 +16,12 @@ from typing import ClassVar
 from evenhand.bounding import PROFILE_SHARE, Choice, Contribution, Strategy, Summary
 from evenhand.profiles import About, Wanted, row_buckets, rows_with, total_buckets, users_by_bucket
 from evenhand.release import Additive, Bounding, Error, Exact, Measurement, Receipt, noise_for
-from evenhand.statistics.draft import UNBOUNDED, Draft, Outcome
+from evenhand.statistics.draft import EXACT, UNBOUNDED, Draft, Outcome
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
 from evenhand.tables import Grid, Secret, Table
 from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.summaries import exact_sum, per_user
-
-EXACT = Error(0.0, 0.0, "the exact answer is public")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from evenhand.bounding import weight_for_average
-from evenhand.guarantee import Relation
+from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import IntegerNoise
 from evenhand.profiles import Support
 from evenhand.release import Interval
@@ -57,9 +57,6 @@ class Statistic(ABC):
     road: ClassVar[type[PerRow] | None] = None
     """A road per row of its own."""
 
-    aggregates: ClassVar[bool] = True
-    """Whether it may share a pass with others in ``session.aggregate``."""
-
     distinct: ClassVar[bool] = False
     """Whether a user counts once in each group, however many rows there are."""
 
@@ -68,6 +65,11 @@ class Statistic(ABC):
 
     shown_as: ClassVar[str | None] = None
     """The column of a released frame; the name if None."""
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether it may share a pass with others: it has neither rows, nor groups, nor a road of its own."""
+        return not self.distinct and self.road is None and type(self).placed is Statistic.placed
 
     @property
     @abstractmethod
@@ -82,6 +84,19 @@ class Statistic(ABC):
 
     def check(self, table: Table, by_row: bool = False) -> None:  # noqa: B027 (most need nothing)
         """Refuse, before any debit, a table that lacks what it needs; ``by_row``, also what the road per row can't do."""
+
+    def check_integers(self, relation: Relation) -> None:
+        """Build, before any debit, the expressions that will be summed, and refuse names that don't fit together."""
+        import ibis
+
+        row = ibis.table(dict.fromkeys(("weight", *(name for name, _ in self.columns)), "int64"))
+        named = self.integers(row.weight, [row[name] for name, _ in self.columns])
+        hidden, public = self.hidden(relation), self.public(relation)
+        if {*hidden, *public} - {*named} or {*hidden} & {*public} or (public and not relation.counts_are_public):
+            raise UsageError(
+                f"{type(self).__name__} has integers {sorted(named)}, hides {list(hidden)} and takes {list(public)} for public under "
+                f"protects={relation.value!r}; expected names of its integers, each hidden or public, and none public under presence."
+            )
 
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
@@ -108,7 +123,7 @@ class Statistic(ABC):
 
     @property
     def sum_grid(self) -> Grid | None:
-        """The grid of a sum: alone, under hidden counts, it is bounded by its values instead of its rows."""
+        """The grid of a sum, for bounds that are given in the unit of its values."""
         return None
 
     @abstractmethod

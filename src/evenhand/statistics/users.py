@@ -21,7 +21,6 @@ class Users(Count):
 
     name = "users"
     planned_as = None
-    aggregates = False
     distinct = True
 
     @property

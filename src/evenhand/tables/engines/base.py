@@ -136,7 +136,7 @@ class Engine(Dialect):
         name = fresh_name()
         with self._statement(expression):
             drop = self.quietly(lambda: self.store(name, expression))
-            table = self.stored(name, expression)
+            table = self.quietly(lambda: self.stored(name, expression))
         try:
             yield table
         finally:
