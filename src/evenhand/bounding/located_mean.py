@@ -128,16 +128,9 @@ class LocatedMean(Strategy):
 
 
 def choose_located(support: Support, grid: Grid, epsilon: Decimal, relation: Relation, location: Location) -> Choice:
-    """The located mean with the best caps, and its forecast error in grid steps.
+    """The located mean with the best caps, and its forecast error in grid steps; arguments as of `best_mean`.
 
     Guarantee: reads public facts and bought ones only.
-
-    Args:
-        support: users by number of rows: public under values, bought under presence.
-        grid: of the value column.
-        epsilon: what is left for the release.
-        relation: the neighbour relation.
-        location: what `locate` found.
     """
     length, rows = float(grid.width), support.rows
     for_sum, rows_cap, denominator = epsilon, None, 0.0

@@ -9,14 +9,7 @@ import numpy as np
 
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Summary
-from evenhand.bounding.forecasts import (
-    HETEROGENEITY,
-    ROW_SD,
-    Evaluate,
-    Question,
-    sum_curve,
-    weighted_mean_curve,
-)
+from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Evaluate, Question, sum_curve, weighted_mean_curve
 from evenhand.bounding.strategy import LARGEST_LIMIT, UNSET, Limit, Strategy
 from evenhand.bounding.total_cap import best_cap
 from evenhand.guarantee import Relation, UsageError

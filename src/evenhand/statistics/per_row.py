@@ -28,8 +28,18 @@ from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Integers, Rows
 
 Sums: TypeAlias = Callable[[], Secret[dict[str, list[int]]]]
-BoundedSums: TypeAlias = tuple[Choice, int, Sums]
-"""The bound, the weight of one user, and the exact sums by group."""
+
+
+@dataclass(frozen=True)
+class BoundedSums:
+    """Users bounded: for which groups and with how much ε, the choice, the weight of one user, and exact sums by group."""
+
+    keys: Keys
+    allocation: Allocation
+    norm: Norm
+    choice: Choice
+    capacity: int
+    sums: Sums
 
 
 @dataclass(frozen=True)
@@ -153,26 +163,17 @@ class PerRow:
             if not keys.groups:
                 return self._outcome(keys, {name: [] for name in self.parts}, NOBODY, NOT_SHOWN, selection)
             with self._bounded(copy, keys, allocation, norm, wanted, receipt) as bounded:
-                return self.leave(keys, allocation, norm, bounded, selection, receipt)
+                return self.leave(bounded, selection, receipt)
 
-    def leave(
-        self,
-        keys: Keys,
-        allocation: Allocation,
-        norm: Norm,
-        bounded: BoundedSums,
-        selection: Selection | None,
-        receipt: Receipt,
-    ) -> Outcome:
+    def leave(self, bounded: BoundedSums, selection: Selection | None, receipt: Receipt) -> Outcome:
         """Add noise to the bounded sums, and read them."""
-        choice, capacity, sums = bounded
-        measured = [self._measure(name, part, sums, norm, capacity) for name, part in self.hidden.items()]
-        noisy = dict(
-            zip(self.hidden, receipt.numbers_of_all(measured, allocation.epsilon, allocation.delta), strict=True)
-        )
-        public = self._public(sums, receipt)
+        keys, allocation = bounded.keys, bounded.allocation
+        measured = [self._measure(name, part, bounded) for name, part in self.hidden.items()]
+        drawn = receipt.numbers_of_all(measured, allocation.epsilon, allocation.delta)
+        noisy = dict(zip(self.hidden, drawn, strict=True))
+        public = self._public(bounded.sums, receipt)
         estimates = {name: self._read(name, part, public, noisy.get(name), keys) for name, part in self.parts.items()}
-        return self._outcome(keys, estimates, choice.bounding, UNKNOWN, selection)
+        return self._outcome(keys, estimates, bounded.choice.bounding, UNKNOWN, selection)
 
     def _exact(self, receipt: Receipt) -> Outcome:
         """All parts are public facts."""
@@ -221,7 +222,7 @@ class PerRow:
                 spread = self.spread(keys)
                 amount, choice = chosen_amount(request, receipt, users, norm, parts, wanted, allocation, spread)
             capacity = capacity_of(amount)
-            yield choice, capacity, self._sums(rows, users, capacity)
+            yield BoundedSums(keys, allocation, norm, choice, capacity, self._sums(rows, users, capacity))
 
     def _rows(self, copy: Table, keys: Keys) -> WeightedRows:
         columns = tuple(column for part in self.parts.values() for column in part.columns)
@@ -242,12 +243,14 @@ class PerRow:
             integers |= {f"{prefix}.{name}": value for name, value in named.items() if name in needed}
         return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
 
-    def _measure(self, prefix: str, part: Statistic, sums: Sums, norm: Norm, capacity: int) -> Measurement:
+    def _measure(self, prefix: str, part: Statistic, bounded: BoundedSums) -> Measurement:
         """The hidden integers of one part, group after group, and how far one user can move them."""
         names = [f"{prefix}.{name}" for name in part.hidden(self.request.relation)]
-        moves = self._moves(part, norm, capacity)
+        moves = self._moves(part, bounded.norm, bounded.capacity)
         return Measurement(
-            lambda: sums().map(lambda cells: [count for name in names for count in cells[name]]), moves, moves**2
+            lambda: bounded.sums().map(lambda cells: [count for name in names for count in cells[name]]),
+            moves,
+            moves**2,
         )
 
     def _public(self, sums: Sums, receipt: Receipt) -> dict[str, list[int]]:

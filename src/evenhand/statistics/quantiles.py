@@ -79,26 +79,18 @@ class Ranks(PerRow):
     def check_noise(self, allocation: Allocation, norm: Norm, capacity: int) -> None:
         """Any bound will do: scores are clamped."""
 
-    def leave(
-        self,
-        keys: Keys,
-        allocation: Allocation,
-        norm: Norm,
-        bounded: BoundedSums,
-        selection: Selection | None,
-        receipt: Receipt,
-    ) -> Outcome:
-        choice, capacity, sums = bounded
+    def leave(self, bounded: BoundedSums, selection: Selection | None, receipt: Receipt) -> Outcome:
+        keys = bounded.keys
         assert isinstance(keys, GridCells)
         (statistic,) = self.parts.values()
         assert isinstance(statistic, Quantiles)
         quantiles = statistic.wanted
-        share = divide(allocation.epsilon, len(quantiles))
-        weights = sums().map(lambda cells: cells["rows.rows"])
+        share = divide(bounded.allocation.epsilon, len(quantiles))
+        weights = bounded.sums().map(lambda cells: cells["rows.rows"])
         found: list[list[float]] = []
         for quantile in quantiles:
             scores = weights.map(partial(_scores, quantile, keys.cells))
-            chosen = receipt.choices(scores, _sensitivity(quantile, capacity, self.request.relation), share)
+            chosen = receipt.choices(scores, _sensitivity(quantile, bounded.capacity, self.request.relation), share)
             found.append([keys.grid.origin + keys.grid.units(point) for point in chosen.places])
         found = _increasing(found, quantiles)
         ranks = float(chosen.scale) / (quantiles[-1].denominator * FULL) * math.log(keys.cells)
@@ -106,7 +98,7 @@ class Ranks(PerRow):
         named = {f"q{float(quantile):g}": column for quantile, column in zip(quantiles, found, strict=True)}
         interval = QuantileInterval((keys.grid.low, keys.grid.high), named, keys.inner)
         value: Any = frame(keys.inner, named) if keys.inner.columns else [column[0] for column in found]
-        return Outcome(value, interval, choice.bounding, error)
+        return Outcome(value, interval, bounded.choice.bounding, error)
 
 
 @dataclass(frozen=True)
