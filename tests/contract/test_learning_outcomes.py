@@ -7,6 +7,7 @@ program may.
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -113,8 +114,10 @@ def of_polars(data: Data) -> dict[str, Any]:
 
 def outcome(estimator: Any, given: dict[str, Any]) -> tuple[Any, ...]:
     """Everything that a caller sees except for the released numbers themselves."""
+    gc.collect()  # what other tests left behind is not about this one
     with warnings.catch_warnings(record=True) as seen, np.errstate(all="raise"):
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # whatever the garbage collector happens to find now
         try:
             fitted = estimator.fit(**given)
             shown: Any = sorted((name, np.shape(value)) for name, value in vars(fitted).items() if name.endswith("_"))

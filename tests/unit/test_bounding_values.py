@@ -7,6 +7,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -150,3 +151,27 @@ def test_a_strategy_says_what_it_does(strategy: Any) -> None:
     assert f"{float(strategy.bound):g}" in strategy.describe()
     assert str(strategy) == strategy.describe()
     assert not type(strategy)().is_set
+
+
+@pytest.mark.parametrize("relation", ["presence", "values"])
+@pytest.mark.parametrize("grouped", [{}, {"by": "g", "keys": ["a", "b"]}], ids=["alone", "by group"])
+@pytest.mark.parametrize(
+    "named", [None, eh.SmoothWeights(), eh.CentredInterval(), eh.TotalCap(), eh.NormClip()], ids=str
+)
+def test_a_bound_chosen_for_huge_values_is_a_bound(relation: str, grouped: dict[str, Any], named: Any) -> None:
+    """A strategy that refuses a chosen bound would do so after the debit."""
+    users = np.repeat(np.arange(400), 3)
+    rows = pa.table({"u": users, "v": np.full(users.size, 9e148), "g": np.where(users % 2, "a", "b")})
+    table = eh.read(rows, user="u", protects=relation, public=["g"] if relation == "values" else [])
+    for question in ("sum", "mean"):
+
+        def ask(drafts: Drafts, question: str = question) -> Any:
+            return getattr(drafts, question)(
+                "v", bounds=(0, 1e149), epsilon=9, bounding=eh.Auto(strategy=named), **grouped
+            )
+
+        try:
+            ask(Drafts(table))
+        except eh.UsageError:
+            continue  # refused before anything is read
+        assert watch(table, ask, seed=1).outcome.bounding.parameter

@@ -69,7 +69,9 @@ class Strategy(ABC):
     """What a bound does to a user, in one clause of a plan; ``{half}`` is half of it."""
 
     unit: ClassVar[str] = "rows per user"
-    largest: ClassVar[int] = 2**200
+    largest: ClassVar[int] = 2**600
+    """Beyond what a chosen bound can be in the unit of any values: a refusal then would come after the debit."""
+
     chosen_for: ClassVar[frozenset[str]] = frozenset()
     """For what its bound can be chosen: "total", "mean", "groups" (there by the framework)."""
 
@@ -120,8 +122,9 @@ class Strategy(ABC):
                 f"{self.title}({self.given!r}) needs a positive number of {self.unit}, such as {self.title}(10)."
             ) from None
         if not 0 < value <= self.largest:
+            most = self.largest if self.largest < 2**53 else f"{float(self.largest):.3g}"
             raise UsageError(
-                f"{self.title}({self.given}) is out of range: expected more than 0 and at most {self.largest} {self.unit}. "
+                f"{self.title}({self.given}) is out of range: expected more than 0 and at most {most} {self.unit}. "
                 "The bound must fit the integer range in which contributions are added exactly."
             )
         return value
