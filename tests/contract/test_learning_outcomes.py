@@ -114,7 +114,6 @@ def of_polars(data: Data) -> dict[str, Any]:
 
 def outcome(estimator: Any, given: dict[str, Any]) -> tuple[Any, ...]:
     """Everything that a caller sees except for the released numbers themselves."""
-    gc.collect()  # what other tests left behind is not about this one
     with warnings.catch_warnings(record=True) as seen, np.errstate(all="raise"):
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ResourceWarning)  # whatever the garbage collector happens to find now
@@ -239,6 +238,7 @@ def test_errors_about_types_and_shapes_are_the_same_whatever_the_values(wrong: s
 @pytest.mark.parametrize("relation", ["presence", "values", "labels"])
 def test_engines(relation: str, tmp_path: Path) -> None:
     """Also what was debited, and that labels are read after the debit."""
+    gc.collect()  # what other tests left behind, such as connections, is not about this one
     made: dict[str, Callable[..., Any]] = {name: PRIVATE[name] for name in ("bounded, tiny features", "weighted")}
     if relation == "labels":
         made = {
