@@ -99,7 +99,7 @@ def test_wrong_bounding(session: eh.Session, bounding: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", [eh.TotalCap, eh.SmoothWeights, eh.RowLimit, eh.CentredInterval, eh.NormClip])
-@pytest.mark.parametrize("bound", [0, -1, math.nan, math.inf, "abc", "1/0", [], 10**100], ids=repr)
+@pytest.mark.parametrize("bound", [0, -1, math.nan, math.inf, "abc", "1/0", [], 10**200], ids=repr)
 def test_wrong_strategy_bounds(strategy: Any, bound: Any) -> None:
     with pytest.raises(eh.UsageError, match=strategy.__name__):
         strategy(bound)
