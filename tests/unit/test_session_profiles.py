@@ -88,10 +88,11 @@ def test_other_questions_about_the_same_rows_choose_for_free_once(session: eh.Se
 
 
 def test_another_column_with_the_same_bounds_gets_a_cap_of_its_own(session: eh.Session) -> None:
+    """One chosen bound in a hundred is far too large: the smallest of three hardly ever."""
     price = session.sum("price", bounds=(0, 100), epsilon=1)
-    quantity = session.sum("quantity", bounds=(0, 100), epsilon=1)
-    assert quantity.bounding.epsilon is not None
-    assert _bound(quantity) < _bound(price) / 20
+    quantities = [session.sum("quantity", bounds=(0, 100), epsilon=1) for _ in range(3)]
+    assert all(quantity.bounding.epsilon is not None for quantity in quantities)
+    assert min(_bound(quantity) for quantity in quantities) < _bound(price) / 20
 
 
 def test_a_mostly_empty_column_does_not_lend_its_profile_to_the_whole_table(session: eh.Session) -> None:
