@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
@@ -38,7 +39,7 @@ A = TypeVar("A")
 Bounding: TypeAlias = Strategy | Auto | type[Strategy] | type[Auto] | Literal["auto"] | None
 
 
-class Questions(Generic[A]):
+class Questions(ABC, Generic[A]):
     """The questions that a session and its preview both answer; ``_answer`` says how.
 
     Every question takes ``epsilon``, how much of the budget to spend, and ``bounding``, how heavy users are bounded: chosen
@@ -55,8 +56,9 @@ class Questions(Generic[A]):
     table: Table
     _shelf: Shelf
 
+    @abstractmethod
     def _answer(self, draft: Draft) -> A:
-        raise NotImplementedError
+        """Make of a draft what this session answers with."""
 
     def ask(
         self,

@@ -276,6 +276,13 @@ def test_another_total_is_an_error(budget: str, run: Run) -> None:
     assert "created with a total of" in result.err
 
 
+def test_a_total_that_is_no_number_names_the_option(run: Run, folder: Path) -> None:
+    result = run("release", "count", "r.csv", "--user", "user", *PAID, "--budget", "2,1e-6")
+    assert result.code == 2
+    assert "--budget='2,1e-6' is not a number" in result.err
+    assert not (folder / "b.db").exists()
+
+
 def test_a_file_that_is_no_ledger(run: Run, folder: Path) -> None:
     (folder / "b.db").write_text("my thesis, chapter one\n" * 200)
     result = run("release", "count", "r.csv", "--user", "user", *PAID)

@@ -13,6 +13,7 @@ import typer
 from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json
 from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
+from evenhand.ledger.ledger import LARGEST_TOTAL
 from evenhand.pages.release import release_page
 from evenhand.statistics import STATISTICS, Statistic
 from evenhand.tables import parse_bounds
@@ -137,7 +138,7 @@ def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, bud
         except UsageError:
             if "://" not in location:
                 raise  # on a server this means an empty database: make the ledger there, as for a new file
-    total = budget if budget is not None else epsilon
+    total = epsilon if budget is None else parse_epsilon(budget, "--budget", LARGEST_TOTAL)
     return eh.Ledger(location, epsilon=total, delta=budget_delta if budget_delta is not None else delta)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from evenhand.ledger.state import State
 
-_LARGEST_TOTAL = Decimal(10**9)
+LARGEST_TOTAL = Decimal(10**9)
 
 
 class Ledger:
@@ -65,7 +65,7 @@ class Ledger:
     ) -> None:
         given = None
         if epsilon is not None:
-            given = Budget(parse_epsilon(epsilon, largest=_LARGEST_TOTAL), parse_delta(0 if delta is None else delta))
+            given = Budget(parse_epsilon(epsilon, largest=LARGEST_TOTAL), parse_delta(0 if delta is None else delta))
         elif delta is not None:
             raise UsageError(f"delta={delta} without epsilon: give both totals, or neither to open an existing ledger.")
         self._store = Store(location)
@@ -279,7 +279,7 @@ def _reopened(store: Store) -> Ledger:
 
 def _refusal(name: str, cost: Cost, account: Account) -> str:
     return (
-        f"this release costs {account.price(cost)}, but ledger {name} has {account.remaining} left of "
+        f"this release costs {account.price(cost)}, but the budget in ledger {name} has {account.remaining} left of "
         f"{account.total}. Nothing was read or spent. Ask for less, or stop here: the total is the limit "
         "that was promised to the people in the table."
     )

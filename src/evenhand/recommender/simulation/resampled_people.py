@@ -54,8 +54,8 @@ def read_table(
         raise UsageError(f"most_items={most_items} is out of range: expected at least 2.")
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in (user, item, rating))
     try:
-        connection = duckdb.connect()
-        rows = connection.execute(f"SELECT {names} FROM '{str(path).replace(chr(39), chr(39) * 2)}'").fetchnumpy()
+        with duckdb.connect() as connection:
+            rows = connection.execute(f"SELECT {names} FROM '{str(path).replace(chr(39), chr(39) * 2)}'").fetchnumpy()
         people, things, values = (np.ma.filled(rows[name], None) for name in (user, item, rating))
         likes = np.where(values.astype(np.float64) >= like_from, 1, -1).astype(np.int8)
     except (duckdb.Error, ValueError, TypeError, KeyError):

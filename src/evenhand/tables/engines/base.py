@@ -103,7 +103,7 @@ class Engine(Dialect):
     @classmethod
     def open_files(cls, source: FileSource, declared: Declared) -> Engine:
         """An engine over files; columns of CSV and JSON are text."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{cls.__name__} names compressions, so it reads files and needs open_files")
 
     def turns(self) -> threading.RLock:
         """A connection runs one statement at a time: threads that share one take turns."""

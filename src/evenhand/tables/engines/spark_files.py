@@ -85,6 +85,7 @@ def _parquet_rows(session: SparkSession, paths: Sequence[str]) -> DataFrame:
 def _stored_types(path: str) -> StructType:
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from pyspark.errors import PySparkTypeError
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
@@ -97,7 +98,7 @@ def _stored_types(path: str) -> StructType:
                 stored = LongType()
             else:
                 stored = from_arrow_type(column.type)
-        except Exception:  # PySpark's own error for a type it does not know
+        except PySparkTypeError:  # a type that it does not know
             continue
         fields.append(StructField(column.name, stored))
     return StructType(fields)
