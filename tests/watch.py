@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from evenhand.noise import NoisyMax
@@ -113,7 +114,11 @@ class _Watching(Receipt):
         return self._measure(measurement, epsilon, delta)
 
     def numbers_of_all(
-        self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
+        self,
+        measurements: Sequence[Measurement],
+        epsilon: Decimal,
+        delta: Decimal = Decimal(0),
+        shares: Sequence[Fraction] | None = None,
     ) -> list[Noisy]:
         self._use(epsilon, delta)
         return [self._measure(measurement, epsilon, delta) for measurement in measurements]

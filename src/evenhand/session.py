@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -246,16 +246,20 @@ class Questions(ABC, Generic[A]):
         keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
+        weights: Mapping[str, float] | None = None,
         **statistics: Statistic,
     ) -> A:
-        """Several statistics in one pass, ε shared equally among them; the value is a frame.
+        """Several statistics about one reading of the table; the value is a frame.
+
+        Args:
+            weights: how ε is shared, such as ``{"n": 1, "average": 3}``; equally unless given.
 
         Example:
             >>> session.aggregate(by="genre", keys=["drama", "comedy"], epsilon=0.5,
             ...                   n=eh.count(), average=eh.mean("rating", bounds=(0.5, 5)))
         """
         request = self._request(epsilon, delta, bounding)
-        return self._answer(ask_together(request, statistics, by, keys, other, groups_per_user))
+        return self._answer(ask_together(request, statistics, by, keys, other, groups_per_user, weights))
 
     def _request(self, epsilon: Amount | None, delta: Amount, bounding: Bounding) -> Request:
         return Request.parse(self.table, epsilon, delta, bounding, self._shelf)

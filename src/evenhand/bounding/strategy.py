@@ -51,6 +51,17 @@ class Norm(Enum):
     ROWS = "rows"
     VALUES = "absolute values"
     SQUARED_ROWS = "root of squared rows per group"
+    SQUARED_VALUES = "root of squared absolute values per group"
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether it is an L2 norm, which goes with Gaussian noise; an L1 norm goes with Laplace noise."""
+        return self in (Norm.SQUARED_ROWS, Norm.SQUARED_VALUES)
+
+    @property
+    def of_values(self) -> bool:
+        """Whether it is in grid steps of a value instead of rows."""
+        return self in (Norm.VALUES, Norm.SQUARED_VALUES)
 
 
 class Strategy(ABC):
@@ -196,7 +207,7 @@ class Strategy(ABC):
         return False
 
     def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
-        """The bound on a user's norm, in rows or in grid steps for `Norm.VALUES`, and what it does, in words.
+        """The bound on a user's norm, in rows or in grid steps for a norm of values, and what it does, in words.
 
         ``grid`` is that of a sum; None for other statistics.
         """

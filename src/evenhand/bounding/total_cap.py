@@ -96,7 +96,7 @@ def in_norm(bound: Fraction, norm: Norm, grid: Grid | None) -> Fraction:
     """A bound in the unit of a sum's values, as a bound on a norm: in grid steps, or as many rows as reach it at the most."""
     if grid is None:
         return bound
-    return bound * grid.steps_per_unit / (1 if norm is Norm.VALUES else grid.reach)
+    return bound * grid.steps_per_unit / (1 if norm.of_values else grid.reach)
 
 
 @dataclass(frozen=True)

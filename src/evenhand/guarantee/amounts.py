@@ -61,6 +61,11 @@ def divide(epsilon: Decimal, parts: int) -> Decimal:
     )
 
 
+def half(amount: Decimal) -> Decimal:
+    """Half of an amount, exactly: a δ may be too small for the decimals that `split` keeps."""
+    return _EXACT.multiply(amount, Decimal("0.5"))
+
+
 def exact_sum(amounts: Iterable[Decimal]) -> Decimal:
     """The sum of amounts, in a context of its own: the caller's decimal precision does not matter."""
     return functools.reduce(_EXACT.add, amounts, Decimal(0))

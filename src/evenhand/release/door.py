@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
-from evenhand.guarantee import EvenhandError, Guarantee, Relation, divide, exact_difference
+from evenhand.guarantee import EvenhandError, Guarantee, Relation, exact_difference, split
 from evenhand.ledger import Cost, Ledger
 from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, opendp, rho_for
 from evenhand.noise.steps import noise_multiplier
@@ -84,15 +84,24 @@ class Receipt:
         return Noisy(noise.add_to(_exact(measurement)), noise)
 
     def numbers_of_all(
-        self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
+        self,
+        measurements: Sequence[Measurement],
+        epsilon: Decimal,
+        delta: Decimal = Decimal(0),
+        shares: Sequence[Fraction] | None = None,
     ) -> list[Noisy]:
-        """Release several measurements with equal shares: of ε for Laplace, of ρ for Gaussian noise, which is better."""
+        """Release several measurements with shares of ε for Laplace, of ρ for Gaussian noise, which is better; equal ones if none are given."""
+        shares = [Fraction(1, len(measurements))] * len(measurements) if shares is None else shares
+        if len(shares) != len(measurements) or sum(shares) > 1 or not all(share > 0 for share in shares):
+            raise EvenhandError(_OVERSPENT)
         if not delta:
-            share = divide(epsilon, max(len(measurements), 1))
-            return [self.numbers(measurement, share) for measurement in measurements]
+            parts = [split(epsilon, share)[0] for share in shares]
+            return [self.numbers(one, part) for one, part in zip(measurements, parts, strict=True)]
         self._use(epsilon, delta)
-        rho = rho_for(epsilon, delta) / max(len(measurements), 1)
-        noises = [Gaussian.calibrated(measurement.l2_squared, rho) for measurement in measurements]
+        rho = rho_for(epsilon, delta)
+        noises = [
+            Gaussian.calibrated(one.l2_squared, rho * share) for one, share in zip(measurements, shares, strict=True)
+        ]
         return [Noisy(noise.add_to(_exact(one)), noise) for one, noise in zip(measurements, noises, strict=True)]
 
     def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:

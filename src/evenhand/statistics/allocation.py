@@ -1,22 +1,54 @@
-"""How a grouped release divides its ε and δ: selecting keys, choosing the bound, the statistics themselves."""
+"""How a grouped release divides its ε and δ: selecting keys, then each statistic by itself, its own choice of a bound included."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 
 from evenhand.bounding import PROFILE_SHARE
-from evenhand.guarantee import split
+from evenhand.guarantee import exact_difference, exact_sum, half, split
 from evenhand.ledger import Cost, mechanism_delta, rho_with_pure
 from evenhand.noise import rho_for
 from evenhand.statistics.request import Request
 
-_SELECTION = Fraction(2, 5)
-_SPREAD = 100  # groups over which a heavy user's rows are assumed to spread, at most
+_SELECTION = Fraction(1, 2)
+_LEAST_SHARE = 0.08
+_SHARE_OF_GROUPS = (0.4, 0.3)
+"""With G groups a profile takes 0.4·G^−0.3 of ε. Many groups share the noise of one bound, which then lies among the bulk of the
+users, where a few noisy counts are enough (`benchmarks/accuracy/groups.py`)."""
 
 NOTHING = Decimal(0)
+
+
+class Mechanism(Enum):
+    """Which noise a statistic gets: decided by what the analyst named, or by public facts, or by forecast once a profile is there."""
+
+    LAPLACE = "Laplace"
+    GAUSSIAN = "Gaussian"
+    EITHER = "whichever forecasts less"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one statistic may spend.
+
+    Args:
+        profile: ε for choosing its bound.
+        epsilon: ε for the statistic itself.
+        mechanism: which noise.
+    """
+
+    profile: Decimal
+    epsilon: Decimal
+    mechanism: Mechanism
+
+    def divided(self, profile: float | Decimal) -> Share:
+        """The same ε with another part of it for choosing the bound."""
+        return Share(*split(exact_sum((self.profile, self.epsilon)), profile), self.mechanism)
 
 
 @dataclass(frozen=True)
@@ -26,58 +58,76 @@ class Allocation:
     Args:
         cost: for the ledger.
         selection: (ε, δ) for the private selection of keys.
-        profile: ε for choosing the bound.
-        epsilon: ε for the statistics.
-        delta: δ for the statistics: positive means Gaussian noise.
+        shares: by statistic.
+        delta: δ for all statistics with Gaussian noise together.
     """
 
     cost: Cost
     selection: tuple[Decimal, Decimal]
-    profile: Decimal
-    epsilon: Decimal
+    shares: Mapping[str, Share]
     delta: Decimal
 
     @classmethod
-    def of(cls, request: Request, groups: int | None, laplace: bool = False, known: bool = False) -> Allocation:
+    def of(
+        cls,
+        request: Request,
+        weights: Mapping[str, Fraction],
+        mechanisms: Mapping[str, Mechanism],
+        profiles: Mapping[str, float | Decimal],
+        selects: bool,
+    ) -> Allocation:
         """Divide the request's budget.
 
         Args:
             request: with its ε and δ.
-            groups: how many groups; None when keys have to be selected.
-            laplace: Gaussian noise is out of the question.
-            known: the session has bought the profile that will choose the bound.
+            weights: of the statistics that need noise.
+            mechanisms: of the same.
+            profiles: for each, the part of its ε that buys what chooses the bound; 0 if that is given or known.
+            selects: whether keys have to be selected.
         """
         usable = mechanism_delta(request.delta)
-        selection = (NOTHING, NOTHING)
-        rest = request.epsilon
-        if groups is None:
+        kinds = set(mechanisms.values())
+        delta = NOTHING if kinds <= {Mechanism.LAPLACE} else usable
+        selection, rest = (NOTHING, NOTHING), request.epsilon
+        if selects:
             first, rest = split(rest, _SELECTION)
-            selection = (first, usable)
-        profile, rest = (NOTHING, rest) if known else _choice(request, rest)
-        if groups is None:
-            return cls(Cost.approximate(request.epsilon, usable), selection, profile, rest, NOTHING)
-        if laplace or not _gaussian(request, rest, usable, groups):
-            return cls(Cost.pure(request.epsilon), selection, profile, rest, NOTHING)
-        rho = rho_with_pure(rho_for(rest, usable), profile)
-        return cls(Cost.zcdp(rho, epsilon=request.epsilon, delta=usable), selection, profile, rest, usable)
+            delta = half(delta)
+            selection = (first, exact_difference(usable, delta))
+        total = sum(weights.values(), Fraction(0))
+        shares: dict[str, Share] = {}
+        for name, weight in weights.items():
+            own, _ = split(rest, weight / total)
+            shares[name] = Share(NOTHING, own, mechanisms[name]).divided(profiles[name])
+        if selects:
+            return cls(Cost.approximate(request.epsilon, usable), selection, shares, delta)
+        if not delta:
+            return cls(Cost.pure(request.epsilon), selection, shares, delta)
+        if kinds == {Mechanism.GAUSSIAN}:
+            spent = exact_sum(share.profile for share in shares.values())
+            left = exact_sum(share.epsilon for share in shares.values())
+            rho = rho_with_pure(rho_for(left, delta), spent)
+            return cls(Cost.zcdp(rho, epsilon=request.epsilon, delta=delta), selection, shares, delta)
+        return cls(Cost.approximate(request.epsilon, delta), selection, shares, delta)
+
+    def rho(self, name: str) -> Fraction:
+        """The ρ of one statistic, if it and all that may get Gaussian noise do: they share in proportion to their ε."""
+        may = {part: share.epsilon for part, share in self.shares.items() if share.mechanism is not Mechanism.LAPLACE}
+        total = exact_sum(may.values())
+        return rho_for(total, self.delta) * Fraction(may[name]) / Fraction(total)
 
 
-def _choice(request: Request, epsilon: Decimal) -> tuple[Decimal, Decimal]:
-    """What a private choice of the bound takes, and what it leaves."""
-    if request.strategy is not None or request.relation.counts_are_public or request.auto.profile is not None:
-        return NOTHING, epsilon
-    return split(epsilon, request.auto.share or PROFILE_SHARE)
+def profile_share(request: Request, groups: int) -> Decimal | float:
+    """The part of ε that buys the profile which chooses a bound over so many groups."""
+    coefficient, exponent = _SHARE_OF_GROUPS
+    return request.auto.share or min(float(PROFILE_SHARE), max(_LEAST_SHARE, round(coefficient * groups**-exponent, 4)))
 
 
-def _gaussian(request: Request, epsilon: Decimal, delta: Decimal, groups: int) -> bool:
-    """Whether Gaussian noise on an L2 bound forecasts less noise than Laplace noise on an L1 bound.
+def gaussian_can_win(epsilon: Decimal, delta: Decimal, groups: int) -> bool:
+    """Whether Gaussian noise on an L2 bound can be smaller than Laplace noise on an L1 bound at all.
 
-    A user whose rows spread over k groups has an L2 norm √k below the L1 norm. How far heavy users spread is private, so
-    the number of groups, up to a hundred, stands for it; a norm named by the analyst decides.
+    The L1 norm of what a user adds to G groups is at most √G times the L2 norm.
     """
-    if not delta:
+    if not delta or not groups > 1:
         return False
-    if request.named is not None:
-        return request.named.gaussian
-    gaussian = 1 / math.sqrt(2 * max(float(rho_for(epsilon, delta)), 1e-300))
-    return gaussian < math.sqrt(2 * min(groups, _SPREAD)) / float(epsilon)
+    rho = float(rho_for(epsilon, delta))
+    return rho > 0 and 1 / math.sqrt(2 * rho) < math.sqrt(2 * groups) / float(epsilon)

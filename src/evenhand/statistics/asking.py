@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
-from evenhand.guarantee import UsageError
+from evenhand.guarantee import UsageError, parse_fraction
 from evenhand.statistics.draft import Draft
 from evenhand.statistics.keys import UNGROUPED, Keys, parse_by, parse_keys
 from evenhand.statistics.per_row import PerRow
@@ -43,7 +44,13 @@ def ask_columns(
 
 
 def ask_together(
-    request: Request, given: Mapping[str, object], by: By, keys: object, other: str | None, limit: object
+    request: Request,
+    given: Mapping[str, object],
+    by: By,
+    keys: object,
+    other: str | None,
+    limit: object,
+    weights: Mapping[str, float] | None = None,
 ) -> Draft:
     """Several statistics in one pass: a frame."""
     example = 'for example aggregate(by="genre", epsilon=0.5, n=eh.count(), average=eh.mean("rating", bounds=(0.5, 5)))'
@@ -53,11 +60,28 @@ def ask_together(
     for name, statistic in given.items():
         if not isinstance(statistic, Statistic) or not statistic.aggregates:
             raise UsageError(
-                f"aggregate({name}={statistic!r}): expected eh.count(), eh.sum(), eh.mean() or eh.variance(); {example}."
+                f"aggregate({name}={statistic!r}): expected eh.count(), eh.users(), eh.sum(), eh.mean(), eh.variance() "
+                f"or eh.quantiles(); {example}."
             )
         statistic.check(request.table)
         parts[name] = statistic
-    return _by_row(request, parts, by, keys, other, limit, listed=False)
+    return _by_row(request, parts, by, keys, other, limit, listed=False, weights=parse_weights(weights, parts))
+
+
+def parse_weights(given: Mapping[str, float] | None, parts: Mapping[str, Statistic]) -> dict[str, Fraction]:
+    """Read ``weights=``: a positive number for each statistic; one that is left out weighs 1."""
+    expected = f"expected a positive number for each of {list(parts)}, such as weights={{{next(iter(parts))!r}: 2}}"
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not set(given) <= set(parts):
+        raise UsageError(f"weights={given!r}: {expected}.")
+    try:
+        weights = {name: parse_fraction(weight) for name, weight in given.items()}
+    except ValueError:
+        raise UsageError(f"weights={given!r}: {expected}.") from None
+    if not all(Fraction(1, 1000) <= weight <= 1000 for weight in weights.values()):
+        raise UsageError(f"weights={given!r}: {expected}, between 0.001 and 1000.")
+    return weights
 
 
 def of_columns(kind: type[OfColumn], columns: Sequence[str], bounds: object) -> dict[str, OfColumn]:
@@ -82,18 +106,18 @@ def _by_row(
     other: str | None,
     limit: object,
     listed: bool,
+    weights: Mapping[str, Fraction] | None = None,
 ) -> Draft:
-    table, first = request.table, next(iter(parts.values()))
+    table = request.table
     for statistic in parts.values():
         statistic.check(table, by_row=True)
         statistic.check_integers(request.relation)
     columns = parse_by(table, by)
     per_user = parse_groups_per_user(limit)
     public: Keys | None = None
-    if not columns or keys is not None or not first.selects_keys:
-        public = first.placed(_public_keys(table, columns, keys, other), table)
-    road = first.road or PerRow
-    return road(request, parts, columns, public, other, per_user, listed).draft()
+    if not columns or keys is not None or not all(statistic.selects_keys for statistic in parts.values()):
+        public = _public_keys(table, columns, keys, other)
+    return PerRow(request, parts, columns, public, other, per_user, listed, weights or {}).draft()
 
 
 def _public_keys(table: Table, columns: tuple[str, ...], keys: object, other: str | None) -> Keys:

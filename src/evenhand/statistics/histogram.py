@@ -32,6 +32,10 @@ class RowsInCells(Statistic):
     def check(self, table: Table, by_row: bool = False) -> None:
         number(table, self.column)
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
     def hidden(self, relation: Relation) -> tuple[str, ...]:
         return ("rows",)
 

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
-from evenhand.bounding import LARGEST_AMOUNT, Choice, Norm, NormClip, SmoothWeights, Strategy, best_cap
-from evenhand.guarantee import UsageError
-from evenhand.noise import LARGEST_SCALE, rho_for
+import numpy as np
+
+from evenhand.bounding import (
+    CONCENTRATION,
+    LARGEST_AMOUNT,
+    Choice,
+    GroupBound,
+    Norm,
+    NormClip,
+    SmoothWeights,
+    Strategy,
+    best_bound,
+)
+from evenhand.guarantee import UsageError, divide, exact_sum
+from evenhand.noise import LARGEST_SCALE
 from evenhand.profiles import (
     About,
     Buckets,
     Histogram,
+    Support,
     Wanted,
     public_sizes,
     row_buckets,
@@ -21,7 +36,6 @@ from evenhand.profiles import (
     users_by_bucket,
 )
 from evenhand.release import Receipt
-from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.request import Request
@@ -31,8 +45,23 @@ from evenhand.statistics.weighted_rows import FULL
 from evenhand.tables.expressions import Rows
 
 
-def norm_for(request: Request, parts: Sequence[Statistic], gaussian: bool) -> Norm:
-    """Which norm to bound: a sum alone is bounded by its values, everything else by rows."""
+@dataclass(frozen=True)
+class Noises:
+    """What a statistic has for its noise: ε for Laplace, and the ρ that Gaussian noise would get, if it may."""
+
+    epsilon: Decimal
+    rho: Fraction | None
+
+    def per_step(self, gaussian: bool) -> float:
+        """The standard deviation of the noise for a bound of 1."""
+        if not gaussian:
+            return math.sqrt(2) / float(self.epsilon)
+        assert self.rho is not None
+        return 1 / math.sqrt(2 * float(self.rho))
+
+
+def norm_of(request: Request, statistic: Statistic, gaussian: bool) -> Norm:
+    """Which norm to bound: a sum by its values, everything else by rows."""
     named = request.named
     if named is not None and named.gaussian and not gaussian:
         if request.delta:
@@ -45,31 +74,30 @@ def norm_for(request: Request, parts: Sequence[Statistic], gaussian: bool) -> No
         raise UsageError(
             f"{named.title} without a bound can't be chosen for groups; give the bound, or leave bounding='auto'."
         )
-    if gaussian:
-        return Norm.SQUARED_ROWS
-    # Nothing but `Sum` itself, alone, is bounded by values: only there is what leaves the value times the weight
+    # Nothing but `Sum` itself is bounded by values: only there is what leaves the value times the weight
     # (docs/proofs/row-weights.md), whatever a strategy or another statistic says.
-    sum_alone = [type(part) for part in parts] == [Sum] and not request.relation.counts_are_public
-    return Norm.VALUES if sum_alone and (named is None or named.bounds_values) else Norm.ROWS
+    by_values = type(statistic) is Sum and not request.relation.counts_are_public
+    if by_values and (named is None or named.bounds_values):
+        return Norm.SQUARED_VALUES if gaussian else Norm.VALUES
+    return Norm.SQUARED_ROWS if gaussian else Norm.ROWS
 
 
-def profile_of_norm(keys: Keys, parts: Sequence[Statistic], norm: Norm, question: str) -> About:
+def profile_of_norm(keys: Keys, statistic: Statistic, norm: Norm, question: str) -> About:
     """The profile that chooses the bound: of users by their norm over these groups."""
-    columns = [column for part in parts for column in part.columns]
+    columns = statistic.columns
     names, groups = {name for name, _ in columns}, keys
     if isinstance(keys, Cells):
         names |= {keys.value}
         groups = keys.inner if norm is Norm.ROWS else keys  # a row is in one cell: the number of rows is the same
-    distinct = any(part.distinct for part in parts)
-    if norm is Norm.ROWS and not groups.columns and not distinct:
+    if norm is Norm.ROWS and not groups.columns and not statistic.distinct:
         return rows_with(names, question)
-    values = tuple(columns) if norm is Norm.VALUES else tuple(sorted(names))
-    return About("norm", (norm, distinct, groups, values), question)
+    values = tuple(columns) if norm.of_values else tuple(sorted(names))
+    return About("norm", (norm, statistic.distinct, groups, values), question)
 
 
-def given_amount(strategy: Strategy, norm: Norm, part: Statistic) -> tuple[Fraction, Choice]:
+def given_amount(strategy: Strategy, norm: Norm, statistic: Statistic) -> tuple[Fraction, Choice]:
     """The analyst's bound, in the unit of the norm."""
-    amount, words = strategy.over_groups(norm, part.sum_grid)
+    amount, words = strategy.over_groups(norm, statistic.sum_grid)
     if amount > LARGEST_AMOUNT:
         raise UsageError(
             f"{strategy.title}({strategy.bound}) is too large for these bounds: {float(amount):.3g} steps, and the exact "
@@ -82,49 +110,93 @@ def chosen_amount(
     request: Request,
     receipt: Receipt,
     users: Rows,
-    norm: Norm,
-    parts: Sequence[Statistic],
-    wanted: Wanted | None,
-    allocation: Allocation,
-    spread: int,
-) -> tuple[Fraction, Choice]:
-    """The bound that forecasts the smallest error of a typical group.
-
-    What is cut off spreads over the groups (``spread``) while each group gets all the noise, so a bound for G groups is
-    chosen as for one statistic with ε/G.
-    """
-    share, first = float(allocation.epsilon) / (max(len(parts), 1) * spread), parts[0]
-    basis, paid = "the public number of rows of each user", allocation.profile
-    if wanted is None:
-        amount = first.best_weight(public_sizes(request.table, users, receipt, "norm"), share)
+    norms: Sequence[Norm],
+    statistic: Statistic,
+    wanted: Sequence[Wanted],
+    paid: Decimal,
+    noises: Noises,
+    groups: int,
+) -> tuple[Norm, Fraction, Choice]:
+    """The norm and the bound with the smallest forecast error of a group."""
+    basis = "the public number of rows of each user"
+    if not wanted:
+        supports = [public_sizes(request.table, users, receipt, norm.name) for norm in norms]
     else:
-        histogram = _histogram(request, receipt, users, norm, first, wanted, allocation)
-        basis, paid = histogram.basis, histogram.paid
-        average = all(part.is_average for part in parts)
-        amount = first.best_weight(histogram.support, share) if average else Fraction(best_cap(histogram, share).cap)
-    reach = 1 if norm is Norm.VALUES else max(part.reach(request.relation) for part in parts)
-    fits = LARGEST_SCALE / (2 * FULL * reach * _scale_per_step(allocation, len(parts)))  # the noise must fit 64 bits
-    amount = min(amount, Fraction(LARGEST_AMOUNT), fits)
-    strategy, words = _shown(amount, norm, first, spread > 1)
-    return amount, Choice(strategy, basis, paid, words=words)
+        share = divide(paid, len([one for one in wanted if one.known is None]) or 1)
+        histograms = [
+            _histogram(request, receipt, users, norm, statistic, one, share)
+            for norm, one in zip(norms, wanted, strict=False)
+        ]
+        basis, paid = histograms[0].basis, exact_sum(one.paid for one in histograms)
+        supports = [histogram.support for histogram in histograms]
+        if wanted[0].given is not None:
+            supports = [
+                _spread_out(support, norm, statistic, groups) for support, norm in zip(supports, norms, strict=False)
+            ]
+        if len(supports) < len(norms):
+            supports.append(_roots(supports[0]))
+    best = _best(supports, norms, statistic, noises, groups, average=not wanted or statistic.is_average)
+    norm = next(one for one in norms if one.gaussian == best.gaussian)
+    reach = 1 if norm.of_values else statistic.reach(request.relation)
+    # The noise must fit 64 bits.
+    fits = Fraction(LARGEST_SCALE / (2 * FULL * reach * noises.per_step(norm.gaussian)))
+    amount = min(max(Fraction(f"{best.amount:.3g}"), Fraction(1, FULL)), Fraction(LARGEST_AMOUNT), fits)
+    strategy, words = _shown(amount, norm, statistic, groups > 1)
+    return norm, amount, Choice(strategy, basis, paid, words=words)
 
 
-def _scale_per_step(allocation: Allocation, parts: int) -> Fraction:
-    """The scale of the noise of each part if one user moves it by one step."""
-    if not allocation.delta:
-        return parts / Fraction(allocation.epsilon)
-    return Fraction(math.sqrt(parts / (2 * rho_for(allocation.epsilon, allocation.delta))))
+def _best(
+    supports: Sequence[Support],
+    norms: Sequence[Norm],
+    statistic: Statistic,
+    noises: Noises,
+    groups: int,
+    average: bool,
+) -> GroupBound:
+    if not average and not norms[0].gaussian:
+        gaussian = noises.per_step(True) if len(norms) > 1 else None
+        return best_bound(supports[0], supports[-1] if gaussian else None, groups, noises.per_step(False), gaussian)
+    found = []
+    for support, norm in zip(supports, norms, strict=True):
+        noise = noises.per_step(norm.gaussian)
+        if not average:
+            found.append(replace(best_bound(support, None, groups, noise, None), gaussian=True))
+            continue
+        # What is cut off spreads over the groups while each group gets all the noise: as one statistic with ε/G.
+        amount = float(statistic.best_weight(support, math.sqrt(2) / (noise * groups)))
+        kept = float(support.users @ np.minimum(support.sizes, amount)) / support.rows
+        found.append(GroupBound(norm.gaussian, amount, noise * amount / kept, 0.0))
+    return min(found, key=lambda bound: bound.noise)
+
+
+def _spread_out(support: Support, norm: Norm, statistic: Statistic, groups: int) -> Support:
+    """A given profile counts rows: their L2 norm, if users spread over the groups as all rows do together."""
+    if not norm.gaussian:
+        return support
+    unit = _unit(norm, statistic)
+    part = np.sqrt(np.minimum(unit / support.sizes + CONCENTRATION / groups, 1.0))
+    return Support(support.sizes * part, support.users)
+
+
+def _unit(norm: Norm, statistic: Statistic) -> int:
+    """What one row is worth at most, in the unit of the norm."""
+    return statistic.sum_grid.reach if norm.of_values and statistic.sum_grid is not None else 1
+
+
+def _roots(support: Support) -> Support:
+    """L2 norms of users who count once in each of so many groups."""
+    lowest = None if support.lowest is None else np.sqrt(support.lowest)
+    return Support(np.sqrt(support.sizes), support.users, lowest)
 
 
 def _histogram(
-    request: Request, receipt: Receipt, users: Rows, norm: Norm, part: Statistic, wanted: Wanted, allocation: Allocation
+    request: Request, receipt: Receipt, users: Rows, norm: Norm, statistic: Statistic, wanted: Wanted, paid: Decimal
 ) -> Histogram:
     """Users by their norm."""
-    unit = part.sum_grid.reach if norm is Norm.VALUES and part.sum_grid is not None else 1
+    unit = _unit(norm, statistic)
     buckets = row_buckets() if unit == 1 or wanted.given is not None else total_buckets(unit)
-    whole = users.norm.ceil().cast("int64") if norm is Norm.SQUARED_ROWS else users.norm
-    measurement = users_by_bucket(request.table, users, whole, buckets)
-    histogram = wanted.get(receipt, buckets, measurement, allocation.profile)
+    whole = users[norm.name].ceil().cast("int64") if norm.gaussian else users[norm.name]
+    histogram = wanted.get(receipt, buckets, users_by_bucket(request.table, users, whole, buckets), paid)
     if wanted.given is None or unit == 1:
         return histogram
     # A given profile counts rows: in units of a value, a row is worth its largest.
@@ -132,19 +204,22 @@ def _histogram(
     return Histogram(scaled, list(histogram.counts)[: scaled.size], histogram.epsilon, histogram.basis)
 
 
-def _shown(amount: Fraction, norm: Norm, part: Statistic, grouped: bool) -> tuple[Strategy, str]:
+def _shown(amount: Fraction, norm: Norm, statistic: Statistic, grouped: bool) -> tuple[Strategy, str]:
     """The chosen bound as a strategy, and what it does, in words."""
-    if norm is Norm.VALUES and part.sum_grid is not None:
-        words = f"what a user adds to all groups together is scaled down to at most {part.sum_grid.units(amount):,.4g}"
-        return NormClip(amount / part.sum_grid.steps_per_unit), words
+    where = " over all groups" if grouped else ""
+    kind = 2 if norm.gaussian else 1
+    if norm.of_values and statistic.sum_grid is not None:
+        shown = f"{statistic.sum_grid.units(amount):,.4g}"
+        words = f"what a user adds to all groups together is scaled down to {'an L2 norm of ' if norm.gaussian else ''}at most {shown}"
+        return NormClip(amount / statistic.sum_grid.steps_per_unit, norm=kind), words
     shown = f"{float(amount):,.4g}"
-    if norm is Norm.SQUARED_ROWS:
+    if norm.gaussian:
         strategy: Strategy = NormClip(amount, norm=2)
         words = f"a user's rows per group are scaled down to an L2 norm of at most {shown}"
     else:
-        where = " over all groups" if grouped else ""
         strategy = SmoothWeights(amount)
         words = f"all rows of a user are used, weighted to count as at most {shown} rows{where}"
-    if part.distinct:
-        words = f"each user counts once in a group, weighted to count in at most {shown} groups"
+    if statistic.distinct:
+        most = float(amount**2 if norm.gaussian else amount)
+        words = f"each user counts once in a group; users in more than {most:,.4g} groups count less in each"
     return strategy, words

@@ -1,45 +1,27 @@
-"""The road per row: several statistics, by group or not, in one pass over weighted rows."""
+"""The road per row: one or several statistics, by group or not, about one reading of the table."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 from statistics import median_high
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
-from evenhand.bounding import Choice, Norm
-from evenhand.guarantee import UsageError, divide
-from evenhand.profiles import Wanted
-from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt, noise_for
+from evenhand.guarantee import UsageError, exact_sum
+from evenhand.release import Bounding, Error, Noisy, Receipt
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
-from evenhand.statistics.limits import chosen_amount, given_amount, norm_for, profile_of_norm
+from evenhand.statistics.part import Part, Prepared, WeightedPart
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.statistic import Estimate, Statistic
-from evenhand.statistics.weighted_rows import WEIGHT, DistinctRows, WeightedRows, capacity_of, fetch_groups
-from evenhand.tables import Secret, Table
-from evenhand.tables.expressions import Integers, Rows
-
-Sums: TypeAlias = Callable[[], Secret[dict[str, list[int]]]]
-
-
-@dataclass(frozen=True)
-class BoundedSums:
-    """Users bounded: for which groups and with how much ε, the choice, the weight of one user, and exact sums by group."""
-
-    keys: Keys
-    allocation: Allocation
-    norm: Norm
-    choice: Choice
-    capacity: int
-    sums: Sums
+from evenhand.tables import Table
 
 
 @dataclass(frozen=True)
@@ -48,147 +30,119 @@ class PerRow:
 
     Args:
         request: table, ε, δ and bounding.
-        parts: the statistics by the column that they get in the result; they share ε equally.
+        statistics: by the column that they get in the result.
         by: the group columns; none for a release without groups.
-        keys: the public groups, split into cells where the statistic does that; None if they are to be selected privately.
+        groups: the public groups; None if they are to be selected privately.
         other: under selected keys, the label of a group for all that is not shown.
         groups_per_user: under selected keys, how many groups one user may support.
         listed: the value is a plain list of numbers, one per part (several columns, no groups).
+        weights: how ε is shared; equally if empty.
     """
 
-    laplace: ClassVar[bool] = False
-    """Whether Gaussian noise is out of the question."""
-
     request: Request
-    parts: Mapping[str, Statistic]
+    statistics: Mapping[str, Statistic]
     by: tuple[str, ...]
-    keys: Keys | None
+    groups: Keys | None
     other: str | None = None
     groups_per_user: int | None = None
     listed: bool = False
+    weights: Mapping[str, Fraction] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """The release in words."""
-        words = ", ".join(part.words for part in self.parts.values())
+        words = ", ".join(statistic.words for statistic in self.statistics.values())
         return f"{words} by {', '.join(self.by)}" if self.by else words
 
     @property
     def query(self) -> dict[str, Any]:
         """The public parameters, for the ledger; of the keys only how many."""
-        parts = {name: part.query for name, part in self.parts.items()}
+        parts = {name: statistic.query for name, statistic in self.statistics.items()}
         facts = {"statistic": "aggregate", "parts": parts} if len(parts) > 1 else next(iter(parts.values()))
+        if self.weights:
+            facts |= {"weights": {name: float(weight) for name, weight in self.weights.items()}}
         if self.by:
-            count = "selected privately" if self.keys is None else len(self.keys.rows)
+            count = "selected privately" if self.groups is None else len(self.groups.rows)
             facts |= {"by": list(self.by), "keys": count}
         return facts
 
     @property
-    def hidden(self) -> dict[str, Statistic]:
-        """The parts that need noise."""
-        return {name: part for name, part in self.parts.items() if part.hidden(self.request.relation)}
-
-    def spread(self, keys: Keys) -> int:
-        """Over how many released numbers what a user adds is spread."""
-        return keys.groups
-
-    def norm(self, allocation: Allocation) -> Norm:
-        """Which norm is bounded."""
-        return norm_for(self.request, list(self.hidden.values()), bool(allocation.delta))
+    def parts(self) -> dict[str, Part]:
+        """The statistics, each with what bounds it."""
+        return {
+            name: (statistic.road or WeightedPart)(self.request, name, statistic, self.groups)
+            for name, statistic in self.statistics.items()
+        }
 
     def draft(self) -> Draft:
         """Work the release out from public facts."""
-        request, keys = self.request, self.keys
-        if keys is None and not request.delta and not request.relation.counts_are_public:
+        request = self.request
+        if self.groups is None and not request.delta and not request.relation.counts_are_public:
             raise UsageError(
                 f"by={list(self.by)} without keys= needs delta: keys that come from the data must be selected privately, "
                 "which pure differential privacy can't do. Give delta=1e-6 (well below one over the number of users), or list "
                 "the public keys."
             )
-        if not self.hidden and (keys is not None or request.relation.counts_are_public):
-            return Draft(self.label, request.free, None, self.query, UNBOUNDED, EXACT, self._exact)
-        allocation, wanted = self._allocate()
-        norm = self.norm(allocation)
-        if request.strategy is None:
-            described = request.pending(wanted)
-        else:
-            amount, choice = given_amount(request.strategy, norm, next(iter(self.hidden.values())))
-            described = choice.bounding
-            self.check_noise(allocation, norm, capacity_of(amount))
+        parts = self.parts
+        hidden = {name: part for name, part in parts.items() if part.is_hidden}
+        selects = self.groups is None and not request.relation.counts_are_public
+        if not hidden and not selects:
+            return Draft(
+                self.label, request.free, None, self.query, UNBOUNDED, EXACT, lambda r: self._run(parts, None, r)
+            )
+        allocation = Allocation.of(
+            request,
+            {name: self.weights.get(name, Fraction(1)) for name in hidden},
+            {name: part.mechanism for name, part in hidden.items()},
+            {name: part.profile for name, part in hidden.items()},
+            selects,
+        )
+        for part in hidden.values():
+            part.check(allocation)
+        described = _together({name: part.described() for name, part in hidden.items()})
+        purchases = (one for part in hidden.values() for wanted in part.wanted for one in wanted.purchases)
         spent_delta = request.delta if allocation.cost.delta else Decimal(0)
         return Draft(
             self.label,
-            request.promise(wanted, spent_delta),
+            request.guarantee(spent_delta).resting_on(*purchases),
             allocation.cost,
             {**self.query, "bounding": described.to_dict()},
             described,
             Error(None),
-            lambda receipt: self._run(allocation, norm, wanted, receipt),
+            lambda receipt: self._run(parts, allocation, receipt),
         )
 
-    def _allocate(self) -> tuple[Allocation, Wanted | None]:
-        """Divide ε; all of it is left for the statistics if the profile that will choose the bound is there already."""
-        request, keys = self.request, self.keys
-        if keys is None:
-            # Public groups are not known before the table is read; neither are hidden ones.
-            public = request.relation.counts_are_public
-            allocation = Allocation.of(request, 1, laplace=True) if public else Allocation.of(request, None)
-            return allocation, request.wants(None)
-        # Where counts are public the cells of a histogram are not, nor is an L2 norm over them: it must not choose the bound.
-        private = isinstance(keys, Cells) and request.relation.counts_are_public
-        laplace, spread = self.laplace or (private and request.strategy is None), self.spread(keys)
-        allocation = Allocation.of(request, spread, laplace)
-        norm = self.norm(allocation)
-        wanted = request.wants(profile_of_norm(keys, list(self.parts.values()), norm, self.label))
-        if wanted is None or wanted.kept is None or not allocation.profile:
-            return allocation, wanted
-        cheaper = Allocation.of(request, spread, laplace, known=True)
-        if self.norm(cheaper) is norm:
-            return cheaper, wanted
-        return allocation, replace(wanted, kept=None)
-
-    def check_noise(self, allocation: Allocation, norm: Norm, capacity: int) -> None:
-        """Refuse, before any debit, a bound whose noise would not fit 64 bits."""
-        share = divide(allocation.epsilon, len(self.hidden))
-        for part in self.hidden.values():
-            moves = self._moves(part, norm, capacity)
-            noise_for(moves, moves**2, share, allocation.delta)
-
-    def _moves(self, part: Statistic, norm: Norm, capacity: int) -> int:
-        """How far one user moves the hidden integers of a part."""
-        return capacity if norm is Norm.VALUES else capacity * part.reach(self.request.relation)
-
-    def _run(self, allocation: Allocation, norm: Norm, wanted: Wanted | None, receipt: Receipt) -> Outcome:
-        with self._reading() as copy, self._keys(copy, allocation, receipt) as (keys, selection):
-            if not keys.groups:
-                return self._outcome(keys, {name: [] for name in self.parts}, NOBODY, NOT_SHOWN, selection)
-            with self._bounded(copy, keys, allocation, norm, wanted, receipt) as bounded:
-                return self.leave(bounded, selection, receipt)
-
-    def leave(self, bounded: BoundedSums, selection: Selection | None, receipt: Receipt) -> Outcome:
-        """Add noise to the bounded sums, and read them."""
-        keys, allocation = bounded.keys, bounded.allocation
-        measured = [self._measure(name, part, bounded) for name, part in self.hidden.items()]
-        drawn = receipt.numbers_of_all(measured, allocation.epsilon, allocation.delta)
-        noisy = dict(zip(self.hidden, drawn, strict=True))
-        public = self._public(bounded.sums, receipt)
-        estimates = {name: self._read(name, part, public, noisy.get(name), keys) for name, part in self.parts.items()}
-        return self._outcome(keys, estimates, bounded.choice.bounding, UNKNOWN, selection)
-
-    def _exact(self, receipt: Receipt) -> Outcome:
-        """All parts are public facts."""
-        with self._reading() as copy, self._keys(copy, None, receipt) as (keys, _):
-            rows = self._rows(copy, keys)
-            with self.request.table.engine.kept(rows.norms(Norm.ROWS)) as users:
-                public = self._public(self._sums(rows, users, 1), receipt)
-        estimates = {name: self._read(name, part, public, None, keys) for name, part in self.parts.items()}
-        return self._outcome(keys, estimates, UNBOUNDED, EXACT, None)
+    def _run(self, parts: Mapping[str, Part], allocation: Allocation | None, receipt: Receipt) -> Outcome:
+        with (
+            self._reading() as copy,
+            self._keys(copy, allocation, receipt) as (groups, selection),
+            ExitStack() as stack,
+        ):
+            if not groups.groups:
+                return self._outcome(groups, {name: [] for name in parts}, NOBODY, NOT_SHOWN, selection)
+            prepared = {
+                name: stack.enter_context(part.prepare(copy, groups, allocation, receipt))
+                for name, part in parts.items()
+            }
+            noisy = _noisy(prepared, Decimal(0) if allocation is None else allocation.delta, receipt)
+            estimates = {
+                _column(name, suffix, alone=len(prepared) == 1): column
+                for name, one in prepared.items()
+                for suffix, column in one.read(noisy[name]).items()
+            }
+            first = next(iter(prepared.values()))
+            if allocation is None:
+                return self._outcome(first.keys, estimates, UNBOUNDED, EXACT, None)
+            bounding = _together(
+                {name: one.bounding for name, one in prepared.items() if one.bounding is not UNBOUNDED}
+            )
+            return self._outcome(
+                first.keys, estimates, bounding, first.error if len(prepared) == 1 else UNKNOWN, selection
+            )
 
     def _reading(self) -> AbstractContextManager[Table]:
         """One reading of the columns that the release needs."""
-        values = [name for part in self.parts.values() for name, _ in part.columns]
-        if isinstance(self.keys, Cells):
-            values.append(self.keys.value)
+        values = [name for statistic in self.statistics.values() for name in statistic.reads]
         return self.request.table.once(values, self.by)
 
     @contextmanager
@@ -197,8 +151,8 @@ class PerRow:
     ) -> Iterator[tuple[Keys, Selection | None]]:
         """The groups: given, read from the table where the group columns are public, or selected privately."""
         request = self.request
-        if self.keys is not None:
-            yield self.keys, None
+        if self.groups is not None:
+            yield self.groups, None
         elif request.relation.counts_are_public:
             with public_keys(request.table, copy, self.by, receipt) as keys:
                 yield replace(keys, other=self.other), None
@@ -208,70 +162,6 @@ class PerRow:
                 request.table, copy, self.by, allocation.selection, self.groups_per_user, receipt
             ) as selection:
                 yield replace(selection.keys, other=self.other), selection
-
-    @contextmanager
-    def _bounded(
-        self, copy: Table, keys: Keys, allocation: Allocation, norm: Norm, wanted: Wanted | None, receipt: Receipt
-    ) -> Iterator[BoundedSums]:
-        """Bound each user, given or by choice; ``copy`` is the one reading that norms and sums are both about."""
-        request, parts = self.request, list(self.hidden.values())
-        with self._rows(copy, keys).fixed() as rows, request.table.engine.kept(rows.norms(norm)) as users:
-            if request.strategy is not None:
-                amount, choice = given_amount(request.strategy, norm, parts[0])
-            else:
-                spread = self.spread(keys)
-                amount, choice = chosen_amount(request, receipt, users, norm, parts, wanted, allocation, spread)
-            capacity = capacity_of(amount)
-            yield BoundedSums(keys, allocation, norm, choice, capacity, self._sums(rows, users, capacity))
-
-    def _rows(self, copy: Table, keys: Keys) -> WeightedRows:
-        columns = tuple(column for part in self.parts.values() for column in part.columns)
-        strategy = self.request.strategy
-        kind = DistinctRows if any(part.distinct for part in self.parts.values()) else WeightedRows
-        return kind(copy, keys, columns, None if strategy is None else strategy.rows_kept)
-
-    def _sums(self, rows: WeightedRows, users: Rows, capacity: int) -> Sums:
-        """All integers of all parts, by group, from one query that runs at most once."""
-        weighted, relation = rows.weighted(users, capacity), self.request.relation
-        integers: dict[str, Integers] = {}
-        first = 0
-        for prefix, part in self.parts.items():
-            values = [weighted[f"value_{first + index}"] for index in range(len(part.columns))]
-            first += len(part.columns)
-            needed = {*part.hidden(relation), *part.public(relation)}
-            named = part.integers(weighted[WEIGHT], values)
-            integers |= {f"{prefix}.{name}": value for name, value in named.items() if name in needed}
-        return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
-
-    def _measure(self, prefix: str, part: Statistic, bounded: BoundedSums) -> Measurement:
-        """The hidden integers of one part, group after group, and how far one user can move them."""
-        names = [f"{prefix}.{name}" for name in part.hidden(self.request.relation)]
-        moves = self._moves(part, bounded.norm, bounded.capacity)
-        return Measurement(
-            lambda: bounded.sums().map(lambda cells: [count for name in names for count in cells[name]]),
-            moves,
-            moves**2,
-        )
-
-    def _public(self, sums: Sums, receipt: Receipt) -> dict[str, list[int]]:
-        """The integers that are public under the relation."""
-        relation = self.request.relation
-        names = [f"{prefix}.{name}" for prefix, part in self.parts.items() for name in part.public(relation)]
-        return (
-            receipt.public(sums().map(lambda cells: {name: cells[name] for name in names}), relation) if names else {}
-        )
-
-    def _read(
-        self, prefix: str, part: Statistic, public: dict[str, list[int]], noisy: Noisy | None, keys: Keys
-    ) -> list[Estimate]:
-        """The estimates of one part from its noisy integers and from those that are public."""
-        relation, groups = self.request.relation, keys.groups
-        columns = {name: public[f"{prefix}.{name}"] for name in part.public(relation)}
-        if noisy is not None:
-            for index, name in enumerate(part.hidden(relation)):
-                columns[name] = noisy.values[index * groups : (index + 1) * groups]
-        noise = None if noisy is None else noisy.noise
-        return [part.read({name: column[group] for name, column in columns.items()}, noise) for group in range(groups)]
 
     def _outcome(
         self,
@@ -289,10 +179,49 @@ class PerRow:
         error = replace(known, noise=alone, parts=noises)
         if self.listed:
             listed = [column[0] for column in estimates.values()]
-            if len(listed) == 1:
+            if [*estimates] == [*self.statistics] and len(listed) == 1:
                 return Outcome(listed[0].value, listed[0].interval, bounding, error, details)
             intervals = ListedInterval([estimate.interval for estimate in listed])
             return Outcome([estimate.value for estimate in listed], intervals, bounding, error, details)
         value = frame(keys, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
         cells = isinstance(keys, Cells)
         return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells)
+
+
+def _noisy(prepared: Mapping[str, Prepared], delta: Decimal, receipt: Receipt) -> dict[str, list[Noisy]]:
+    """Noise for all: Laplace noise for each statistic from its own ε, Gaussian noise for all others from one ρ together."""
+    drawn: dict[str, list[Noisy]] = {}
+    gaussian = {name: one for name, one in prepared.items() if one.gaussian}
+    for name, one in prepared.items():
+        if name not in gaussian:
+            drawn[name] = (
+                receipt.numbers_of_all(one.measurements, one.epsilon, shares=one.shares) if one.measurements else []
+            )
+    if gaussian:
+        total = exact_sum(one.epsilon for one in gaussian.values())
+        measured = [measurement for one in gaussian.values() for measurement in one.measurements]
+        shares = [share * Fraction(one.epsilon) / Fraction(total) for one in gaussian.values() for share in one.shares]
+        left = iter(receipt.numbers_of_all(measured, total, delta, shares))
+        drawn |= {name: [next(left) for _ in one.measurements] for name, one in gaussian.items()}
+    return drawn
+
+
+def _column(name: str, suffix: str, alone: bool) -> str:
+    """The name of a column of estimates."""
+    return name if not suffix else suffix if alone else f"{name}_{suffix}"
+
+
+def _together(boundings: Mapping[str, Bounding]) -> Bounding:
+    """The bounds of several statistics as one."""
+    if not boundings:
+        return UNBOUNDED
+    first = next(iter(boundings.values()))
+    if all(bounding == first for bounding in boundings.values()):
+        return first
+    return Bounding(
+        ", ".join(dict.fromkeys(bounding.strategy for bounding in boundings.values())),
+        None,
+        "; ".join(f"{name}: {bounding.words}" for name, bounding in boundings.items()),
+        first.chosen,
+        exact_sum(bounding.epsilon or Decimal(0) for bounding in boundings.values()) or None,
+    )

@@ -15,22 +15,21 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
-from evenhand.bounding import Norm, weight_for_quantile
+from evenhand.bounding import Choice, Norm, weight_for_quantile
 from evenhand.guarantee import Relation, UsageError, divide, parse_fraction
 from evenhand.profiles import Support
 from evenhand.release import Ends, Error, Receipt
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import MOST_CELLS, GridCells
-from evenhand.statistics.draft import Outcome
-from evenhand.statistics.frames import frame
 from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.per_row import BoundedSums, PerRow
-from evenhand.statistics.selection import Selection
+from evenhand.statistics.part import Prepared, Sums, WeightedPart
+from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.weighted_rows import FULL
 from evenhand.tables import Bounds, Grid, Table, parse_bounds
 
@@ -38,24 +37,13 @@ _POINT_BITS = 12
 
 
 @dataclass(frozen=True)
-class QuantileInterval:
+class Anywhere:
     """The public bounds: how far the noise reaches in the column's unit depends on how dense the private rows are."""
 
-    covers = "the bounds; how far the noise reaches depends on private rows"
-
     bounds: Bounds
-    values: dict[str, list[float]]
-    keys: Keys
 
     def at(self, confidence: float) -> Ends:
-        if not self.keys.columns:
-            return [self.bounds] * len(self.values)
-        low, high = ([bound] * self.keys.groups for bound in self.bounds)
-        return frame(
-            self.keys,
-            {f"{name}{end}": column for name, value in self.values.items()
-             for end, column in (("", value), ("_low", low), ("_high", high))},
-        )  # fmt: skip
+        return self.bounds
 
 
 class RankError(Error):
@@ -66,39 +54,42 @@ class RankError(Error):
 
 
 @dataclass(frozen=True)
-class Ranks(PerRow):
-    """The road per row up to the bounded weights; then points are chosen instead of noise being added."""
+class Ranks(WeightedPart):
+    """Weighted rows up to the bounded weights; then points are chosen instead of noise being added."""
 
-    laplace: ClassVar[bool] = True
+    def can_be_gaussian(self, keys: Keys | None) -> bool:
+        return False
 
     def spread(self, keys: Keys) -> int:
         """Each quantile is one number per group."""
         assert isinstance(keys, GridCells)
         return keys.inner.groups
 
-    def check_noise(self, allocation: Allocation, norm: Norm, capacity: int) -> None:
+    def check(self, allocation: Allocation) -> None:
         """Any bound will do: scores are clamped."""
 
-    def leave(self, bounded: BoundedSums, selection: Selection | None, receipt: Receipt) -> Outcome:
-        keys = bounded.keys
+    def bounded(
+        self, keys: Keys, sums: Sums, norm: Norm, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
+    ) -> Prepared:
         assert isinstance(keys, GridCells)
-        (statistic,) = self.parts.values()
-        assert isinstance(statistic, Quantiles)
-        quantiles = statistic.wanted
-        share = divide(bounded.allocation.epsilon, len(quantiles))
-        weights = bounded.sums().map(lambda cells: cells["rows.rows"])
+        assert isinstance(self.statistic, Quantiles)
+        quantiles = self.statistic.wanted
+        share = divide(left, len(quantiles))
+        weights = sums().map(lambda cells: cells["rows"])
         found: list[list[float]] = []
         for quantile in quantiles:
             scores = weights.map(partial(_scores, quantile, keys.cells))
-            chosen = receipt.choices(scores, _sensitivity(quantile, bounded.capacity, self.request.relation), share)
+            chosen = receipt.choices(scores, _sensitivity(quantile, capacity, self.request.relation), share)
             found.append([keys.grid.origin + keys.grid.units(point) for point in chosen.places])
         found = _increasing(found, quantiles)
         ranks = float(chosen.scale) / (quantiles[-1].denominator * FULL) * math.log(keys.cells)
         error = RankError(None, None, f"of bounding not known; the noise moves ranks by up to about {ranks:,.0f} rows")
-        named = {f"q{float(quantile):g}": column for quantile, column in zip(quantiles, found, strict=True)}
-        interval = QuantileInterval((keys.grid.low, keys.grid.high), named, keys.inner)
-        value: Any = frame(keys.inner, named) if keys.inner.columns else [column[0] for column in found]
-        return Outcome(value, interval, bounded.choice.bounding, error)
+        interval = Anywhere((keys.grid.low, keys.grid.high))
+        estimates = {
+            f"q{float(quantile):g}": [Estimate(value, interval, math.nan) for value in column]
+            for quantile, column in zip(quantiles, found, strict=True)
+        }
+        return Prepared(keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, error)
 
 
 @dataclass(frozen=True)

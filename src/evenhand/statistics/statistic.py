@@ -25,7 +25,7 @@ from evenhand.tables.numbers import number
 
 if TYPE_CHECKING:
     from evenhand.statistics.draft import Draft
-    from evenhand.statistics.per_row import PerRow
+    from evenhand.statistics.part import Part
     from evenhand.statistics.request import Request
 
 
@@ -54,8 +54,8 @@ class Statistic(ABC):
     planned_as: ClassVar[str | None] = None
     """Which forecast a plan uses: "count", "sum" or "mean"; None if it can't be planned."""
 
-    road: ClassVar[type[PerRow] | None] = None
-    """A road per row of its own."""
+    road: ClassVar[type[Part] | None] = None
+    """How it is bounded and measured by row, where that is not by weighted rows."""
 
     distinct: ClassVar[bool] = False
     """Whether a user counts once in each group, however many rows there are."""
@@ -68,8 +68,8 @@ class Statistic(ABC):
 
     @property
     def aggregates(self) -> bool:
-        """Whether it may share a pass with others: it has neither rows, nor groups, nor a road of its own."""
-        return not self.distinct and self.road is None and type(self).placed is Statistic.placed
+        """Whether it may be released together with others: it has one row for each group."""
+        return self.road is not None or type(self).placed is Statistic.placed
 
     @property
     @abstractmethod
@@ -120,6 +120,11 @@ class Statistic(ABC):
     def columns(self) -> tuple[tuple[str, Grid], ...]:
         """The value columns it reads, with their grids."""
         return ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that it needs besides users and groups."""
+        return tuple(name for name, _ in self.columns)
 
     @property
     def sum_grid(self) -> Grid | None:

@@ -8,7 +8,7 @@ two passes over a copy and a hash join are cheaper than ``GROUP BY user, group``
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -76,32 +76,46 @@ class WeightedRows:
         selected = selected.filter(*(known(self.table, selected[name]) for name in self.table.user_names))
         return selected if self.sampled is None else sampled_rows(self.table, selected, self.sampled)
 
-    def norms(self, norm: Norm) -> Rows:
-        """One row per user: the user columns and ``norm``."""
-        rows = self.rows()
-        user = list(self.table.user_names)
-        if norm is Norm.ROWS:
-            return rows.group_by(user).aggregate(norm=rows.count())
-        if norm is Norm.VALUES:
-            return rows.group_by(user).aggregate(norm=saturating_sum(rows.value_0.abs()))
-        pairs = rows.group_by([*user, ID]).aggregate(count=rows.count())
-        squares = (pairs["count"].cast("float64") * pairs["count"].cast("float64")).sum()
-        users = pairs.group_by(user).aggregate(squares=squares)
+    def norms(self, norms: Sequence[Norm]) -> Rows:
+        """One row per user: the user columns, and each norm in a column of its name."""
+        rows, user = self.rows(), list(self.table.user_names)
+        if not any(norm.gaussian for norm in norms):
+            return rows.group_by(user).aggregate(**{norm.name: _l1(rows, norm) for norm in norms})
+        pairs = rows.group_by([*user, ID]).aggregate(**{norm.name: _l1(rows, norm) for norm in _linear(norms)})
+        linear = {norm.name: saturating_sum(pairs[norm.name]) for norm in norms if not norm.gaussian}
+        squares = {norm.name: _squares(pairs[_LINEAR[norm].name]) for norm in norms if norm.gaussian}
+        users = pairs.group_by(user).aggregate(**linear, **squares)
         # Slightly too large: rounding in sums over up to 2^24 groups, and in the root, can then only lower a weight.
-        return users.mutate(norm=users.squares.sqrt() * (1 + 2.0**-24)).drop("squares")
+        return users.mutate(**{name: users[name].sqrt() * (1 + 2.0**-24) for name in squares})
 
-    def weighted(self, users: Rows, capacity: int) -> Rows:
+    def weighted(self, users: Rows, norm: Norm, capacity: int) -> Rows:
         """The rows with the integer weight of their user in the column `WEIGHT`.
 
         ``⌊capacity/norm⌋`` in doubles is the exact quotient for a capacity up to 2^52 (docs/proofs/row-weights.md).
         """
         import ibis
 
-        norm = ibis.greatest(users.norm.cast("float64"), ibis.literal(1.0, "float64"))
-        weight = (ibis.literal(float(capacity), "float64") / norm).floor()
+        size = ibis.greatest(users[norm.name].cast("float64"), ibis.literal(1.0, "float64"))
+        weight = (ibis.literal(float(capacity), "float64") / size).floor()
         weight = ibis.least(weight, ibis.literal(float(FULL), "float64")).cast("int64")
         weights = users.select(*self.table.user_names, **{WEIGHT: weight})
         return self.rows().join(weights, list(self.table.user_names), how="inner")
+
+
+_LINEAR = {Norm.SQUARED_ROWS: Norm.ROWS, Norm.SQUARED_VALUES: Norm.VALUES}
+"""What is squared, summed up over one group."""
+
+
+def _linear(norms: Sequence[Norm]) -> list[Norm]:
+    return list(dict.fromkeys(_LINEAR.get(norm, norm) for norm in norms))
+
+
+def _l1(rows: Rows, norm: Norm) -> Integers:
+    return rows.count() if norm is Norm.ROWS else saturating_sum(rows.value_0.abs())
+
+
+def _squares(count: Integers) -> Integers:
+    return (count.cast("float64") * count.cast("float64")).sum()
 
 
 class DistinctRows(WeightedRows):
