@@ -8,14 +8,13 @@ from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curv
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
 from evenhand.bounding.norm_clip import NormClip
-from evenhand.bounding.over_groups import CONCENTRATION, GroupBound, best_bound
+from evenhand.bounding.over_groups import GroupBound, best_bound, concentration
 from evenhand.bounding.row_limit import RowLimit
 from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average, weight_for_quantile
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
 from evenhand.bounding.total_cap import TotalCap, best_cap
 
 __all__ = [
-    "CONCENTRATION",
     "HETEROGENEITY",
     "LARGEST_AMOUNT",
     "MEAN_SHARE",
@@ -44,6 +43,7 @@ __all__ = [
     "best_bound",
     "best_cap",
     "best_mean",
+    "concentration",
     "named",
     "offered_names",
     "parse_bounding",

@@ -14,8 +14,16 @@ import numpy as np
 
 from evenhand.profiles import Array, Support
 
-CONCENTRATION = 3.0
-"""κ: 1 if all groups are of one size; 2 to 7 for films, shops and books. A prior: it is never read off the table."""
+_MANY = 40
+
+
+def concentration(groups: int) -> float:
+    """κ, as assumed: 1 if all groups are of one size; between 1 and 2 for two groups, 2 to 7 for thousands of films or books.
+
+    A prior: it is never read off the table.
+    """
+    return 1 + 2 * groups / (groups + _MANY)
+
 
 _CANDIDATES = 240
 _POINTS = 8
@@ -39,7 +47,7 @@ class GroupBound:
 
     def error(self, groups: int) -> float:
         """Forecast root mean squared error over the groups."""
-        return math.hypot(self.noise, math.sqrt(CONCENTRATION) * self.lost / groups)
+        return math.hypot(self.noise, math.sqrt(concentration(groups)) * self.lost / groups)
 
 
 def best_bound(l1: Support, l2: Support | None, groups: int, laplace: float, gaussian: float | None) -> GroupBound:
@@ -74,7 +82,7 @@ def _best(norms: Array, users: Array, added: Array, groups: int, per_step: float
     relative = np.append(np.cumsum((mass / norms)[::-1])[::-1], 0.0)
     above = np.searchsorted(norms, bounds, side="right")
     lost = np.maximum(total[above] - bounds * relative[above], 0.0)
-    best = int(((per_step * bounds) ** 2 + CONCENTRATION * (lost / groups) ** 2).argmin())
+    best = int(((per_step * bounds) ** 2 + concentration(groups) * (lost / groups) ** 2).argmin())
     return GroupBound(gaussian, float(bounds[best]), per_step * float(bounds[best]), float(lost[best]))
 
 

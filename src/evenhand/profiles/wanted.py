@@ -15,6 +15,7 @@ from evenhand.profiles.counting import users_by_bucket
 from evenhand.profiles.profile import Profile
 from evenhand.profiles.shelf import About, Shelf
 from evenhand.profiles.support import Support, support_of_histogram
+from evenhand.profiles.tail import smoothed_support
 from evenhand.release import Measurement, Receipt, debit
 from evenhand.tables import Table
 from evenhand.tables.summaries import per_user
@@ -42,6 +43,11 @@ class Histogram:
     def support(self) -> Support:
         """A plausible list of users behind it."""
         return support_of_histogram(self.buckets, self.counts, 1 / self.epsilon)
+
+    @property
+    def smoothed(self) -> Support:
+        """The same, with users who are too few to be seen."""
+        return smoothed_support(self.buckets, self.counts, 1 / self.epsilon)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.bounding import (
-    CONCENTRATION,
     LARGEST_AMOUNT,
     Choice,
     GroupBound,
@@ -20,6 +19,7 @@ from evenhand.bounding import (
     SmoothWeights,
     Strategy,
     best_bound,
+    concentration,
 )
 from evenhand.guarantee import UsageError, divide, exact_sum
 from evenhand.noise import LARGEST_SCALE
@@ -128,7 +128,8 @@ def chosen_amount(
             for norm, one in zip(norms, wanted, strict=False)
         ]
         basis, paid = histograms[0].basis, exact_sum(one.paid for one in histograms)
-        supports = [histogram.support for histogram in histograms]
+        average = statistic.is_average
+        supports = [histogram.support if average else histogram.smoothed for histogram in histograms]
         if wanted[0].given is not None:
             supports = [
                 _spread_out(support, norm, statistic, groups) for support, norm in zip(supports, norms, strict=False)
@@ -174,7 +175,7 @@ def _spread_out(support: Support, norm: Norm, statistic: Statistic, groups: int)
     if not norm.gaussian:
         return support
     unit = _unit(norm, statistic)
-    part = np.sqrt(np.minimum(unit / support.sizes + CONCENTRATION / groups, 1.0))
+    part = np.sqrt(np.minimum(unit / support.sizes + concentration(groups) / groups, 1.0))
     return Support(support.sizes * part, support.users)
 
 
