@@ -20,7 +20,7 @@ from evenhand.audit.catalogue import releases
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
 from evenhand.release import Interval, Ratio
-from evenhand.statistics import STATISTICS, Count, Draft, Estimate, OfColumn, Request, Sum, register
+from evenhand.statistics import STATISTICS, Count, Draft, Estimate, Histogram, OfColumn, Request, Sum, register
 from evenhand.tables import Bounds, Grid
 from evenhand.tables.expressions import Integers
 from nasty import extreme_pairs
@@ -240,7 +240,7 @@ def test_what_is_not_the_sum_of_values_is_not_bounded_by_values(bounding: Any) -
 def test_what_can_not_be_asked_is_refused_before_the_debit(tmp_path: Path) -> None:
     session = eh.Session(eh.read(rows(), user="u"), eh.Ledger(tmp_path / "b.db", epsilon=9))
     with pytest.raises(eh.UsageError, match="aggregate"):
-        session.aggregate(n=eh.count(), h=Heads(), epsilon=1)
+        session.aggregate(n=eh.count(), h=Histogram("v", [0, 4, 8]), epsilon=1)
     with pytest.raises(eh.UsageError, match="beside"):
         session.ask(Unnamed("v", (1, 8)), epsilon=1)
     with pytest.raises(eh.UsageError, match="expected a statistic"):
