@@ -23,7 +23,7 @@ from evenhand.statistics.limits import chosen_amount, given_amount, norm_for, pr
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.statistic import Estimate, Statistic
-from evenhand.statistics.weighted_rows import WEIGHT, DistinctRows, WeightedRows, capacity_of, fetch_groups
+from evenhand.statistics.weighted_rows import WEIGHT, WeightedRows, capacity_of, fetch_groups
 from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Integers, Rows
 
@@ -227,8 +227,8 @@ class PerRow:
     def _rows(self, copy: Table, keys: Keys) -> WeightedRows:
         columns = tuple(column for part in self.parts.values() for column in part.columns)
         strategy = self.request.strategy
-        kind = DistinctRows if any(part.distinct for part in self.parts.values()) else WeightedRows
-        return kind(copy, keys, columns, None if strategy is None else strategy.rows_kept)
+        shape = next(iter(self.parts.values())).shape  # a part that is not about rows is alone
+        return shape(copy, keys, columns, None if strategy is None else strategy.rows_kept)
 
     def _sums(self, rows: WeightedRows, users: Rows, capacity: int) -> Sums:
         """All integers of all parts, by group, from one query that runs at most once."""

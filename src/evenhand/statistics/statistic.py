@@ -19,6 +19,7 @@ from evenhand.noise import IntegerNoise
 from evenhand.profiles import Support
 from evenhand.release import Interval
 from evenhand.statistics.keys import Keys
+from evenhand.statistics.weighted_rows import DistinctRows, WeightedRows
 from evenhand.tables import Bounds, Grid, Table, parse_bounds
 from evenhand.tables.expressions import Integers
 from evenhand.tables.numbers import number
@@ -70,6 +71,11 @@ class Statistic(ABC):
     def aggregates(self) -> bool:
         """Whether it may share a pass with others: it has neither rows, nor groups, nor a road of its own."""
         return not self.distinct and self.road is None and type(self).placed is Statistic.placed
+
+    @property
+    def shape(self) -> type[WeightedRows]:
+        """What is weighted by user on the road per row: rows, or one row for each user and group."""
+        return DistinctRows if self.distinct else WeightedRows
 
     @property
     @abstractmethod
