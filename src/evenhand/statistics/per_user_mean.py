@@ -69,7 +69,8 @@ class PerUserMean(Mean):
 
     def ungrouped(self, request: Request) -> Draft | None:
         named = request.named
-        if (named is not None and not isinstance(named, TotalCap)) or request.auto.profile is not None:
+        caps = named is None or ("total" in named.chosen_for and not named.counts_rows)
+        if not caps or request.auto.profile is not None:
             raise UsageError(
                 "per_user_mean() counts each user once, so rows need no bound; leave bounding out, or cap the value of a user "
                 "with eh.TotalCap(500)."
