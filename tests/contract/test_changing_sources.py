@@ -67,7 +67,7 @@ ASKS: dict[str, Ask] = {
     "variance, given": asks("variance", "v", bounds=BOUNDS, epsilon=1, bounding=eh.NormClip(1)),
     "per_user_mean": asks("per_user_mean", "v", bounds=BOUNDS, of="total", epsilon=1),
     "ratio": asks("ratio", eh.sum("v", bounds=BOUNDS), eh.users(), epsilon=1),
-    "ratio by secret keys": asks("ratio", eh.sum("v", bounds=BOUNDS), eh.count(), **SECRET, groups_per_user=2),
+    "ratio by": asks("ratio", eh.sum("v", bounds=BOUNDS), eh.users(), **BY, epsilon=1),
     "quantiles": asks("quantiles", "v", [0.5], bounds=BOUNDS, epsilon=1),
     "quantiles, given": asks("quantiles", "v", [0.5], bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(1)),
     "histogram": asks("histogram", "v", [-1, 0, 1, 3], epsilon=1),

@@ -12,6 +12,7 @@ from evenhand.bounding import PROFILE_SHARE, Choice, SmoothWeights, Strategy, To
 from evenhand.bounding.contribution import clamp
 from evenhand.bounding.total_cap import SEEN
 from evenhand.guarantee import UsageError, split
+from evenhand.pages.numbers import three_digits
 from evenhand.profiles import Histogram, total_buckets, users_by_bucket
 from evenhand.release import Bounding, Error, Receipt
 from evenhand.statistics.draft import Draft, Outcome
@@ -149,7 +150,7 @@ class OnePerUser:
                 f"{strategy.title}({float(strategy.bound):g}) lies below bounds={self.value.bounds}: nothing would be left of "
                 "anybody. Raise it, or leave bounding out."
             )
-        return Choice(strategy, words=_words(self.statistic.of, float(strategy.bound))), reach
+        return Choice(strategy, words=self._words(float(strategy.bound))), reach
 
     def _choose(self, users: Rows, paid: Decimal, left: Decimal, receipt: Receipt) -> tuple[Choice, int]:
         """The cap with the smallest forecast error, from the noisy histogram; no cap if nobody stands out in it."""
@@ -167,8 +168,12 @@ class OnePerUser:
             return replace(whole, bias=0.0, bias_basis="no user is cut off"), most
         cap = abs(self._nearest) + grid.units(best.cap)
         bias = grid.units(Fraction(best.bias)) / max(sum(noisy), 1)
-        words = _words(self.statistic.of, cap)
+        words = self._words(cap)
         return Choice(TotalCap(cap), basis, paid, bias=bias, bias_basis=SEEN, words=words), best.cap
+
+    def _words(self, cap: float) -> str:
+        either = " either way" if self.value.bounds[0] < 0 else ""
+        return f"each user counts once, with a {self.statistic.of} of at most {three_digits(cap)}{either}"
 
     def _release(self, users: Rows, choice: Choice, reach: int, epsilon: Decimal, receipt: Receipt) -> Outcome:
         """The mean of the capped values: of a table in which each user has one row, on the part of the grid that is left."""
@@ -182,7 +187,3 @@ class OnePerUser:
         mean = UserMeans(self.statistic, self.request, ((self.value.column, kept),))
         outcome = mean.finish(capped, Choice(SmoothWeights(1)), epsilon, receipt)
         return replace(outcome, bounding=choice.bounding, error=choice.error(outcome.error.noise or 0.0))
-
-
-def _words(of: str, cap: float) -> str:
-    return f"each user counts once, with a {of} of at most {cap:,.4g} either way"
