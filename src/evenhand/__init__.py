@@ -24,11 +24,12 @@ from evenhand.planning import Plan, plan
 from evenhand.profiles import Profile
 from evenhand.release import Release
 from evenhand.session import Session
-from evenhand.statistics import Count, Mean, Sum, Variance
+from evenhand.statistics import Count, Mean, PerUserMean, RatioOf, Std, Sum, Users, Variance
 from evenhand.tables import Table, read
 
-# What `session.aggregate` is given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
-count, sum, mean, variance = Count, Sum, Mean, Variance
+# What `session.aggregate`, `session.ratio` and `session.ask` are given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
+count, users, sum, mean, variance, std = Count, Users, Sum, Mean, Variance, Std
+per_user_mean, ratio = PerUserMean, RatioOf
 
 __version__ = "0.1.0"
 
@@ -54,8 +55,12 @@ __all__ = [
     "UsageError",
     "count",
     "mean",
+    "per_user_mean",
     "plan",
+    "ratio",
     "read",
+    "std",
     "sum",
+    "users",
     "variance",
 ]

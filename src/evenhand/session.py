@@ -21,10 +21,13 @@ from evenhand.statistics import (
     Histogram,
     Mean,
     OfColumn,
+    PerUserMean,
     Preview,
     Quantiles,
+    RatioOf,
     Request,
     Statistic,
+    Std,
     Sum,
     Users,
     Variance,
@@ -189,6 +192,84 @@ class Questions(ABC, Generic[A]):
         """
         request = self._request(epsilon, delta, bounding)
         return self._of_column(request, Variance, column, bounds, by, keys, other, groups_per_user)
+
+    def std(
+        self,
+        column: str | Sequence[str],
+        *,
+        bounds: Bounds | Sequence[object] | None = None,
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        bounding: Bounding = "auto",
+        by: By = None,
+        keys: object = None,
+        other: str | None = None,
+        groups_per_user: int | None = None,
+    ) -> A:
+        """The standard deviation of a column over all rows: the root of the variance.
+
+        Example:
+            >>> session.std("rating", bounds=(0.5, 5), epsilon=0.5)
+        """
+        request = self._request(epsilon, delta, bounding)
+        return self._of_column(request, Std, column, bounds, by, keys, other, groups_per_user)
+
+    def per_user_mean(
+        self,
+        column: str,
+        *,
+        bounds: Bounds | None = None,
+        of: Literal["mean", "total"] = "mean",
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        bounding: Bounding = "auto",
+        by: By = None,
+        keys: object = None,
+        other: str | None = None,
+        groups_per_user: int | None = None,
+    ) -> A:
+        """The average over users of their own mean, or of their own total; each user counts once, in each of their groups.
+
+        Args:
+            column: a numeric column.
+            bounds: (low, high), chosen without looking at the data. With ``of="mean"`` for one value, as elsewhere; with
+                ``of="total"`` for the total of one user (by group: of one user in one group). What lies outside is clamped.
+            of: ``"mean"``, or ``"total"`` as in spending per customer.
+
+        Example:
+            >>> session.per_user_mean("rating", bounds=(0.5, 5), epsilon=0.2)
+            >>> session.per_user_mean("price", bounds=(0, 1000), of="total", epsilon=0.2)
+        """
+        request = self._request(epsilon, delta, bounding)
+        return self._answer(ask_one(request, PerUserMean(column, bounds, of), by, keys, other, groups_per_user))
+
+    def ratio(
+        self,
+        numerator: Statistic,
+        denominator: Statistic,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        bounding: Bounding = "auto",
+        by: By = None,
+        keys: object = None,
+        other: str | None = None,
+        groups_per_user: int | None = None,
+    ) -> A:
+        """One statistic over another, each a count, a number of users or a sum, with an interval that covers the noise of both.
+
+        The value is NaN, and the interval has no upper end, where the denominator does not stand out from its noise.
+
+        Args:
+            numerator: ``eh.count()``, ``eh.users()`` or ``eh.sum(...)``.
+            denominator: the same, possibly of another column.
+
+        Example:
+            >>> session.ratio(eh.sum("clicks", bounds=(0, 50)), eh.sum("views", bounds=(0, 500)), epsilon=0.5)
+            >>> session.ratio(eh.sum("price", bounds=(0, 200)), eh.users(), by="shop", keys=["a", "b"], epsilon=0.5)
+        """
+        request = self._request(epsilon, delta, bounding)
+        return self._answer(ask_one(request, RatioOf(numerator, denominator), by, keys, other, groups_per_user))
 
     def quantiles(
         self,

@@ -101,6 +101,11 @@ def _cases() -> Iterator[Case]:
                 1.0 if max(below, above) < 2**40 else None,
                 on_spark=below == 1000,
             )
+        per_user: dict[str, Any] = {"bounds": BOUNDS, "epsilon": 1}
+        yield Case("per-user-total-auto", relation, _ask("per_user_mean", "v", of="total", **per_user), None)
+        for of, cap in (("mean", 3), ("total", "0.001")):
+            question = _ask("per_user_mean", "v", of=of, **per_user, bounding=eh.TotalCap(cap))
+            yield Case(f"per-user-{of}-TotalCap({cap})", relation, question)
         yield Case("means-of-two", relation, lambda ask: ask.mean(["v", "x"], bounds=BOUNDS, epsilon=1), None)
         yield Case("count-auto", relation, lambda ask: ask.count(epsilon=1), None)
         yield Case("users", relation, lambda ask: ask.users(epsilon=1))
@@ -156,6 +161,9 @@ def _grouped_cases() -> Iterator[Case]:
                 how != "auto" or relation == "presence"
             ):  # under values a free choice of an L2 bound would look at values
                 yield Case(f"histogram-gaussian-{how}", relation, _ask("histogram", "v", edges, **given), None)
+        for of in ("mean", "total"):
+            clipped = _ask("per_user_mean", "v", bounds=BOUNDS, of=of, **by, epsilon=1, bounding=eh.NormClip("1.5"))
+            yield Case(f"per-user-{of}-by-NormClip(1.5)", relation, clipped, attains=0.99, on_spark=of == "total")
         yield Case(
             "sum-by-NormClip(20)",
             relation,
@@ -176,6 +184,11 @@ def _grouped_cases() -> Iterator[Case]:
     yield Case(
         "mean-by-secret-keys", "presence", _ask("mean", "v", bounds=BOUNDS, **secret, other="rest"), None, steady=True
     )
+    ratio = _ask("ratio", eh.sum("v", bounds=BOUNDS), eh.users(), **secret, other="rest")
+    l2: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "bounding": eh.NormClip(2, norm=2)}
+    gaussian = _ask("ratio", eh.sum("v", bounds=BOUNDS), eh.users(), **by, **l2)
+    yield Case("ratio-by-gaussian", "presence", gaussian, None)
+    yield Case("ratio-by-secret-keys", "presence", ratio, None, steady=True)
     yield Case("users-by-two-secret-keys", "presence", _ask("users", **{**secret, "by": ["g", "v"]}), None, steady=True)
     for strategy in (eh.NormClip(2), eh.TotalCap(2), eh.RowLimit(2)):
         given = {"epsilon": 1, "bounding": strategy}

@@ -65,6 +65,8 @@ class Asked:
         if self.strategy.endswith("L2"):
             options["delta"] = "1e-6"
         name, _, grouped = self.statistic.partition(" ")
+        if name == "per_user_total":
+            name, options["of"] = "per_user_mean", "total"
         if grouped:
             options |= {"by": "g", "keys": ["a", "b"], "other": self.other}
         if name == "histogram":
@@ -102,7 +104,20 @@ def bounds(draw: st.DrawFn) -> Bounds:
     return (low, high) if high - low > 1e-149 else (low, low + max(1.0, abs(low)))
 
 
-STATISTICS = ("sum", "mean", "variance", "quantiles", "histogram", "sum by", "mean by", "variance by", "aggregate by")
+STATISTICS = (
+    "sum",
+    "mean",
+    "variance",
+    "per_user_mean",
+    "per_user_total",
+    "quantiles",
+    "histogram",
+    "sum by",
+    "mean by",
+    "variance by",
+    "per_user_total by",
+    "aggregate by",
+)
 STRATEGIES = (
     "auto",
     "auto",

@@ -33,6 +33,8 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda ask: ask.sum("v", **BOUNDS, epsilon=1),
     "mean": lambda ask: ask.mean("v", **BOUNDS, epsilon=1),
     "variance": lambda ask: ask.variance("v", **BOUNDS, epsilon=1),
+    "per_user_mean": lambda ask: ask.per_user_mean("v", **BOUNDS, epsilon=1),
+    "ratio by group": lambda ask: ask.ratio(eh.sum("v", **BOUNDS), eh.users(), **KEYS, epsilon=1, delta=1e-7),
     "quantiles": lambda ask: ask.quantiles("v", [0.5], **BOUNDS, epsilon=1),
     "histogram": lambda ask: ask.histogram("v", [0, 1, 2], epsilon=1),
     "count by group": lambda ask: ask.count(**KEYS, epsilon=1),

@@ -21,9 +21,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from evenhand.audit.twins import UnclampedTotal
 from evenhand.bounding import Contribution
 from evenhand.guarantee import Relation
-from evenhand.release import Error, Receipt
+from evenhand.profiles import users_by_bucket
+from evenhand.release import Error, Measurement, Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Outcome
 from evenhand.tables.engines.duckdb import DuckDBEngine
@@ -166,6 +168,27 @@ def _hides_small(ask: Drafts) -> Draft:
     return replace(draft, run=run)
 
 
+def _values_move_once(ask: Drafts) -> Draft:
+    """Declares under values that a user is in one bucket of the histogram of values, though changing values leaves one for another."""
+    draft = ask.per_user_mean("v", bounds=(LOW, HIGH), of="total", epsilon=1)
+
+    def run(receipt: Receipt) -> Outcome:
+        with mock.patch("evenhand.statistics.per_user_mean.users_by_bucket", _once):
+            return draft.run(receipt)
+
+    return replace(draft, run=run)
+
+
+def _once(table: Any, users: Any, value: Any, buckets: Any, moves: int) -> Measurement:
+    return users_by_bucket(table, users, value, buckets)
+
+
+def _unclamped(ask: Drafts) -> Draft:
+    return ask.ask(
+        UnclampedTotal("v", (LOW, HIGH), "total"), by="g", keys=["a", "b"], epsilon=1, bounding=eh.NormClip(1)
+    )
+
+
 @pytest.mark.parametrize(
     ("relation", "ask", "complaint"),
     [
@@ -175,6 +198,9 @@ def _hides_small(ask: Drafts) -> Draft:
         ("values", _asks(OneStepShort(5)), "moved the integers"),
         ("presence", _asks(Uncapped(5)), "moved the integers"),
         ("values", _asks(PresenceOnly(5)), "moved the integers"),
+        ("values", _values_move_once, "moved the integers"),
+        ("presence", _unclamped, "moved the integers"),
+        ("values", _unclamped, "moved the integers"),
         ("presence", _peeks_at_error, "more than the noisy integers"),
         ("presence", _bounds_by_data, "declared bound depends on rows"),
         ("presence", _hides_small, "more than the noisy integers"),

@@ -42,6 +42,11 @@ QUESTIONS: Questions = {
     "mean": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1),
     "mean, given": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(2)),
     "variance": lambda ask: ask.variance("v", bounds=BOUNDS, epsilon=1),
+    "std": lambda ask: ask.std("v", bounds=BOUNDS, epsilon=1),
+    "per_user_mean, total": lambda ask: ask.per_user_mean("v", bounds=BOUNDS, of="total", epsilon="0.1"),
+    "per_user_mean by": lambda ask: ask.per_user_mean("v", bounds=BOUNDS, of="total", **BY, epsilon=1),
+    "ratio by": lambda ask: ask.ratio(eh.sum("v", bounds=BOUNDS), eh.users(), **BY, epsilon=1, delta=1e-6),
+    "ratio by selected keys": lambda ask: ask.ratio(eh.count(), eh.users(), by="g", epsilon=1, delta=1e-6),
     "quantiles": lambda ask: ask.quantiles("v", [0.1, 0.5], bounds=BOUNDS, epsilon=1),
     "histogram": lambda ask: ask.histogram("v", [LOW, 0, HIGH], epsilon=1),
     "histogram with δ": lambda ask: ask.histogram("v", [LOW, 0, HIGH], epsilon=1, delta=1e-6),
@@ -96,7 +101,8 @@ def test_a_table_of_one_user_looks_like_an_empty_one(relation: str, noise: str) 
     compare(partial(rows.read, relation), partial(other.read, relation), QUESTIONS, noise)
 
 
-HUGE = {"sum by": (393830.24, 393830.62), "variance": (0, 1e90), "mean by": (-1e140, 1e140), "quantiles": (0, 1e-140)}
+HUGE = {"sum by": (393830.24, 393830.62), "variance": (0, 1e90), "mean by": (-1e140, 1e140), "quantiles": (0, 1e-140),
+        "per_user_mean": (1e15, 1e15 + 1), "per_user_mean by": (-1e140, 1e140), "std": (0, 1e90)}  # fmt: skip
 
 
 @pytest.mark.parametrize("relation", ["presence", "values"])

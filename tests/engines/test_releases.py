@@ -82,6 +82,9 @@ ASKS: dict[str, tuple[str, Ask]] = {
         _ask("count", by="g", keys=["a", "b", "z"], delta=1e-6, bounding=eh.NormClip(9, norm=2)),
     ),
     "variance": ("presence", _ask("variance", "v", bounds=_SMALL, bounding=eh.SmoothWeights(5))),
+    "total per user": ("presence", _ask("per_user_mean", "v", bounds=(-1e3, 1e4), of="total")),
+    "total per user, values": ("values", _ask("per_user_mean", "v", bounds=_HUGE, of="total")),
+    "mean per user by group": ("presence", _ask("per_user_mean", "v", bounds=_TINY, by="g", keys=["a"], other="rest")),
     "histogram": ("values", _ask("histogram", "v", [-2.5, 0, 1, 7], bounding=eh.SmoothWeights(5))),
     "quantiles": ("presence", _ask("quantiles", "v", [0.25, 0.5], bounds=_SMALL, bounding=eh.SmoothWeights(5))),
 }

@@ -17,7 +17,7 @@ from alarms import happens_at_least
 
 import evenhand as eh
 from evenhand.noise import Gaussian, IntegerNoise, Laplace
-from evenhand.release import Additive, Ratio, Receipt
+from evenhand.release import Additive, Exact, Quotient, Ratio, Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 from watch import watch
@@ -93,6 +93,32 @@ def test_the_ratio_interval_narrows_with_the_weight_and_fills_the_range_without(
     assert widths[-1] < 0.001
 
 
+@pytest.mark.parametrize(("above", "below"), [(300, 30), (30_000, 3_000), (2_000, 2_000_000), (5, 1)])
+@pytest.mark.parametrize("kinds", [(Laplace, Laplace), (Gaussian, Gaussian), (Laplace, Gaussian)], ids=repr)
+def test_a_quotient_is_covered(kinds: tuple[type[IntegerNoise], type[IntegerNoise]], above: int, below: int) -> None:
+    """Also where the denominator is lost in its noise, which has a scale of 10."""
+    trials = 400
+    intervals = [_quotient(kinds, above, below).at(0.9) for _ in range(trials)]
+    assert happens_at_least(sum(low <= above / below <= high for low, high in intervals), trials, 0.9)
+    if below == 1:
+        assert sum(math.isinf(high) for _, high in intervals) > trials / 2
+
+
+def test_a_quotient_whose_denominator_is_taken_for_exact_is_noticed() -> None:
+    trials, pair = 2000, (Laplace, Laplace)
+    drawn = [_quotient(pair, 30_000, 3_000) for _ in range(trials)]
+    exact = [Quotient(each.numerator, Exact(each.denominator.value), True).at(0.9) for each in drawn]
+    assert not happens_at_least(sum(low <= 10 <= high for low, high in exact), trials, 0.9)
+
+
+def _quotient(kinds: tuple[type[IntegerNoise], type[IntegerNoise]], above: int, below: int) -> Quotient:
+    parts = []
+    for kind, exact in zip(kinds, (above, below), strict=True):
+        (drawn,) = kind(SCALE).add_to([exact * 100])
+        parts.append(Additive(drawn / 100, kind(SCALE), 1 / 100))
+    return Quotient(parts[0], parts[1], nonnegative=True)
+
+
 TABLE = pa.table({"u": [user for user in range(300) for _ in range(1 + user % 7)]})
 TABLE = TABLE.append_column("v", pa.array([(row * 37 % 101) / 25 - 1 for row in range(len(TABLE))]))
 
@@ -105,6 +131,7 @@ TABLE = TABLE.append_column("v", pa.array([(row * 37 % 101) / 25 - 1 for row in 
         ("mean", {"bounds": (-1, 3), "bounding": eh.SmoothWeights("2.5")}),
         ("mean", {"bounds": (-1, 3), "bounding": eh.CentredInterval(3), "protects": "values"}),
         ("variance", {"bounds": (-1, 3), "bounding": eh.SmoothWeights(3)}),
+        ("per_user_mean", {"bounds": (0, 30), "of": "total", "bounding": eh.TotalCap(20)}),
     ],
     ids=str,
 )

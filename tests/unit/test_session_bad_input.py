@@ -65,7 +65,7 @@ def test_delta_out_of_range(session: eh.Session, delta: Any) -> None:
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("question", ["sum", "mean", "variance", "quantiles"])
+@pytest.mark.parametrize("question", ["sum", "mean", "variance", "std", "per_user_mean", "quantiles"])
 def test_wrong_bounds(session: eh.Session, question: str, bounds: Any, words: str) -> None:
     _refused(session, eh.UsageError, words, lambda ask: getattr(ask, question)("rating", bounds=bounds, epsilon=1))
 

@@ -15,7 +15,7 @@ from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
 from evenhand.ledger.ledger import LARGEST_TOTAL
 from evenhand.pages.release import release_page
-from evenhand.statistics import STATISTICS, Statistic
+from evenhand.statistics import STATISTICS, Statistic, Sum
 from evenhand.tables import parse_bounds
 
 if TYPE_CHECKING:
@@ -43,6 +43,12 @@ evenhand release count ratings.csv --user userId --by movieId --epsilon 0.5 --de
 evenhand release quantiles ratings.csv --user userId --value rating --bounds 0.5:5 --quantiles 0.5,0.9
 --epsilon 0.5 --ledger budget.db
 
+evenhand release per_user_mean sales.parquet --user customer --value price --of total --bounds 0:1000
+--epsilon 0.5 --ledger budget.db
+
+evenhand release ratio visits.parquet --user visitor --numerator sum:clicks:0:50 --denominator users --epsilon 0.5
+--ledger budget.db
+
 evenhand release sum 'logs/*.parquet' --user account,device --value minutes --bounds 0:600 --bounding total-cap:500
 --epsilon 1 --engine spark --ledger budget.db
 """
@@ -58,6 +64,9 @@ def release(
     bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; values outside are clamped.")] = None,
     quantiles: Annotated[str, typer.Option(help="Which quantiles: numbers between 0 and 1.")] = "0.5",
     edges: Annotated[str | None, typer.Option(help="Edges of a histogram: 0,1,2,5.")] = None,
+    of: Annotated[str, typer.Option(help="What a per_user_mean averages: each user's mean or total.")] = "mean",
+    numerator: Annotated[str | None, typer.Option(help="Of a ratio: count, users or sum:COLUMN:LOW:HIGH.")] = None,
+    denominator: Annotated[str | None, typer.Option(help="The same, below the line.")] = None,
     by: Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")] = None,
     keys: Annotated[
         str | None,
@@ -95,7 +104,8 @@ def release(
     parse_epsilon(epsilon)
     parse_delta(delta)
     options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
-    options |= _parameters(kind, {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges})
+    given = {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}
+    options |= _parameters(kind, {**given, "numerator": numerator, "denominator": denominator})
     if by is not None:
         group_columns = parse_list(by)
         options |= {"by": group_columns, "keys": parse_key_option(keys, group_columns), "other": other}
@@ -200,7 +210,25 @@ def _parameters(kind: type[Statistic], given: dict[str, str | None]) -> dict[str
         parameters["quantiles"] = parse_list(given["quantiles"])
     if "edges" in own:
         parameters["edges"] = _numbers(given["edges"], "edges")
+    if "of" in own:
+        parameters["of"] = given["of"]
+    for part in {"numerator", "denominator"} & own:
+        parameters[part] = parse_part(given[part], part)
     return parameters
+
+
+def parse_part(text: str | None, option: str) -> Statistic:
+    """Read ``count``, ``users`` or ``sum:COLUMN:LOW:HIGH``; a column's own name may hold colons."""
+    name, _, rest = (text or "").partition(":")
+    column, _, ends = rest.rpartition(":")
+    column, _, low = column.rpartition(":")
+    if name in ("count", "users") and not rest:
+        return STATISTICS[name]()
+    if name != "sum" or not column:
+        raise UsageError(
+            f"--{option} {text or ''}: expected count, users or sum:COLUMN:LOW:HIGH, such as --{option} sum:clicks:0:50."
+        )
+    return Sum(column, parse_bounds(parse_pair(f"{low}:{ends}", option), option))
 
 
 def _numbers(text: str | None, option: str) -> list[float]:

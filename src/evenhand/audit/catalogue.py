@@ -27,7 +27,7 @@ from evenhand.bounding import (
 from evenhand.guarantee import Relation, parse_epsilon
 from evenhand.noise import NoisyMax
 from evenhand.session import Drafts
-from evenhand.statistics import STATISTICS, Draft, Statistic
+from evenhand.statistics import STATISTICS, Count, Draft, Statistic, Sum, Users
 
 BOUNDS = (LOW, HIGH)
 DELTA = 0.02
@@ -79,6 +79,8 @@ _count, _users = partial(Drafts.count, epsilon=1), partial(Drafts.users, epsilon
 _sum = partial(Drafts.sum, column="v", bounds=BOUNDS, epsilon=1)
 _mean = partial(Drafts.mean, column="v", bounds=BOUNDS, epsilon=1)
 _variance = partial(Drafts.variance, column="v", bounds=BOUNDS, epsilon=1)
+_per_user = partial(Drafts.per_user_mean, column="v", bounds=BOUNDS, epsilon=1)
+_ratio = partial(Drafts.ratio, numerator=Sum("v", BOUNDS), denominator=Count(), epsilon=1)
 _histogram = partial(Drafts.histogram, column="v", edges=[LOW, -0.5, 0, 0.5, HIGH], epsilon=1)
 _median = partial(Drafts.quantiles, column="v", quantiles=[0.5], bounds=BOUNDS, epsilon=1)
 
@@ -93,6 +95,7 @@ def _fixed() -> Iterator[Line]:
     yield "mean, SmoothWeights", BOTH, partial(_mean, bounding=SmoothWeights(5)), 0.0
     yield "mean, CentredInterval", VALUES, partial(_mean, bounding=CentredInterval(5)), 0.0
     yield "variance, NormClip", BOTH, partial(_variance, bounding=NormClip(3)), 0.0
+    yield "total per user, TotalCap", BOTH, partial(_per_user, of="total", bounding=TotalCap("0.5")), 0.0
     for name, question in (("count", _count), ("sum", _sum), ("mean", _mean)):
         relations = PRESENCE if name == "count" else BOTH
         grouped = partial(question, by="g", keys=list(GROUPS))
@@ -100,14 +103,22 @@ def _fixed() -> Iterator[Line]:
         gaussian = partial(grouped, bounding=NormClip(3, norm=2), delta=DELTA)
         yield f"{name} by group, NormClip L2", relations, gaussian, DELTA
     yield "users by group", PRESENCE, partial(_users, by="g", keys=list(GROUPS), bounding=NormClip(2)), 0.0
+    per_user = partial(_per_user, by="g", keys=list(GROUPS), bounding=NormClip(2))
+    yield "mean per user by group, NormClip", VALUES, per_user, 0.0
+    yield "total per user by group, NormClip", PRESENCE, partial(per_user, of="total"), 0.0
+    over_users = partial(_ratio, denominator=Users(), by="g", keys=list(GROUPS), bounding=NormClip(2))
+    yield "ratio by group, NormClip", PRESENCE, over_users, 0.0
     yield "histogram, NormClip", BOTH, partial(_histogram, bounding=NormClip(3)), 0.0
     yield "histogram, NormClip L2", BOTH, partial(_histogram, bounding=NormClip(3, norm=2), delta=DELTA), DELTA
     yield from _others()
 
 
 def _others() -> Iterator[Line]:
-    """Statistics and strategies on the lists that have no lines of their own, each with a bound."""
-    own = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram")
+    """Statistics and strategies on the lists that have no lines of their own, each with a bound.
+
+    A standard deviation is read from the noisy integers of a variance, so the line of that is its own.
+    """
+    own = ("count", "users", "sum", "mean", "per_user_mean", "variance", "std", "ratio", "quantiles", "histogram")
     for kind in (kind for name, kind in STATISTICS.items() if name not in own):
         yield f"{kind.name}, NormClip", BOTH, partial(_example, kind=kind), 0.0
     asks = {"bound_count": (_count, PRESENCE), "bound_sum": (_sum, BOTH), "bound_mean": (_mean, BOTH)}
@@ -138,6 +149,7 @@ def _chosen() -> Iterator[Line]:
     yield "variance, auto", BOTH, _variance, 0.0
     yield "histogram, auto", BOTH, _histogram, 0.0
     yield "histogram with δ, auto", BOTH, partial(_histogram, delta=DELTA), DELTA
+    yield "total per user, auto", BOTH, partial(_per_user, of="total"), 0.0
     grouped: dict[str, Any] = {"by": "g", "keys": list(GROUPS)}
     yield "count by group, auto", PRESENCE, partial(_count, **grouped), 0.0
     yield "users by group, auto", PRESENCE, partial(_users, **grouped), 0.0
@@ -149,6 +161,7 @@ def _chosen() -> Iterator[Line]:
     selected = partial(_count, by="g", delta=DELTA, groups_per_user=2, bounding=NormClip(2))
     yield "count by selected keys", PRESENCE, selected, DELTA
     yield "sum by selected keys, auto", PRESENCE, partial(_sum, by="g", delta=DELTA), DELTA
+    yield "ratio by selected keys, auto", PRESENCE, partial(_ratio, by="g", delta=DELTA), DELTA
     yield "mean by selected keys, auto", PRESENCE, partial(_mean, by="g", delta=DELTA), DELTA
 
 

@@ -20,7 +20,8 @@ from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
 from evenhand.release import Measurement, Noisy, not_private
 from evenhand.session import Drafts
-from evenhand.statistics import Draft
+from evenhand.statistics import Draft, Mean, PerUserMean
+from evenhand.tables.expressions import Integers
 
 BOUNDS = (LOW, HIGH)
 
@@ -98,6 +99,14 @@ class HalvedRange(TotalCap):
         return super().of_sum(summary, Relation.PRESENCE)
 
 
+@dataclass(frozen=True)
+class UnclampedTotal(PerUserMean):
+    """Takes bounds of a total for a fact about users, and does not clamp to them."""
+
+    def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
+        return Mean.integers(self, weight, values)
+
+
 class Unsplit(Transcript):
     """Forgets that ε has to be shared: the profile and the release each get all of it."""
 
@@ -153,7 +162,10 @@ def twins() -> Sequence[Twin]:
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
     shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, shown_keys(("only 0", "only 1")), AnyGroup)
+    totals = UnclampedTotal("v", BOUNDS, "total")
+    unclamped = partial(Drafts.ask, statistic=totals, epsilon=1, by="g", keys=["a", "b"], bounding=NormClip(1))
     return (
+        Twin(FixedRelease("totals of users not clamped", claim, unclamped), presence),
         Twin(FixedRelease("noise halved", claim, _cap(TotalCap(5)), halved), presence),
         Twin(FixedRelease("cap not applied below zero", claim, _cap(UncappedBelow(5))), presence),
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), presence),

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def users_by_bucket(table: Table, users: Rows, value: Integers, buckets: Buckets) -> Measurement:
-    """How many users fall into each public bucket of a per-user integer; under presence one user moves it by one."""
+def users_by_bucket(table: Table, users: Rows, value: Integers, buckets: Buckets, moves: int = 1) -> Measurement:
+    """How many users fall into each public bucket of a per-user integer; under presence one user moves it by one.
+
+    Under values a private integer may move a user from one bucket to another: ``moves`` is then 2.
+    """
     import ibis
 
     one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
     above = functools.reduce(operator.add, ((value > edge).ifelse(one, zero) for edge in buckets.edges))
-    return users_by_place(table, users, above, buckets.size, moves=1)
+    return users_by_place(table, users, above, buckets.size, moves)
 
 
 def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves: int) -> Measurement:

@@ -2,6 +2,7 @@
 
 from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
 from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
+from evenhand.release.quotient import Quotient
 from evenhand.release.result import Bounding, Error, Release
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Measurement",
     "Noisy",
     "Opener",
+    "Quotient",
     "Ratio",
     "Receipt",
     "Release",

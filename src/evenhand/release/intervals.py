@@ -148,16 +148,26 @@ class Ratio:
 
     def _tail(self, m: float, distance: float) -> float:
         """P(|c₁·Z₁ − c₂·Z₂| > distance), at least."""
-        scales = [c * float(noise.scale) for c, noise in zip(self._coefficients(m), self.noises, strict=True)]
-        large, small = max(scales), min(scales)
+        first, second = (c * float(noise.scale) for c, noise in zip(self._coefficients(m), self.noises, strict=True))
         distance = max(distance - 2, 0)  # discrete noise is within a step of the continuous one, twice
-        if not all(isinstance(noise, Laplace) for noise in self.noises):
-            return math.erfc(distance / (math.hypot(large, small) * math.sqrt(2)))
-        first = math.exp(-distance / large)
-        if large - small < 1e-6 * large:
-            return first * (1 + distance / (2 * large))
-        second = math.exp(-distance / small) if small > 0 else 0.0
-        return (large**2 * first - small**2 * second) / (large**2 - small**2)
+        if all(isinstance(noise, Laplace) for noise in self.noises):
+            return two_laplace_tail(first, second, distance)
+        return two_gaussian_tail(first, second, distance)
+
+
+def two_laplace_tail(first: float, second: float, distance: float) -> float:
+    """P(|X + Y| > distance) for independent Laplace variables with these scales, not both 0."""
+    large, small = max(first, second), min(first, second)
+    tail = math.exp(-distance / large)
+    if large - small < 1e-6 * large:
+        return tail * (1 + distance / (2 * large))
+    other = math.exp(-distance / small) if small > 0 else 0.0
+    return (large**2 * tail - small**2 * other) / (large**2 - small**2)
+
+
+def two_gaussian_tail(first: float, second: float, distance: float) -> float:
+    """P(|X + Y| > distance) for independent normal variables with these standard deviations, not both 0."""
+    return math.erfc(distance / (math.hypot(first, second) * math.sqrt(2)))
 
 
 _STEPS = 400

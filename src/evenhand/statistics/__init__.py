@@ -6,9 +6,12 @@ from evenhand.statistics.draft import Draft, Outcome, Preview
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.listing import STATISTICS, register
 from evenhand.statistics.mean import Mean
+from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.quantiles import Quantiles
+from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, OfColumn, Statistic
+from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
 from evenhand.statistics.users import Users
 from evenhand.statistics.variance import Variance
@@ -23,10 +26,13 @@ __all__ = [
     "Mean",
     "OfColumn",
     "Outcome",
+    "PerUserMean",
     "Preview",
     "Quantiles",
+    "RatioOf",
     "Request",
     "Statistic",
+    "Std",
     "Sum",
     "Users",
     "Variance",

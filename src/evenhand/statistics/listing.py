@@ -11,14 +11,17 @@ from evenhand.guarantee import UsageError
 from evenhand.statistics.count import Count
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.mean import Mean
+from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.quantiles import Quantiles
+from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.statistic import Statistic
+from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
 from evenhand.statistics.users import Users
 from evenhand.statistics.variance import Variance
 
 STATISTICS: dict[str, type[Statistic]] = {
-    kind.name: kind for kind in (Count, Users, Sum, Mean, Variance, Quantiles, Histogram)
+    kind.name: kind for kind in (Count, Users, Sum, Mean, PerUserMean, Variance, Std, RatioOf, Quantiles, Histogram)
 }
 """All of them, by name."""
 

@@ -25,7 +25,7 @@ from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import Noises, chosen_amount, given_amount, norm_of, profile_of_norm
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, Statistic
-from evenhand.statistics.weighted_rows import WEIGHT, DistinctRows, WeightedRows, capacity_of, fetch_groups
+from evenhand.statistics.weighted_rows import WEIGHT, WeightedRows, capacity_of, fetch_groups
 from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Integers, Rows
 
@@ -229,8 +229,9 @@ class WeightedPart(Part):
 
     def _rows(self, copy: Table, keys: Keys) -> WeightedRows:
         strategy = self.request.strategy
-        kind = DistinctRows if self.statistic.distinct else WeightedRows
-        return kind(copy, keys, self.statistic.columns, None if strategy is None else strategy.rows_kept)
+        return self.statistic.shape(
+            copy, keys, self.statistic.columns, None if strategy is None else strategy.rows_kept
+        )
 
     def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int) -> Sums:
         """All integers by group, from one query that runs at most once."""

@@ -20,6 +20,7 @@ from evenhand.statistics.keys import Keys, public_keys
 from evenhand.statistics.part import Part, Prepared, WeightedPart
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
+from evenhand.statistics.several import joint_bounding
 from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.tables import Table
 
@@ -68,11 +69,25 @@ class PerRow:
 
     @property
     def parts(self) -> dict[str, Part]:
-        """The statistics, each with what bounds it."""
+        """The statistics, or what they are made of, each with what bounds it."""
+        single = {
+            part: statistic
+            for name, whole in self.statistics.items()
+            for part, (statistic, _) in _components(name, whole).items()
+        }
         return {
             name: (statistic.road or WeightedPart)(self.request, name, statistic, self.groups)
-            for name, statistic in self.statistics.items()
+            for name, statistic in single.items()
         }
+
+    def _weights(self, hidden: Mapping[str, Part]) -> dict[str, Fraction]:
+        """How the parts that need noise share ε."""
+        weights: dict[str, Fraction] = {}
+        for name, whole in self.statistics.items():
+            shares = {part: share for part, (_, share) in _components(name, whole).items() if part in hidden}
+            own = self.weights.get(name, Fraction(1)) / (sum(shares.values()) or 1)
+            weights |= {part: share * own for part, share in shares.items()}
+        return weights
 
     def draft(self) -> Draft:
         """Work the release out from public facts."""
@@ -92,14 +107,14 @@ class PerRow:
             )
         allocation = Allocation.of(
             request,
-            {name: self.weights.get(name, Fraction(1)) for name in hidden},
+            self._weights(hidden),
             {name: part.mechanism for name, part in hidden.items()},
             {name: part.profile for name, part in hidden.items()},
             selects,
         )
         for part in hidden.values():
             part.check(allocation)
-        described = _together({name: part.described() for name, part in hidden.items()})
+        described = joint_bounding({name: part.described() for name, part in hidden.items()})
         purchases = (one for part in hidden.values() for wanted in part.wanted for one in wanted.purchases)
         spent_delta = request.delta if allocation.cost.delta else Decimal(0)
         return Draft(
@@ -125,20 +140,28 @@ class PerRow:
                 for name, part in parts.items()
             }
             noisy = _noisy(prepared, Decimal(0) if allocation is None else allocation.delta, receipt)
-            estimates = {
-                _column(name, suffix, alone=len(prepared) == 1): column
-                for name, one in prepared.items()
-                for suffix, column in one.read(noisy[name]).items()
-            }
+            estimates = self._estimates({name: one.read(noisy[name]) for name, one in prepared.items()})
             first = next(iter(prepared.values()))
             if allocation is None:
                 return self._outcome(first.keys, estimates, UNBOUNDED, EXACT, None)
-            bounding = _together(
+            bounding = joint_bounding(
                 {name: one.bounding for name, one in prepared.items() if one.bounding is not UNBOUNDED}
             )
             return self._outcome(
                 first.keys, estimates, bounding, first.error if len(prepared) == 1 else UNKNOWN, selection
             )
+
+    def _estimates(self, read: Mapping[str, Mapping[str, list[Estimate]]]) -> dict[str, list[Estimate]]:
+        """The columns of the result."""
+        columns: dict[str, list[Estimate]] = {}
+        for name, whole in self.statistics.items():
+            if whole.components:
+                parts = [read[part][""] for part in _components(name, whole)]
+                columns[name] = [whole.combine(group) for group in zip(*parts, strict=True)]
+                continue
+            for suffix, column in read[name].items():
+                columns[_column(name, suffix, alone=len(self.statistics) == 1)] = column
+        return columns
 
     def _reading(self) -> AbstractContextManager[Table]:
         """One reading of the columns that the release needs."""
@@ -206,22 +229,13 @@ def _noisy(prepared: Mapping[str, Prepared], delta: Decimal, receipt: Receipt) -
     return drawn
 
 
+def _components(name: str, statistic: Statistic) -> dict[str, tuple[Statistic, Fraction]]:
+    """A statistic, or what it is made of, by the names of the parts, with their parts of its ε."""
+    if not statistic.components:
+        return {name: (statistic, Fraction(1))}
+    return {f"{name}.{component}": part for component, part in statistic.components.items()}
+
+
 def _column(name: str, suffix: str, alone: bool) -> str:
     """The name of a column of estimates."""
     return name if not suffix else suffix if alone else f"{name}_{suffix}"
-
-
-def _together(boundings: Mapping[str, Bounding]) -> Bounding:
-    """The bounds of several statistics as one."""
-    if not boundings:
-        return UNBOUNDED
-    first = next(iter(boundings.values()))
-    if all(bounding == first for bounding in boundings.values()):
-        return first
-    return Bounding(
-        ", ".join(dict.fromkeys(bounding.strategy for bounding in boundings.values())),
-        None,
-        "; ".join(f"{name}: {bounding.words}" for name, bounding in boundings.items()),
-        first.chosen,
-        exact_sum(bounding.epsilon or Decimal(0) for bounding in boundings.values()) or None,
-    )

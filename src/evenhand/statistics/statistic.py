@@ -19,6 +19,7 @@ from evenhand.noise import IntegerNoise
 from evenhand.profiles import Support
 from evenhand.release import Interval
 from evenhand.statistics.keys import Keys
+from evenhand.statistics.weighted_rows import DistinctRows, WeightedRows
 from evenhand.tables import Bounds, Grid, Table, parse_bounds
 from evenhand.tables.expressions import Integers
 from evenhand.tables.numbers import number
@@ -72,6 +73,11 @@ class Statistic(ABC):
         return self.road is not None or type(self).placed is Statistic.placed
 
     @property
+    def shape(self) -> type[WeightedRows]:
+        """What is weighted by user on the road per row: rows, or one row for each user and group."""
+        return DistinctRows if self.distinct else WeightedRows
+
+    @property
     @abstractmethod
     def words(self) -> str:
         """The statistic in words."""
@@ -115,6 +121,16 @@ class Statistic(ABC):
     def placed(self, keys: Keys, table: Table) -> Keys:
         """The groups, split further by where a value lies, for histograms and quantiles."""
         return keys
+
+    @property
+    def components(self) -> dict[str, tuple[Statistic, Fraction]]:
+        """Of a statistic that is made of others: those by name, with their parts of ε, and `combine`; none for most."""
+        return {}
+
+    def combine(self, estimates: Sequence[Estimate]) -> Estimate:
+        """The estimate for one group from those of the components."""
+        (estimate,) = estimates
+        return estimate
 
     @property
     def columns(self) -> tuple[tuple[str, Grid], ...]:

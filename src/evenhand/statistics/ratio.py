@@ -1,0 +1,156 @@
+"""The ratio of two statistics, such as clicks over views, or spending over users.
+
+Each of the two is bounded and gets noise by itself, with its own share of ε, on one reading of the table; dividing them
+costs nothing more. Hidden group names are selected once for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Self
+
+from evenhand.bounding import Auto
+from evenhand.guarantee import EvenhandError, Relation, UsageError, split
+from evenhand.noise import IntegerNoise
+from evenhand.release import Additive, Exact, Interval, Quotient, Receipt, Scaled
+from evenhand.statistics.count import Count
+from evenhand.statistics.draft import EXACT, UNBOUNDED, UNKNOWN, Draft, Outcome
+from evenhand.statistics.request import Request
+from evenhand.statistics.several import joint_bounding, on_one_reading
+from evenhand.statistics.statistic import Estimate, Statistic
+from evenhand.statistics.sum import Sum
+from evenhand.statistics.users import Users
+from evenhand.tables import Bounds, Table
+from evenhand.tables.expressions import Integers
+
+USERS_SHARE = Fraction(1, 5)
+"""Of ε for a number of users beside a count or sum: nobody is cut for it, so its noise is far smaller than the other's."""
+
+
+@dataclass(frozen=True)
+class RatioOf(Statistic):
+    """One statistic over another: each a count, a number of users or a sum.
+
+    Args:
+        numerator: such as ``eh.sum("clicks", bounds=(0, 50))``.
+        denominator: such as ``eh.users()``.
+    """
+
+    name = "ratio"
+
+    numerator: Statistic
+    denominator: Statistic
+
+    def __post_init__(self) -> None:
+        for name, part in self.both.items():
+            if type(part) not in (Count, Users, Sum):
+                raise UsageError(
+                    f"ratio({name}={part!r}): expected eh.count(), eh.users() or eh.sum(...), for example "
+                    'ratio(eh.sum("clicks", bounds=(0, 50)), eh.count(), epsilon=0.5).'
+                )
+
+    @classmethod
+    def example(cls, column: str, bounds: Bounds) -> Self:
+        return cls(Sum(column, bounds), Count())
+
+    @property
+    def both(self) -> dict[str, Statistic]:
+        """The two by name."""
+        return {"numerator": self.numerator, "denominator": self.denominator}
+
+    @property
+    def words(self) -> str:
+        return f"{self.numerator.words} over {self.denominator.words}"
+
+    @property
+    def query(self) -> dict[str, Any]:
+        return {"statistic": self.name, **{name: part.query for name, part in self.both.items()}}
+
+    def check(self, table: Table, by_row: bool = False) -> None:
+        for part in self.both.values():
+            part.check(table, by_row)
+
+    def check_integers(self, relation: Relation) -> None:
+        for part in self.both.values():
+            part.check_integers(relation)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.numerator.reads + self.denominator.reads
+
+    @property
+    def components(self) -> dict[str, tuple[Statistic, Fraction]]:
+        users = [isinstance(part, Users) for part in self.both.values()]
+        first = Fraction(1, 2)
+        if users[0] != users[1]:
+            first = USERS_SHARE if users[0] else 1 - USERS_SHARE
+        return {"numerator": (self.numerator, first), "denominator": (self.denominator, 1 - first)}
+
+    def combine(self, estimates: Sequence[Estimate]) -> Estimate:
+        above, below = estimates
+        quotient = self.quotient(above.interval, below.interval)
+        return Estimate(quotient.value, quotient, quotient.spread)
+
+    def shares(self, relation: Relation, epsilon: Decimal) -> tuple[Decimal, Decimal]:
+        """The ε of each; all of it for one where the other is public."""
+        if not all(part.hidden(relation) for part in self.both.values()):
+            return epsilon, epsilon
+        return split(epsilon, self.components["numerator"][1])
+
+    def quotient(self, numerator: Interval, denominator: Interval) -> Quotient:
+        """The two as released, divided."""
+        positive = all(not isinstance(part, Sum) or part.range[0] >= 0 for part in self.both.values())
+        return Quotient(_released(numerator), _released(denominator), positive)
+
+    def ungrouped(self, request: Request) -> Draft | None:
+        requests = [replace(request, epsilon=share) for share in self.shares(request.relation, request.epsilon)]
+        for place, part in enumerate(self.both.values()):
+            if isinstance(part, Users):  # has nothing to bound, whatever was given for the other
+                requests[place] = replace(requests[place], strategy=None, auto=Auto())
+        drafts, outcomes_of = on_one_reading(requests, self.both)
+        public = all(draft.cost is None for draft in drafts)
+        bounding = (
+            UNBOUNDED if public else joint_bounding(dict(zip(self.both, (one.bounding for one in drafts), strict=True)))
+        )
+
+        def run(receipt: Receipt) -> Outcome:
+            above, below = outcomes_of(receipt).values()
+            quotient = self.quotient(above.interval, below.interval)
+            joint = bounding if public else joint_bounding({"numerator": above.bounding, "denominator": below.bounding})
+            return Outcome(
+                quotient.value, quotient, joint, replace(EXACT if public else UNKNOWN, noise=quotient.spread)
+            )
+
+        if public:
+            return Draft(self.words, request.free, None, self.query, bounding, EXACT, run)
+        earlier = (purchase for draft in drafts for purchase in draft.guarantee.earlier)
+        guarantee = request.guarantee().resting_on(*earlier)
+        query = {**self.query, "bounding": bounding.to_dict()}
+        return Draft(self.words, guarantee, request.pure(), query, bounding, UNKNOWN, run)
+
+    # A ratio adds up nothing of its own: its two parts do.
+
+    def hidden(self, relation: Relation) -> tuple[str, ...]:
+        return ()
+
+    def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
+        return {}
+
+    def reach(self, relation: Relation) -> int:
+        return 0
+
+    def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
+        raise EvenhandError("a ratio is read from its two parts; this is a defect in Evenhand, please report it.")
+
+
+def _released(interval: Interval) -> Additive | Exact:
+    """A released number with its noise."""
+    if isinstance(interval, Scaled):
+        inner = _released(interval.interval)
+        assert isinstance(inner, Additive)
+        return Additive(inner.value * interval.factor, inner.noise, inner.unit * interval.factor)
+    assert isinstance(interval, Additive | Exact)
+    return interval
