@@ -24,11 +24,13 @@ from evenhand.planning import Plan, plan
 from evenhand.profiles import Profile
 from evenhand.release import Release
 from evenhand.session import Session
-from evenhand.statistics import Count, Mean, Sum, Variance
+from evenhand.statistics import Count, Mean, Median, Quantiles, Sum, Variance
 from evenhand.tables import Table, read
 
 # What `session.aggregate` is given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
 count, sum, mean, variance = Count, Sum, Mean, Variance
+# What `session.ask` is given as well.
+median, quantiles = Median, Quantiles
 
 __version__ = "0.1.0"
 
@@ -54,7 +56,9 @@ __all__ = [
     "UsageError",
     "count",
     "mean",
+    "median",
     "plan",
+    "quantiles",
     "read",
     "sum",
     "variance",

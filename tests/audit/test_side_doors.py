@@ -104,6 +104,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda ask: ask.sum("value", bounds=BOUNDS, epsilon=1),
     "mean": lambda ask: ask.mean(["value", "other"], bounds=BOUNDS, epsilon=1),
     "variance": lambda ask: ask.variance("value", bounds=BOUNDS, epsilon=1),
+    "median": lambda ask: ask.median("value", bounds=BOUNDS, epsilon=1),
     "quantiles": lambda ask: ask.quantiles("value", [0.5], bounds=BOUNDS, epsilon=1),
     "histogram": lambda ask: ask.histogram("value", [0, 1, 2, 5], epsilon=1),
     "aggregate": lambda ask: ask.aggregate(

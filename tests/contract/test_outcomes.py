@@ -42,6 +42,7 @@ QUESTIONS: Questions = {
     "mean": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1),
     "mean, given": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1, bounding=eh.SmoothWeights(2)),
     "variance": lambda ask: ask.variance("v", bounds=BOUNDS, epsilon=1),
+    "median": lambda ask: ask.median("v", bounds=BOUNDS, epsilon=1),
     "quantiles": lambda ask: ask.quantiles("v", [0.1, 0.5], bounds=BOUNDS, epsilon=1),
     "histogram": lambda ask: ask.histogram("v", [LOW, 0, HIGH], epsilon=1),
     "histogram with δ": lambda ask: ask.histogram("v", [LOW, 0, HIGH], epsilon=1, delta=1e-6),

@@ -9,7 +9,7 @@ import evenhand as eh
 
 NAMES = """
 Auto BudgetExceeded CentredInterval DataError EngineError EvenhandError Guarantee Ledger LedgerError NormClip Plan Profile
-Release RowLimit Session SmoothWeights Table TotalCap UsageError count mean plan read sum variance
+Release RowLimit Session SmoothWeights Table TotalCap UsageError count mean median plan quantiles read sum variance
 """
 
 
@@ -19,7 +19,7 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_questions_are_these() -> None:
-    asked = "aggregate ask count histogram mean profile quantiles sum users variance preview table ledger"
+    asked = "aggregate ask count histogram mean median profile quantiles sum users variance preview table ledger"
     session = {name for name in dir(eh.Session) if not name.startswith("_")} | {"table", "ledger"}
     assert session == set(asked.split())
 

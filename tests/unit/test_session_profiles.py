@@ -70,7 +70,8 @@ def test_the_same_question_again_buys_anew(session: eh.Session, name: str) -> No
     """Answers to one question share no noise: who repeats it sees how its answers really scatter."""
     bought = [ASKS[name](session).bounding.epsilon for _ in range(3)]
     assert None not in bought
-    assert min(bought) > 0.2  # more than locating the users of a mean takes here: the profile was bought each time
+    expected = 0.2 if "quantiles" not in name else 0.1
+    assert min(bought) > expected  # more than locating the users of a mean takes here: the profile was bought each time
     assert "will be chosen privately" in str(ASKS[name](session.preview).bounding)
 
 

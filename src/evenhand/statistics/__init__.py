@@ -6,6 +6,7 @@ from evenhand.statistics.draft import Draft, Outcome, Preview
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.listing import STATISTICS, register
 from evenhand.statistics.mean import Mean
+from evenhand.statistics.median import Median
 from evenhand.statistics.quantiles import Quantiles
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, OfColumn, Statistic
@@ -21,6 +22,7 @@ __all__ = [
     "Estimate",
     "Histogram",
     "Mean",
+    "Median",
     "OfColumn",
     "Outcome",
     "Preview",

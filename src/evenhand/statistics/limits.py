@@ -96,17 +96,18 @@ def chosen_amount(
     share, first = float(allocation.epsilon) / (max(len(parts), 1) * spread), parts[0]
     basis, paid = "the public number of rows of each user", allocation.profile
     if wanted is None:
-        amount = first.best_weight(public_sizes(request.table, users, receipt, "norm"), share)
+        support = public_sizes(request.table, users, receipt, "norm")
+        amount = first.best_weight(support, share)
     else:
         histogram = _histogram(request, receipt, users, norm, first, wanted, allocation)
-        basis, paid = histogram.basis, histogram.paid
+        basis, paid, support = histogram.basis, histogram.paid, histogram.support
         average = all(part.is_average for part in parts)
-        amount = first.best_weight(histogram.support, share) if average else Fraction(best_cap(histogram, share).cap)
+        amount = first.best_weight(support, share) if average else Fraction(best_cap(histogram, share).cap)
     reach = 1 if norm is Norm.VALUES else max(part.reach(request.relation) for part in parts)
     fits = LARGEST_SCALE / (2 * FULL * reach * _scale_per_step(allocation, len(parts)))  # the noise must fit 64 bits
     amount = min(amount, Fraction(LARGEST_AMOUNT), fits)
     strategy, words = _shown(amount, norm, first, spread > 1)
-    return amount, Choice(strategy, basis, paid, words=words)
+    return amount, Choice(strategy, basis, paid, bias=first.bias_of_weight(support, amount), words=words)
 
 
 def _scale_per_step(allocation: Allocation, parts: int) -> Fraction:
