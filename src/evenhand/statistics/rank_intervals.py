@@ -14,7 +14,7 @@ from evenhand.statistics.frames import frame
 from evenhand.statistics.keys import Keys
 from evenhand.tables import Grid
 
-_THINNER = 2.0
+_THINNER = 1.5
 """How much less dense than in the released shape the rows around the answer may be."""
 
 
@@ -38,7 +38,7 @@ class RankInterval:
     """Which values may be the quantiles: those whose rank is within the noise, and within what bounding may do.
 
     The shape and the weight of each group are released numbers, so the intervals cost nothing. They assume that the rows
-    of a group lie at most half as dense around its quantile as those of all groups together.
+    of a group are not much less dense around its quantile than those of all groups together.
 
     Args:
         grid: where the points are.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from evenhand.profiles import Array
 
 _FINE = 256
-_COARSE = 16
+COARSE = 16
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Tree:
 
     @cached_property
     def _parents(self) -> npt.NDArray[np.int64]:
-        return np.arange(self._nodes, dtype=np.int64) * _COARSE // self._nodes
+        return np.arange(self._nodes, dtype=np.int64) * COARSE // self._nodes
 
     @property
     def _nodes(self) -> int:
@@ -48,7 +48,7 @@ class Tree:
 
     def counts(self, weights: Sequence[int]) -> list[int]:
         """Weight in each node, coarse ones first, from the weights at the points of each group, one group after the other."""
-        fine, coarse = [0] * self._nodes, [0] * _COARSE
+        fine, coarse = [0] * self._nodes, [0] * COARSE
         nodes, parents = self.fine.tolist(), self._parents.tolist()
         for point in range(self.points):
             fine[nodes[point]] += sum(weights[point :: self.points])
@@ -59,23 +59,23 @@ class Tree:
     def shape(self, noisy: Sequence[int], deviation: float) -> Shape:
         """The shape behind noisy counts whose noise has this standard deviation.
 
-        Each node's weight is divided among its children by their counts. What may be noise, one and a half standard deviations,
-        counts for nothing, and a little is added for the children's size: where nothing is visible, points are alike.
+        Each node's weight is divided among its children by their counts. What may be noise, one standard deviation, counts for
+        nothing, and a quarter of one is added for the children's size: where nothing is visible, points are alike.
         """
         values = np.asarray(noisy, dtype=np.float64)
-        coarse = _divided(values[:_COARSE], np.bincount(self._parents, minlength=_COARSE), deviation)
+        coarse = _divided(values[:COARSE], np.bincount(self._parents, minlength=COARSE), deviation)
         sizes = np.bincount(self.fine, minlength=self._nodes).astype(np.float64)
         fine = np.empty(self._nodes)
-        for parent in range(_COARSE):
+        for parent in np.unique(self._parents):
             children = self._parents == parent
-            fine[children] = coarse[parent] * _divided(values[_COARSE:][children], sizes[children], deviation)
+            fine[children] = coarse[parent] * _divided(values[COARSE:][children], sizes[children], deviation)
         return Shape(self, (fine / sizes)[self.fine])
 
 
 def _divided(counts: Array, sizes: npt.NDArray[np.float64] | npt.NDArray[np.int64], deviation: float) -> Array:
     """Shares of the children of one node."""
-    parts = np.maximum(counts - 1.5 * deviation, 0.0) + deviation / 16 * sizes / max(float(sizes.mean()), 1e-9)
-    return np.asarray(parts / max(float(parts.sum()), 1e-300))
+    parts = np.maximum(counts - deviation, 0.0) + deviation / 4 * sizes / float(sizes.mean())
+    return np.asarray(parts / parts.sum())
 
 
 @dataclass(frozen=True)
