@@ -113,10 +113,10 @@ class Unsplit(Transcript):
 
 
 class CountsOfARow(Transcript):
-    """Declares what a row adds to the levels of a tree, where a user has twenty."""
+    """Declares what a row adds to the levels of a tree, where a user has a hundred."""
 
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
-        return super().numbers(replace(measurement, l1=measurement.l1 // 20), epsilon, delta)
+        return super().numbers(replace(measurement, l1=measurement.l1 // 100), epsilon, delta)
 
 
 class AnyGroup(Transcript):
