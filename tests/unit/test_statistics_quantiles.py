@@ -63,14 +63,24 @@ def _neighbours(weights: tuple[int, ...], relation: Relation) -> list[list[int]]
     ]
 
 
-@pytest.mark.parametrize("part", [0, 1, 2**19, 2**20 - 1, 2**20])
-def test_a_split_passes_all_weight_on_once(part: int) -> None:
-    split = Split(0, part)
-    pairs = [split.parts(weight) for weight in range(60)]
-    assert [sum(pair) for pair in pairs] == list(range(60))
-    for (low, high), (lower, higher) in itertools.pairwise(pairs):
-        assert low <= lower
-        assert high <= higher
+def _parts(first: float, lower: float, upper: float, weight: int) -> list[int]:
+    """Three splits at one point, the later two on either side of the first: what each of the four ranges has there."""
+    middle = Split.between(0, first, None, None)
+    below, above = Split.between(0, lower, None, middle), Split.between(0, upper, middle, None)
+    between = Split.between(0, (lower + first) / 2, below, middle)
+    assert between.outer is below
+    return [*below.parts(weight), *above.parts(weight)]
+
+
+@pytest.mark.parametrize(
+    "places", [(0.5, 0.25, 0.75), (0.5, 0.5, 0.6), (0.3, 0.299, 0.9), (0.0, 0.0, 1.0), (0.7, 0.1, 0.7)]
+)
+def test_splits_at_one_point_pass_its_weight_on_once(places: tuple[float, float, float]) -> None:
+    """Two independent floors of one weight, ⌊w/2⌋ below and w − ⌊0.6w⌋ above, grow by 2 where w grows by 1."""
+    found = [_parts(*places, weight) for weight in range(200)]
+    assert [sum(parts) for parts in found] == list(range(200))
+    for parts, more in itertools.pairwise(found):
+        assert all(a <= b for a, b in zip(parts, more, strict=True))
 
 
 def test_every_row_is_in_one_node_of_each_level() -> None:

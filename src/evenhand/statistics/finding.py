@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from evenhand.guarantee import Relation, divide, split
 from evenhand.release import Measurement, Noisy, Receipt
-from evenhand.statistics.search import SPLIT_BITS, Split, Target, preferences, rank_scales, rounds, scores, span
+from evenhand.statistics.search import Split, Target, preferences, rank_scales, rounds, scores, span
 from evenhand.statistics.shape import Shape, Tree
 from evenhand.tables import Secret
 
@@ -174,8 +174,8 @@ def _round(
     result: dict[int, list[Split]] = {target.place: [] for target in targets}
     for one, place in zip(asked, chosen.places, strict=True):
         point = span(points, one.lower, one.upper)[0] + place
-        below = shape.part_below(point, float(wanted[one.target.place]))
-        result[one.target.place].append(Split(point, int(below * 2**SPLIT_BITS)))
+        part = shape.part_below(point, float(wanted[one.target.place]))
+        result[one.target.place].append(Split.between(point, part, one.lower, one.upper))
     return result
 
 

@@ -22,20 +22,53 @@ from evenhand.profiles import Array
 _DENOMINATOR = 1000
 
 
+SPLIT_BITS = 20
+
+
 @dataclass(frozen=True)
 class Split:
-    """A chosen point, and which part of the rows at it counts as below: a fraction of 2^20."""
+    """A chosen point, and which part of the rows at it counts as below.
+
+    Args:
+        point: where.
+        share: the public part of what the range had at the point that goes below, in 2^-20.
+        outer: the split at the same point that was an end of the range, if one was: it had divided the rows there before.
+        above: whether the range was above that one.
+        place: where among all rows at the point, from 0 to 1, the split is.
+    """
 
     point: int
-    below: int
+    share: int
+    outer: Split | None = None
+    above: bool = False
+    place: float = 0.0
+
+    @classmethod
+    def between(cls, point: int, place: float, lower: Split | None, upper: Split | None) -> Split:
+        """A split of the range between two others, inside that one of them which divided the rows at this point last."""
+        ends = [
+            (end, above) for end, above in ((lower, True), (upper, False)) if end is not None and end.point == point
+        ]
+        outer, above = max(ends, key=lambda end: end[0].depth, default=(None, False))
+        low = max((end.place for end, is_below in ends if is_below), default=0.0)
+        high = min((end.place for end, is_below in ends if not is_below), default=1.0)
+        place = min(max(place, low), high)
+        share = (place - low) / (high - low) if high > low else 0.5
+        return cls(point, int(share * 2**SPLIT_BITS), outer, above, place)
+
+    @property
+    def depth(self) -> int:
+        """How many splits there are at the point, as far as this one knows."""
+        return 1 if self.outer is None else 1 + self.outer.depth
 
     def parts(self, weight: int) -> tuple[int, int]:
-        """The weight at the point, below and above: neither falls when the weight grows, and together they are all of it."""
-        below = weight * self.below >> SPLIT_BITS
-        return below, weight - below
+        """Of the weight at the point what the range had of it, below and above.
 
-
-SPLIT_BITS = 20
+        All parts of all splits at a point add up to its weight, and none falls when it grows (docs/proofs/quantiles.md).
+        """
+        had = weight if self.outer is None else self.outer.parts(weight)[self.above]
+        below = had * self.share >> SPLIT_BITS
+        return below, had - below
 
 
 @dataclass(frozen=True)
