@@ -141,11 +141,21 @@ class _Watching(Receipt):
         return shown
 
     def choices(
-        self, scores: Secret[list[list[int]]], sensitivity: int, epsilon: Decimal, monotone: bool = False
+        self,
+        scores: Secret[list[list[int]]],
+        sensitivity: int | Sequence[int],
+        epsilon: Decimal,
+        monotone: bool = False,
     ) -> Choices:
         self._use(epsilon)
-        scale = NoisyMax.calibrated(sensitivity, epsilon, monotone).scale
-        return Choices([self._choose(saturated(one), sensitivity, float(scale)) for one in scores.reveal()], scale)
+        lists = scores.reveal()
+        sizes = [sensitivity] * len(lists) if isinstance(sensitivity, int) else sensitivity
+        scales = [NoisyMax.calibrated(size, epsilon, monotone).scale for size in sizes]
+        places = [
+            self._choose(saturated(one), size, float(scale))
+            for one, size, scale in zip(lists, sizes, scales, strict=True)
+        ]
+        return Choices(places, max(scales, default=Fraction(0)))
 
     def _choose(self, scores: Sequence[int], sensitivity: int, scale: float) -> int:
         noisy = [score + self._pretend(scale) for score in scores]

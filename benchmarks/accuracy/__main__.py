@@ -8,22 +8,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.accuracy import means, quantiles, totals
+from benchmarks.accuracy import means, totals
 from benchmarks.accuracy.cases import COUNTS, EPSILONS, HARD, VALUES, draw_means
 from benchmarks.accuracy.report import report
 from benchmarks.results import keep
-from benchmarks.shapes import user_means
 from evenhand.guarantee import Relation
 
-QUANTILE_SHAPES = ("shop", "course", "Pareto 1.5, 5k users", "log-normal 1, 20k users")
 TABLES = 8  # with the same counts and fresh user means
 
 
 def run(repeats: int, mean_repeats: int) -> dict[str, Any]:
     """All measurements."""
-    result: dict[str, Any] = {"count": {}, "sum": {}, "mean": {}, "quantile": {}}
+    result: dict[str, Any] = {"count": {}, "sum": {}, "mean": {}}
     for name, make in {**COUNTS, **HARD}.items():
         rows = make()
         for epsilon in EPSILONS:
@@ -40,14 +36,6 @@ def run(repeats: int, mean_repeats: int) -> dict[str, Any]:
                     row = means.measure(tables, Decimal(str(epsilon)), relation, mean_repeats, seed=2)
                     result["mean"].setdefault(f"{name} / {kind}", {}).setdefault(str(epsilon), {})[relation.value] = row
         print(name, "mean", flush=True)
-    for name in QUANTILE_SHAPES:
-        rows = COUNTS[name]()
-        own = user_means(rows, np.random.default_rng(20), noise=0.0)
-        table_q = quantiles.Table(rows, own, 0.25, seed=21)
-        for epsilon in EPSILONS:
-            for q in (0.5, 0.9):
-                row = quantiles.measure(table_q, q, epsilon, 5 * mean_repeats, seed=3)
-                result["quantile"].setdefault(name, {}).setdefault(str(epsilon), {})[str(q)] = row
     return result
 
 

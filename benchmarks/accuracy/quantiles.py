@@ -1,57 +1,294 @@
-"""Quantiles by the weighted exponential mechanism: rank error with the chosen weight bound against the best bound."""
+"""Quantiles, in the unit of the value: the search of a release, with its bound chosen, against the best bound in hindsight.
+
+The code is that of a release from the noisy profile on (`find`, the choice of the bound, the intervals), with NumPy's noise. Both
+baselines know their bound and pay nothing for it; the table is drawn anew in each run:
+
+- *by rank*: a choice among the grid points by rank alone, as a skilled user would write it, ε/m for each of m quantiles;
+- *same search*: that of a release, with all of ε.
+
+The bounds are 0 and 100, so errors are percent of their length.
+
+    python -m benchmarks.accuracy.quantiles [--short]
+"""
 
 from __future__ import annotations
 
+import argparse
+import datetime
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.accuracy.noise import discrete_laplace
-from evenhand.bounding import MEAN_SHARE, weight_for_quantile
+from benchmarks.results import keep, table
+from benchmarks.shapes import lognormal, pareto
+from evenhand.bounding import rank_bias, weight_for_quantiles
+from evenhand.guarantee import Relation
+from evenhand.noise import NoisyMax
 from evenhand.profiles import row_buckets, support_of_histogram
+from evenhand.release import Choices, Measurement, Noisy, Receipt, noise_for
+from evenhand.statistics.finding import Points, find
+from evenhand.statistics.rank_intervals import Found, RankInterval
+from evenhand.statistics.ranks import PROFILE_SHARE
+from evenhand.statistics.weighted_rows import FULL, capacity_of
+from evenhand.tables import Grid, Secret
 
-CELLS = 100
+Array = npt.NDArray[np.float64]
+GRID = Grid.about((0.0, 100.0), 0.0, 12)
+POINTS = GRID.width + 1
+BOUNDS = tuple(2.0**k for k in range(13))
 
 
+class Simulated(Receipt):
+    """A receipt that draws from NumPy."""
+
+    def __init__(self, epsilon: Decimal, rng: np.random.Generator) -> None:
+        super().__init__(epsilon, Decimal(0), "benchmark")
+        self._rng = rng
+
+    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        self._use(epsilon, delta)
+        noise, exact = (
+            noise_for(measurement.l1, measurement.l2_squared, epsilon, delta),
+            measurement.integers().reveal(),
+        )
+        drawn = discrete_laplace(self._rng, float(noise.scale), len(exact))
+        return Noisy([value + int(more) for value, more in zip(exact, drawn, strict=True)], noise)
+
+    def choices(
+        self,
+        scores: Secret[list[list[int]]],
+        sensitivity: int | Sequence[int],
+        epsilon: Decimal,
+        monotone: bool = False,
+    ) -> Choices:
+        """Permute-and-flip is the largest score after exponential noise."""
+        self._use(epsilon)
+        lists = scores.reveal()
+        sizes = [sensitivity] * len(lists) if isinstance(sensitivity, int) else sensitivity
+        scales = [NoisyMax.calibrated(size, epsilon, monotone).scale for size in sizes]
+        places = [
+            int((np.array(one, dtype=np.float64) / float(scale) + self._rng.exponential(size=len(one))).argmax())
+            for one, scale in zip(lists, scales, strict=True)
+        ]
+        return Choices(places, max(scales))
+
+
+@dataclass
 class Table:
-    """Rows in cells of a grid over [0, 1], with the user's number of rows beside each."""
+    """Rows: their user's number of rows, their group and their point on the grid."""
 
-    def __init__(self, rows: npt.NDArray[np.int64], means: npt.NDArray[np.float64], noise: float, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        values = np.repeat(means, rows) + noise * rng.standard_normal(int(rows.sum()))
-        self.cells = np.clip((values * CELLS).astype(np.int64), 0, CELLS - 1)
-        self.sizes = np.repeat(rows, rows).astype(np.float64)
-        self.histogram = row_buckets().histogram(rows)
-        self.shares = np.cumsum(np.bincount(self.cells, minlength=CELLS)) / len(self.cells)
+    rows: npt.NDArray[np.int64]
+    sizes: Array
+    place: npt.NDArray[np.int64]
+    groups: int
 
-    def rank_error(self, q: float) -> npt.NDArray[np.float64]:
-        """How far q lies outside the ranks that each cell covers."""
-        low = np.concatenate([[0.0], self.shares[:-1]])
-        return np.maximum(np.maximum(low - q, q - self.shares), 0.0)
+    def weights(self, h: float) -> npt.NDArray[np.int64]:
+        """The weight at each point of each group, as in a release."""
+        weight = np.minimum(np.floor(capacity_of(Fraction(h)) / self.sizes), FULL)
+        counts = np.bincount(self.place, weights=weight, minlength=self.groups * POINTS)
+        return counts.astype(np.int64).reshape(self.groups, POINTS)
 
-
-def mean_squared(table: Table, q: float, h: float, epsilon: float) -> float:
-    """Mean squared rank error of the mechanism with weight bound h (presence)."""
-    weight = np.bincount(table.cells, weights=np.minimum(h, table.sizes) / table.sizes, minlength=CELLS)
-    below = np.cumsum(weight)
-    score = -np.abs((1 - q) * below - q * (below[-1] - below))
-    logits = epsilon * score / (2 * h * max(q, 1 - q))
-    chance = np.exp(logits - logits.max())
-    return float(chance @ table.rank_error(q) ** 2 / chance.sum())
+    def truth(self, quantiles: Sequence[float]) -> Array:
+        """Values by quantile and group."""
+        running = np.bincount(self.place, minlength=self.groups * POINTS).reshape(self.groups, POINTS).cumsum(axis=1)
+        places = [(running >= q * running[:, -1:] - 1e-9).argmax(axis=1) for q in quantiles]
+        return np.array(places) / GRID.factor
 
 
-def measure(table: Table, q: float, epsilon: float, repeats: int, seed: int) -> dict[str, Any]:
-    """Root mean squared rank error with the chosen bound (after paying for the profile) and with the best one."""
-    rng, buckets = np.random.default_rng(seed), row_buckets()
-    part = float(MEAN_SHARE) * epsilon
-    squares = []
-    for _ in range(repeats):
-        noisy = table.histogram + discrete_laplace(rng, 1 / part, buckets.size)
-        h = float(weight_for_quantile(support_of_histogram(buckets, noisy, 1 / part), q, epsilon - part))
-        squares.append(mean_squared(table, q, h, epsilon - part))
-    best = min(mean_squared(table, q, h, epsilon) for h in np.geomspace(1, table.sizes.max(), 25))
-    rmse, floor = math.sqrt(float(np.mean(squares))), 0.5 / CELLS
-    # Below half a cell the grid decides, not the bound.
-    return {"rmse": rmse, "best": math.sqrt(best), "multiple": max(rmse, floor) / max(math.sqrt(best), floor)}
+def draw(values: str, counts: str, users: int, groups: int, rng: np.random.Generator) -> Table:
+    """A table: how values lie, how many rows users have, how many users and groups."""
+    counted: dict[str, Callable[[], npt.NDArray[np.int64]]] = {
+        "one row": lambda: np.ones(users, dtype=np.int64),
+        "log-normal 1.2": lambda: lognormal(users, 5, 1.2, rng),
+        "log-normal 2": lambda: lognormal(users, 1, 2.0, rng),
+        "Pareto 1.2": lambda: pareto(users, 1.2, rng, largest=20_000),
+    }
+    rows = counted[counts]()
+    user = np.repeat(np.arange(users), rows)
+    popular = 1 / np.arange(1, groups + 1) ** 0.7
+    group = rng.choice(groups, len(user), p=popular / popular.sum())
+    apart = rng.standard_normal(groups) if groups > 1 else np.zeros(1)
+    activity = np.log(rows) - np.log(rows).mean()
+    activity = activity / max(float(activity.std()), 1e-12)
+    noise = rng.standard_normal(len(user))
+    if values.startswith("users differ"):
+        tilt = float(values.split()[-1])
+        own = 50 + 8 * (tilt * activity + math.sqrt(1 - tilt**2) * rng.standard_normal(users))
+        x = own[user] + 12 * noise + 4 * apart[group]
+    else:
+        placed: dict[str, Callable[[], Array]] = {
+            "uniform": lambda: 100 * rng.random(len(user)),
+            "normal": lambda: 50 + 10 * noise + 5 * apart[group],
+            "log-normal": lambda: np.exp(-1 + 0.8 * noise + 0.3 * apart[group]),
+            "Zipf": lambda: np.minimum(rng.zipf(1.8, len(user)), 100).astype(np.float64),
+            "stars": lambda: 20 * np.clip(np.rint(3.6 + noise + 0.5 * apart[group]), 1, 5),
+        }
+        x = placed[values]()
+    point = np.floor(np.clip(x, 0, 100) * GRID.factor + 0.5).astype(np.int64)
+    return Table(rows, rows[user].astype(np.float64), group * POINTS + point, groups)
+
+
+def search(table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator) -> Points:
+    """The search of a release with a bound that is known."""
+    paid = Decimal(str(epsilon))
+    weights = table.weights(h).ravel().tolist()
+    wanted = [Fraction(str(q)) for q in quantiles]
+    capacity = capacity_of(Fraction(h))
+    return find(Simulated(paid, rng), Secret(weights), POINTS, wanted, capacity, Relation.PRESENCE, paid)
+
+
+def released(
+    table: Table, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator
+) -> tuple[Array, Array, float]:
+    """As in a release: values and 95% intervals by quantile and group, and the bound."""
+    buckets, part = row_buckets(), PROFILE_SHARE * epsilon
+    noisy = buckets.histogram(table.rows) + discrete_laplace(rng, 1 / part, buckets.size)
+    support, rest = support_of_histogram(buckets, noisy, 1 / part), epsilon - part
+    rounds = math.ceil(math.log2(len(quantiles) + 1))
+    h = weight_for_quantiles(support, quantiles, 0.85 * rest / rounds / table.groups)
+    points, bias = search(table, float(h), quantiles, rest, rng), rank_bias(support, float(h))
+    wanted = {str(q): Fraction(str(q)) for q in quantiles}
+    found = {
+        name: Found(points.places[q], points.scales[q], bias * math.sqrt(q * (1 - q))) for name, q in wanted.items()
+    }
+    each = [[RankInterval(GRID, points, one, group) for group in range(table.groups)] for one in found.values()]
+    ends = [[interval.at(0.95) for interval in column] for column in each]
+    values = [[interval.value for interval in column] for column in each]
+    return np.array(values), np.array(ends), float(h)
+
+
+def by_rank(table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator) -> Array:
+    """The baseline: each quantile by permute-and-flip on rank scores, ε/m each."""
+    weights = table.weights(h) / FULL
+    running, found = weights.cumsum(axis=1), []
+    for q in quantiles:
+        target = q * running[:, -1:]
+        distance = np.maximum(0, np.maximum(running - weights - target, target - running))
+        scale = 2 * h * max(q, 1 - q) * len(quantiles) / epsilon
+        found.append((rng.exponential(size=distance.shape) - distance / scale).argmax(axis=1))
+    return np.array(found) / GRID.factor
+
+
+def measure(
+    values: str, counts: str, users: int, groups: int, quantiles: Sequence[float], epsilon: float, runs: int, seed: int
+) -> dict[str, Any]:
+    """Errors, jumps and coverage over tables drawn anew."""
+    rng = np.random.default_rng(seed)
+    ours, widths, inside, chosen = [], [], [], []
+    simple: dict[float, list[Array]] = {h: [] for h in BOUNDS}
+    same: dict[float, list[Array]] = {h: [] for h in BOUNDS[::3]}
+    for _ in range(runs):
+        table = draw(values, counts, users, groups, rng)
+        truth = table.truth(quantiles)
+        found, ends, h = released(table, quantiles, epsilon, rng)
+        ours.append(found - truth)
+        chosen.append(h)
+        widths.append(ends[:, :, 1] - ends[:, :, 0])
+        inside.append((ends[:, :, 0] <= truth + 1e-9) & (truth <= ends[:, :, 1] + 1e-9))
+        for bound, errors in simple.items():
+            errors.append(by_rank(table, bound, quantiles, epsilon, rng) - truth)
+        for bound, errors in same.items():
+            points = search(table, bound, quantiles, epsilon, rng)
+            errors.append(np.array([points.places[Fraction(str(q))] for q in quantiles]) / GRID.factor - truth)
+    floor = 1 / GRID.factor
+    best, best_same = (_best(errors, floor) for errors in (simple, same))
+    rmse = np.maximum(_rmse(ours), floor)
+    return {
+        "rmse": rmse.tolist(),
+        "best": best.tolist(),
+        "multiple": (rmse / best).tolist(),
+        "of same search": (rmse / best_same).tolist(),
+        "median error": np.median(np.abs(ours), axis=(0, 2)).tolist(),
+        "95% error": np.quantile(np.abs(ours), 0.95, axis=(0, 2)).tolist(),
+        "jumps": float(np.mean(np.abs(ours) > 20)),
+        "coverage": np.mean(inside, axis=(0, 2)).tolist(),
+        "width": np.median(widths, axis=(0, 2)).tolist(),
+        "bound": float(np.median(chosen)),
+    }
+
+
+def _rmse(errors: Sequence[Array]) -> Array:
+    return np.asarray(np.sqrt(np.mean(np.square(errors), axis=(0, 2))))
+
+
+def _best(by_bound: dict[float, list[Array]], floor: float) -> Array:
+    """The best bound for each quantile by itself."""
+    return np.asarray(np.maximum(np.min([_rmse(errors) for errors in by_bound.values()], axis=0), floor))
+
+
+CASES = (
+    ("normal", "log-normal 1.2", 2000, 1),
+    ("users differ 0.2", "log-normal 1.2", 2000, 1),
+    ("uniform", "Pareto 1.2", 5000, 1),
+    ("Zipf", "Pareto 1.2", 5000, 1),
+    ("log-normal", "log-normal 2", 5000, 1),
+    ("normal", "one row", 200, 1),
+    ("normal", "log-normal 1.2", 3000, 20),
+    ("stars", "log-normal 1.2", 3000, 20),
+    ("log-normal", "log-normal 1.2", 6000, 100),
+)
+"""Values, rows per user, users, groups."""
+
+QUANTILES = ((0.5,), (0.25, 0.5, 0.9))
+EPSILONS = (0.1, 0.5, 2.0)
+
+
+def report(results: Sequence[tuple[str, dict[str, Any]]], date: str, runs: int) -> str:
+    """Markdown: a row per case."""
+    columns = ("rmse", "multiple", "of same search", "median error", "95% error", "coverage", "width")
+    rows = [
+        [
+            name,
+            *(" / ".join(f"{value:.2g}" for value in row[column]) for column in columns),
+            f"{row['jumps']:.1%}",
+            f"{row['bound']:.3g}",
+        ]
+        for name, row in results
+    ]
+    head = [
+        "values, rows per user, users, groups; ε",
+        "RMSE",
+        "of the best bound, by rank",
+        "of the best bound, same search",
+        "median",
+        "95%",
+        "95% intervals hold",
+        "median width",
+        "jumps",
+        "bound",
+    ]
+    return f"""# Quantiles, {date}
+
+{runs} tables without groups, a tenth of that with groups; quantiles 0.5, or 0.25 / 0.5 / 0.9; errors in percent of the length of the bounds, and never below
+a point of the grid (0.03). A jump is an error above 20. The best bound is one for each quantile, known for free, with all of ε.
+
+{table(head, rows)}
+"""
+
+
+def main() -> None:
+    """Measure, write, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true", help="few tables")
+    runs = 20 if parser.parse_args().short else 200
+    results: list[tuple[str, dict[str, Any]]] = []
+    for case in CASES:
+        for quantiles in QUANTILES:
+            for epsilon in EPSILONS:
+                row = measure(*case, quantiles, epsilon, runs if case[3] == 1 else runs // 10, seed=11)
+                results.append((f"{', '.join(str(part) for part in case)}; {epsilon}, {len(quantiles)}", row))
+        print(case, flush=True)
+    today = datetime.date.today().isoformat()
+    keep(Path(__file__).parent, f"{today}-quantiles", report(results, today, runs), dict(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -43,10 +43,6 @@ The mean's error against the best smooth weights in hindsight, geometric mean: {
 ## Mean: RMSE in multiples of the best strategy in hindsight, values / presence, the worst kind of values
 
 {_means(result["mean"])}
-
-## Quantile: rank RMSE in multiples of the best weight bound with all of ε, q = 0.5 / 0.9
-
-{_quantiles(result["quantile"])}
 """
 
 
@@ -132,12 +128,4 @@ def _means(means: dict[str, Any]) -> str:
             for eps in SHOWN
         ]
         rows.append([shape, *(f"{values:.2f} / {presence:.2f}" for values, presence in worst)])
-    return table(["shape", *(f"ε = {eps}" for eps in SHOWN)], rows)
-
-
-def _quantiles(quantiles: dict[str, Any]) -> str:
-    rows = [
-        [shape, *(" / ".join(f"{by[eps][q]['multiple']:.2f}" for q in ("0.5", "0.9")) for eps in SHOWN)]
-        for shape, by in quantiles.items()
-    ]
     return table(["shape", *(f"ε = {eps}" for eps in SHOWN)], rows)

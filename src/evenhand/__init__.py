@@ -24,12 +24,12 @@ from evenhand.planning import Plan, plan
 from evenhand.profiles import Profile
 from evenhand.release import Release
 from evenhand.session import Session
-from evenhand.statistics import Count, Mean, PerUserMean, RatioOf, Std, Sum, Users, Variance
+from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Std, Sum, Users, Variance
 from evenhand.tables import Table, read
 
 # What `session.aggregate`, `session.ratio` and `session.ask` are given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
 count, users, sum, mean, variance, std = Count, Users, Sum, Mean, Variance, Std
-per_user_mean, ratio = PerUserMean, RatioOf
+per_user_mean, ratio, median, quantiles = PerUserMean, RatioOf, Median, Quantiles
 
 __version__ = "0.1.0"
 
@@ -55,8 +55,10 @@ __all__ = [
     "UsageError",
     "count",
     "mean",
+    "median",
     "per_user_mean",
     "plan",
+    "quantiles",
     "ratio",
     "read",
     "std",

@@ -20,6 +20,7 @@ from evenhand.statistics import (
     Draft,
     Histogram,
     Mean,
+    Median,
     OfColumn,
     PerUserMean,
     Preview,
@@ -271,6 +272,30 @@ class Questions(ABC, Generic[A]):
         request = self._request(epsilon, delta, bounding)
         return self._answer(ask_one(request, RatioOf(numerator, denominator), by, keys, other, groups_per_user))
 
+    def median(
+        self,
+        column: str,
+        *,
+        bounds: Bounds | None = None,
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        bounding: Bounding = "auto",
+        by: By = None,
+        keys: object = None,
+        other: str | None = None,
+    ) -> A:
+        """The median of a column over all rows, as one number; by group, a frame.
+
+        Args:
+            column: a numeric column.
+            bounds: (low, high); the answer lies on a public grid of about 4,000 points between them.
+
+        Example:
+            >>> session.median("rating", bounds=(0.5, 5), epsilon=0.2)
+        """
+        request = self._request(epsilon, delta, bounding)
+        return self._answer(ask_one(request, Median(column, bounds), by, keys, other, None))
+
     def quantiles(
         self,
         column: str,
@@ -284,7 +309,7 @@ class Questions(ABC, Generic[A]):
         keys: object = None,
         other: str | None = None,
     ) -> A:
-        """Quantiles of a column, ε shared equally among them.
+        """Quantiles of a column over all rows, found together.
 
         Args:
             column: a numeric column.

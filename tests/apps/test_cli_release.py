@@ -125,6 +125,7 @@ def test_a_mean_as_json(run: Run) -> None:
             "--other",
             "rest",
         ),
+        ("median", *RATING),
         ("quantiles", *RATING, "--quantiles", "0.5,0.9"),
         ("histogram", "r.csv", "--user", "user", "--value", "rating", "--edges", "1,2,3,4,5"),
         ("mean", *RATING, "--by", "genre", "--keys", "drama,comedy,horror"),
@@ -238,7 +239,7 @@ BAD: list[tuple[tuple[str, ...], int, tuple[str, ...]]] = [
         (("mean", "r.csv", "--user", "user", "--value", "rating", "--bounds", bounds), 2, ("bounds",))
         for bounds in ("5:1", "1", "a:b", "1:inf", "nan:5", "1:1", ":", "1:2:3")
     ),
-    (("median", *RATING), 2, ("'median' is not a statistic", "mean")),
+    (("meen", *RATING), 2, ("'meen' is not a statistic", "mean")),
     (("mean", *RATING, "--bounding", "magic"), 2, ("magic", "smooth-weights")),
     (("mean", *RATING, "--bounding", "total-cap:abc"), 2, ("TotalCap",)),
     (("mean", *RATING, "--bounding", "auto:abc"), 2, ("bounding",)),

@@ -107,6 +107,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "std": lambda ask: ask.std("value", bounds=BOUNDS, epsilon=1),
     "per_user_mean": lambda ask: ask.per_user_mean("value", bounds=BOUNDS, of="total", epsilon=1),
     "ratio": lambda ask: ask.ratio(eh.sum("value", bounds=BOUNDS), eh.users(), epsilon=1),
+    "median": lambda ask: ask.median("value", bounds=BOUNDS, epsilon=1),
     "quantiles": lambda ask: ask.quantiles("value", [0.5], bounds=BOUNDS, epsilon=1),
     "histogram": lambda ask: ask.histogram("value", [0, 1, 2, 5], epsilon=1),
     "aggregate": lambda ask: ask.aggregate(

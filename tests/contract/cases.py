@@ -143,7 +143,7 @@ def _grouped_cases() -> Iterator[Case]:
             yield Case(f"mean-by-{how}", relation, _ask("mean", "v", bounds=BOUNDS, **third, **given), attains)
             yield Case(f"variance-{how}", relation, _ask("variance", "v", bounds=BOUNDS, **given), None)
             yield Case(f"histogram-{how}", relation, _ask("histogram", "v", edges, **given), attains)
-            yield Case(f"median-by-{how}", relation, _ask("quantiles", "v", [0.5], bounds=BOUNDS, **by, **given), None)
+            yield Case(f"median-by-{how}", relation, _ask("median", "v", bounds=BOUNDS, **by, **given), None)
             yield Case(
                 f"aggregate-{how}",
                 relation,
@@ -153,6 +153,9 @@ def _grouped_cases() -> Iterator[Case]:
         yield Case("count-by-auto", relation, _ask("count", **third, epsilon=1), None)
         yield Case("users-by-auto", relation, _ask("users", **by, epsilon=1), None)
         yield Case("quantiles", relation, _ask("quantiles", "v", [0.1, 0.9], bounds=BOUNDS, epsilon=1), None)
+        many: dict[str, Any] = {"bounds": BOUNDS, "epsilon": 1, "bounding": eh.SmoothWeights(2)}
+        yield Case("many-quantiles", relation, _ask("quantiles", "v", [0.05, 0.123, 0.5, 0.5, 0.95], **many), None)
+        yield Case("quantiles-by", relation, _ask("quantiles", "v", [0.1, 0.5, 0.9], **many, **by), None)
         for how, clip in (("auto", eh.NormClip(norm=2)), ("NormClip(2)", eh.NormClip(2, norm=2))):
             given = {"epsilon": 1, "delta": 1e-6, "bounding": clip}
             yield Case(f"mean-by-gaussian-{how}", relation, _ask("mean", "v", bounds=BOUNDS, **by, **given), None)

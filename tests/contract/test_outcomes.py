@@ -47,6 +47,7 @@ QUESTIONS: Questions = {
     "per_user_mean by": lambda ask: ask.per_user_mean("v", bounds=BOUNDS, of="total", **BY, epsilon=1),
     "ratio by": lambda ask: ask.ratio(eh.sum("v", bounds=BOUNDS), eh.users(), **BY, epsilon=1, delta=1e-6),
     "ratio by selected keys": lambda ask: ask.ratio(eh.count(), eh.users(), by="g", epsilon=1, delta=1e-6),
+    "median": lambda ask: ask.median("v", bounds=BOUNDS, epsilon=1),
     "quantiles": lambda ask: ask.quantiles("v", [0.1, 0.5], bounds=BOUNDS, epsilon=1),
     "histogram": lambda ask: ask.histogram("v", [LOW, 0, HIGH], epsilon=1),
     "histogram with δ": lambda ask: ask.histogram("v", [LOW, 0, HIGH], epsilon=1, delta=1e-6),

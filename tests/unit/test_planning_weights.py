@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reproductions.rameshwar2024.figures import centred_worst_case
 
-from evenhand.bounding import smooth_bound, weight_for_quantile
+from evenhand.bounding import smooth_bound, weight_for_quantiles
 from evenhand.bounding.centred_interval import centred_bound
 from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
 from evenhand.bounding.smooth_weights import smooth_variance
@@ -117,6 +117,6 @@ def test_heaviest_counts_users_from_the_top() -> None:
 
 
 def test_a_quantile_bound_is_a_rational_between_the_sizes() -> None:
-    h = weight_for_quantile(support_of_counts(COUNTS * 500), 0.9, 0.5)
+    h = weight_for_quantiles(support_of_counts(COUNTS * 500), [0.9], 0.5)
     assert 1 <= h <= 100
     assert h.denominator <= 1000

@@ -9,8 +9,8 @@ import evenhand as eh
 
 NAMES = """
 Auto BudgetExceeded CentredInterval DataError EngineError EvenhandError Guarantee Ledger LedgerError NormClip Plan Profile
-Release RowLimit Session SmoothWeights Table TotalCap UsageError count mean per_user_mean plan ratio read std sum
-users variance
+Release RowLimit Session SmoothWeights Table TotalCap UsageError count mean median per_user_mean plan quantiles ratio read
+std sum users variance
 """
 
 
@@ -20,7 +20,10 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_questions_are_these() -> None:
-    asked = "aggregate ask count histogram mean per_user_mean profile quantiles ratio std sum users variance preview table ledger"
+    asked = (
+        "aggregate ask count histogram mean median per_user_mean profile quantiles ratio std sum users variance preview table "
+        "ledger"
+    )
     session = {name for name in dir(eh.Session) if not name.startswith("_")} | {"table", "ledger"}
     assert session == set(asked.split())
 

@@ -14,6 +14,7 @@ from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, shown_keys
+from evenhand.audit.searching import PAIRS, searched
 from evenhand.bounding import (
     STRATEGIES,
     CentredInterval,
@@ -82,7 +83,8 @@ _variance = partial(Drafts.variance, column="v", bounds=BOUNDS, epsilon=1)
 _per_user = partial(Drafts.per_user_mean, column="v", bounds=BOUNDS, epsilon=1)
 _ratio = partial(Drafts.ratio, numerator=Sum("v", BOUNDS), denominator=Count(), epsilon=1)
 _histogram = partial(Drafts.histogram, column="v", edges=[LOW, -0.5, 0, 0.5, HIGH], epsilon=1)
-_median = partial(Drafts.quantiles, column="v", quantiles=[0.5], bounds=BOUNDS, epsilon=1)
+_median = partial(Drafts.median, column="v", bounds=BOUNDS, epsilon=1)
+_quantiles = partial(Drafts.quantiles, column="v", quantiles=[0.25, 0.5, 0.9], bounds=BOUNDS, epsilon=1)
 
 
 def _fixed() -> Iterator[Line]:
@@ -118,7 +120,19 @@ def _others() -> Iterator[Line]:
 
     A standard deviation is read from the noisy integers of a variance, so the line of that is its own.
     """
-    own = ("count", "users", "sum", "mean", "per_user_mean", "variance", "std", "ratio", "quantiles", "histogram")
+    own = (
+        "count",
+        "users",
+        "sum",
+        "mean",
+        "per_user_mean",
+        "variance",
+        "std",
+        "ratio",
+        "median",
+        "quantiles",
+        "histogram",
+    )
     for kind in (kind for name, kind in STATISTICS.items() if name not in own):
         yield f"{kind.name}, NormClip", BOTH, partial(_example, kind=kind), 0.0
     asks = {"bound_count": (_count, PRESENCE), "bound_sum": (_sum, BOTH), "bound_mean": (_mean, BOTH)}
@@ -158,6 +172,8 @@ def _chosen() -> Iterator[Line]:
     yield "mean by group with δ, auto", BOTH, partial(_mean, **grouped, delta=DELTA, bounding=NormClip(norm=2)), DELTA
     yield "median, SmoothWeights", BOTH, partial(_median, bounding=SmoothWeights(2)), 0.0
     yield "median, auto", BOTH, _median, 0.0
+    yield "quantiles, SmoothWeights", BOTH, partial(_quantiles, bounding=SmoothWeights(2)), 0.0
+    yield "quantiles by group, auto", BOTH, partial(_quantiles, **grouped), 0.0
     selected = partial(_count, by="g", delta=DELTA, groups_per_user=2, bounding=NormClip(2))
     yield "count by selected keys", PRESENCE, selected, DELTA
     yield "sum by selected keys, auto", PRESENCE, partial(_sum, by="g", delta=DELTA), DELTA
@@ -166,7 +182,7 @@ def _chosen() -> Iterator[Line]:
 
 
 def selections() -> Iterator[Case]:
-    """The choice of one candidate among few; each pair of scores moves by at most 3."""
+    """The choice of one candidate among few, each pair of scores moves by at most 3; and the search for quantiles."""
     pairs = (
         Pair("the best falls back", (3, 0, 0, 0, 0, 0), (0, 3, 3, 3, 3, 3)),
         Pair("one candidate passes the others", (0, 0, 0, 0), (-3, 3, -3, -3)),
@@ -175,3 +191,4 @@ def selections() -> Iterator[Case]:
     )
     chooser = NoisyMax.calibrated(3, parse_epsilon(1))
     yield Case(BlackBox("permute-and-flip", Claim(1.0), lambda scores: chooser.choose(scores)), pairs=pairs)
+    yield Case(BlackBox("search for quantiles", Claim(1.0), searched), pairs=PAIRS[1:], slow=True)

@@ -12,9 +12,10 @@ from decimal import Decimal
 from functools import partial
 
 from evenhand.audit.located import located_mean
-from evenhand.audit.mechanism import Claim, Mechanism, Pair
+from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript, shown_keys
+from evenhand.audit.searching import CAPACITY, PAIRS, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
@@ -34,17 +35,19 @@ class Twin:
         mechanism: what is broken.
         relation: whose neighbours it tells apart.
         pair: for slow ones, the tables that give it away; None to search.
+        pairs: for what is no release, where it is.
     """
 
     mechanism: Mechanism
     relation: Relation
     pair: str | None = None
+    pairs: Sequence[Pair] = ()
 
     def neighbours(self) -> list[Pair]:
         """The pairs to try."""
         if self.pair is None:
             return list(neighbours(self.relation, quick=True))
-        return [pair for pair in neighbours(self.relation) if pair.name == self.pair]
+        return [pair for pair in self.pairs or neighbours(self.relation) if pair.name == self.pair]
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,13 @@ class Unsplit(Transcript):
         return super().numbers(measurement, self._whole)
 
 
+class CountsOfARow(Transcript):
+    """Declares what a row adds to the levels of a tree, where a user has a hundred."""
+
+    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        return super().numbers(replace(measurement, l1=measurement.l1 // 100), epsilon, delta)
+
+
 class AnyGroup(Transcript):
     """Shows every group whose noisy number of supporters is positive: most that a user alone has made."""
 
@@ -160,6 +170,7 @@ def twins() -> Sequence[Twin]:
     found = partial(count, by="g", delta=0.02, groups_per_user=2, bounding=NormClip(2))
     counts_public = EndToEnd("secret counts taken for public", claim, lambda ask: mean(public_counts(ask)))
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
+    unbounded, of_a_row = partial(searched, capacity=CAPACITY // 20), partial(searched, receipt=CountsOfARow)
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
     shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, shown_keys(("only 0", "only 1")), AnyGroup)
     totals = UnclampedTotal("v", BOUNDS, "total")
@@ -175,6 +186,8 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("rows sampled by their order", claim, first_rows), presence),
         Twin(FixedRelease("exact row count", claim, lambda ask: count(public_counts(ask))), presence),
         Twin(FixedRelease("budget not split between columns", claim, two_columns, receipt=Unsplit), presence),
+        Twin(BlackBox("weights of rows not bounded", claim, unbounded), presence, PAIRS[0].name, PAIRS),
+        Twin(BlackBox("counts of a row, not of a user", claim, of_a_row), presence, PAIRS[0].name, PAIRS),
         Twin(counts_public, presence, giant),
         Twin(one_cap, values, giant),
         Twin(unsplit, presence, giant),

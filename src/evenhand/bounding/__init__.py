@@ -9,8 +9,9 @@ from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bo
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
 from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.over_groups import GroupBound, best_bound, concentration
+from evenhand.bounding.quantile_weights import rank_bias, weight_for_quantiles
 from evenhand.bounding.row_limit import RowLimit
-from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average, weight_for_quantile
+from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
 from evenhand.bounding.total_cap import TotalCap, best_cap
 
@@ -47,9 +48,10 @@ __all__ = [
     "named",
     "offered_names",
     "parse_bounding",
+    "rank_bias",
     "register",
     "same_name",
     "smooth_bound",
     "weight_for_average",
-    "weight_for_quantile",
+    "weight_for_quantiles",
 ]

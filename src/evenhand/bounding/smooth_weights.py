@@ -162,14 +162,3 @@ def smooth_bound(support: Support, sigma2: float, length: float, epsilon: float,
 def weight_for_average(support: Support, epsilon: float) -> Fraction:
     """The weight bound for averages over groups, in rows."""
     return Fraction(smooth_bound(support, ROW_SD**2, 1.0, epsilon, HETEROGENEITY)).limit_denominator(1000)
-
-
-def weight_for_quantile(support: Support, q: float, epsilon: float) -> Fraction:
-    """The weight bound for a quantile by the weighted exponential mechanism.
-
-    On the scale of ranks a quantile is the mean of the indicators 1{x <= v}: row variance q(1−q), heavy users differ by
-    about twice as much as in a mean. One user moves the score by h·max(q, 1−q), and the mechanism's rank error
-    has the size of a Laplace variable with twice that scale.
-    """
-    h = smooth_bound(support, q * (1 - q), 2 * max(q, 1 - q), epsilon, 2 * HETEROGENEITY)
-    return Fraction(h).limit_denominator(1000)

@@ -62,7 +62,7 @@ class Noisy:
 
 @dataclass(frozen=True)
 class Choices:
-    """The candidates that were chosen, by position, and the scale of the noise in their scores."""
+    """The candidates that were chosen, by position, and the largest scale of the noise in their scores."""
 
     places: list[int]
     scale: Fraction
@@ -115,19 +115,29 @@ class Receipt:
         return [place for place, value in enumerate(noise.add_to(_exact(measurement))) if value >= threshold]
 
     def choices(
-        self, scores: Secret[list[list[int]]], sensitivity: int, epsilon: Decimal, monotone: bool = False
+        self,
+        scores: Secret[list[list[int]]],
+        sensitivity: int | Sequence[int],
+        epsilon: Decimal,
+        monotone: bool = False,
     ) -> Choices:
         """A candidate with a high score from each list, by permute-and-flip.
 
         Args:
             scores: one list of integers for each choice.
-            sensitivity: how far one user moves any score; for several choices, the largest move in each, summed.
+            sensitivity: how far one user moves any score; for several choices, the largest move in each, summed. Or one
+                number for each choice: what a user moves in each, divided by its number, adds up to at most 1.
             epsilon: for all of the choices together.
             monotone: adding a user moves no score up, or none down.
         """
-        noise = NoisyMax.calibrated(sensitivity, epsilon, monotone)
+        several = [sensitivity] if isinstance(sensitivity, int) else sensitivity
+        noises = [NoisyMax.calibrated(size, epsilon, monotone) for size in several]
         self._use(epsilon)
-        return Choices([noise.choose(saturated(candidates)) for candidates in scores.reveal()], noise.scale)
+        lists = scores.reveal()
+        if isinstance(sensitivity, int):
+            noises *= len(lists)
+        places = [noise.choose(saturated(given)) for noise, given in zip(noises, lists, strict=True)]
+        return Choices(places, max((noise.scale for noise in noises), default=Fraction(0)))
 
     def vector(self, integers: Callable[[Opener], list[int]], l2: Fraction, epsilon: Decimal) -> list[int]:
         """An integer vector with spherical noise: purely ε-private if one user moves it by at most ``l2`` in L2 norm.

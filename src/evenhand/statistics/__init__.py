@@ -6,6 +6,7 @@ from evenhand.statistics.draft import Draft, Outcome, Preview
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.listing import STATISTICS, register
 from evenhand.statistics.mean import Mean
+from evenhand.statistics.median import Median
 from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.quantiles import Quantiles
 from evenhand.statistics.ratio import RatioOf
@@ -24,6 +25,7 @@ __all__ = [
     "Estimate",
     "Histogram",
     "Mean",
+    "Median",
     "OfColumn",
     "Outcome",
     "PerUserMean",

@@ -21,6 +21,11 @@ class GroupedInterval:
     keys: Keys
     estimates: Mapping[str, Sequence[Estimate]]
 
+    @property
+    def covers(self) -> str:
+        """What the intervals cover, in words."""
+        return _covers([estimate.interval for column in self.estimates.values() for estimate in column[:1]])
+
     def at(self, confidence: float) -> Ends:
         columns: dict[str, list[float]] = {}
         for name, estimates in self.estimates.items():
@@ -37,8 +42,18 @@ class ListedInterval:
 
     intervals: Sequence[Interval]
 
+    @property
+    def covers(self) -> str:
+        """What the intervals cover, in words."""
+        return _covers(self.intervals)
+
     def at(self, confidence: float) -> Ends:
         return [interval.at(confidence) for interval in self.intervals]
+
+
+def _covers(intervals: Sequence[Interval]) -> str:
+    words = dict.fromkeys(getattr(interval, "covers", "covers the noise") for interval in intervals)
+    return "; ".join(words) or "covers the noise"
 
 
 def frame(keys: Keys, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:

@@ -143,7 +143,8 @@ def chosen_amount(
     fits = Fraction(LARGEST_SCALE / (2 * FULL * reach * noises.per_step(norm.gaussian)))
     amount = min(max(Fraction(f"{best.amount:.3g}"), Fraction(1, FULL)), Fraction(LARGEST_AMOUNT), fits)
     strategy, words = _shown(amount, norm, statistic, groups > 1)
-    return norm, amount, Choice(strategy, basis, paid, words=words)
+    support = supports[list(norms).index(norm)]
+    return norm, amount, Choice(strategy, basis, paid, bias=statistic.bias_of_weight(support, amount), words=words)
 
 
 def _best(

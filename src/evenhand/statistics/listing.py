@@ -11,6 +11,7 @@ from evenhand.guarantee import UsageError
 from evenhand.statistics.count import Count
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.mean import Mean
+from evenhand.statistics.median import Median
 from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.quantiles import Quantiles
 from evenhand.statistics.ratio import RatioOf
@@ -21,7 +22,8 @@ from evenhand.statistics.users import Users
 from evenhand.statistics.variance import Variance
 
 STATISTICS: dict[str, type[Statistic]] = {
-    kind.name: kind for kind in (Count, Users, Sum, Mean, PerUserMean, Variance, Std, RatioOf, Quantiles, Histogram)
+    kind.name: kind
+    for kind in (Count, Users, Sum, Mean, PerUserMean, Variance, Std, RatioOf, Median, Quantiles, Histogram)
 }
 """All of them, by name."""
 

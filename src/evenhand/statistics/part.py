@@ -162,7 +162,11 @@ class WeightedPart(Part):
     def profile(self) -> float | Decimal:
         if all(wanted.known is not None for wanted in self.wanted):
             return 0.0
-        return profile_share(self.request, 1 if self.keys is None else self.spread(self.keys))
+        return self.share(1 if self.keys is None else self.spread(self.keys))
+
+    def share(self, groups: int) -> float | Decimal:
+        """The part of ε that buys the profile for so many groups."""
+        return profile_share(self.request, groups)
 
     def described(self) -> Bounding:
         request = self.request
@@ -215,7 +219,7 @@ class WeightedPart(Part):
             amount, choice = given_amount(request.strategy, self.norms[0], self.statistic)
             return self.norms[0], amount, choice, share.epsilon
         if self.groups is None and share.profile:
-            share = share.divided(profile_share(request, self.spread(keys)))
+            share = share.divided(self.share(self.spread(keys)))
         rho = allocation.rho(self.name) if share.mechanism is not Mechanism.LAPLACE else None
         noises = Noises(share.epsilon, rho)
         norm, amount, choice = chosen_amount(

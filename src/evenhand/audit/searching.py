@@ -1,0 +1,37 @@
+"""The search for quantiles as a mechanism: few points and no engine, so that it can be drawn often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from evenhand.audit.mechanism import Pair
+from evenhand.audit.releases import Transcript
+from evenhand.guarantee import Relation
+from evenhand.statistics.finding import find
+from evenhand.statistics.shape import COARSE
+from evenhand.tables import Secret
+
+CAPACITY = 100
+"""The weight of one user."""
+
+PAIRS = (
+    Pair("a user at the top, nobody else", (0, 0, 0, CAPACITY), (0, 0, 0, 0)),
+    Pair("a user who moves the ranks of the others", (200, 0, 0, 200 + CAPACITY), (200, 0, 0, 200)),
+)
+"""Weights at four points, with one user and without."""
+
+
+def searched(
+    weights: Sequence[int], capacity: int = CAPACITY, receipt: type[Transcript] = Transcript
+) -> Sequence[float]:
+    """How many of three quantiles are at the top, and what an attacker would add up of the noisy integers: those that count the top."""
+    paid = receipt(Decimal(1), Decimal(0), "audit")
+    wanted = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
+    found = find(paid, Secret(list(weights)), len(weights), wanted, capacity, Relation.PRESENCE, Decimal(1))
+    counting = [shape.tolist()[-1] for shape in np.split(np.array(paid.seen), [COARSE, COARSE + len(weights)])]
+    at_top = sum(places[0] == len(weights) - 1 for places in found.places.values())
+    return [at_top, sum(counting), 2 * at_top + sum(counting)]

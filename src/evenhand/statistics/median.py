@@ -1,0 +1,49 @@
+"""The median of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from evenhand.statistics.ranks import OfRanks
+from evenhand.tables import Bounds, parse_bounds
+
+
+@dataclass(frozen=True)
+class Median(OfRanks):
+    """The value that half of the rows lie below: the 0.5-quantile, as a single number.
+
+    Args:
+        column: a numeric column.
+        bounds: (low, high); the answer lies on a public grid of about 4,000 points between them.
+    """
+
+    name = "median"
+    single = True
+
+    bounds: Bounds | Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        parse_bounds(self.bounds)
+
+    @classmethod
+    def example(cls, column: str, bounds: Bounds) -> Self:
+        return cls(column, bounds)
+
+    @property
+    def wanted(self) -> tuple[Fraction, ...]:
+        return (Fraction(1, 2),)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return ("median",)
+
+    @property
+    def words(self) -> str:
+        return f"median of {self.column}"
+
+    @property
+    def query(self) -> dict[str, Any]:
+        return {"statistic": self.name, "column": self.column, "bounds": list(parse_bounds(self.bounds))}

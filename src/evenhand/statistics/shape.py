@@ -1,0 +1,115 @@
+"""The rough shape of a column's distribution over all groups: noisy counts on two levels of a tree over the points of a grid.
+
+Every later choice of a point starts from this shape: in a group with few rows the answer is then drawn from where values are
+usual, not from the empty stretches of wide bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.profiles import Array
+
+_FINE = 256
+COARSE = 16
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Public layout: points in up to 256 nodes of about equal size, and those in 16.
+
+    Args:
+        points: how many points the grid has.
+    """
+
+    levels: ClassVar[int] = 2
+    """A row is in one node of each."""
+
+    points: int
+
+    @cached_property
+    def fine(self) -> npt.NDArray[np.int64]:
+        """The fine node of each point."""
+        return np.arange(self.points, dtype=np.int64) * self._nodes // self.points
+
+    @cached_property
+    def _parents(self) -> npt.NDArray[np.int64]:
+        return np.arange(self._nodes, dtype=np.int64) * COARSE // self._nodes
+
+    @property
+    def _nodes(self) -> int:
+        return min(_FINE, self.points)
+
+    def counts(self, weights: Sequence[int]) -> list[int]:
+        """Weight in each node, coarse ones first, from the weights at the points of each group, one group after the other."""
+        fine, coarse = [0] * self._nodes, [0] * COARSE
+        nodes, parents = self.fine.tolist(), self._parents.tolist()
+        for point in range(self.points):
+            fine[nodes[point]] += sum(weights[point :: self.points])
+        for node, parent in enumerate(parents):
+            coarse[parent] += fine[node]
+        return [*coarse, *fine]
+
+    def shape(self, noisy: Sequence[int], deviation: float) -> Shape:
+        """The shape behind noisy counts whose noise has this standard deviation.
+
+        Each node's weight is divided among its children by their counts. What may be noise, one standard deviation, counts for
+        nothing, and a quarter of one is added for the children's size: where nothing is visible, points are alike.
+        """
+        values = np.asarray(noisy, dtype=np.float64)
+        coarse = _divided(values[:COARSE], np.bincount(self._parents, minlength=COARSE), deviation)
+        sizes = np.bincount(self.fine, minlength=self._nodes).astype(np.float64)
+        fine = np.empty(self._nodes)
+        for parent in np.unique(self._parents):
+            children = self._parents == parent
+            fine[children] = coarse[parent] * _divided(values[COARSE:][children], sizes[children], deviation)
+        return Shape(self, (fine / sizes)[self.fine])
+
+
+def _divided(counts: Array, sizes: npt.NDArray[np.float64] | npt.NDArray[np.int64], deviation: float) -> Array:
+    """Shares of the children of one node."""
+    parts = np.maximum(counts - deviation, 0.0) + deviation / 4 * sizes / float(sizes.mean())
+    return np.asarray(parts / parts.sum())
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Released: about which share of the rows lies at each point; all shares are positive."""
+
+    tree: Tree
+    shares: Array
+
+    @cached_property
+    def below(self) -> Array:
+        """The share before each point, and 1 at the end."""
+        running = np.concatenate([[0.0], np.cumsum(self.shares)])
+        return np.asarray(running / running[-1])
+
+    def preference(self, q: float) -> Array:
+        """The logarithm of how likely each point is as the q-quantile of a group, before its rows are looked at.
+
+        Groups resemble the whole: the further a point's rank is from q, in log-odds d, the less likely, by (1 + d)^-1.5; a tail so
+        heavy that few rows of a group outvote it.
+        """
+        ranks = np.clip((self.below[:-1] + self.below[1:]) / 2, 1e-9, 1 - 1e-9)
+        distance = np.abs(np.log(ranks / (1 - ranks)) - np.log(q / (1 - q)))
+        return np.asarray(np.log(self.shares) - 1.5 * np.log1p(distance))
+
+    def part_below(self, point: int, q: float) -> float:
+        """Which part of the rows at a point, taken for the q-quantile, lies below it in rank: matters where many rows share a value."""
+        inside = self.tree.fine == self.tree.fine[point]
+        first, last = int(np.argmax(inside)), self.tree.points - int(np.argmax(inside[::-1]))
+        low, high = self.below[first], self.below[last]
+        return float(min(max((q - low) / max(high - low, 1e-12), 0.0), 1.0))
+
+    def around(self, point: int, reach: float) -> tuple[int, int]:
+        """The points that lie within this share of the rows on either side of a point."""
+        low = int(np.searchsorted(self.below, self.below[point] - reach, side="right")) - 1
+        high = int(np.searchsorted(self.below, self.below[point + 1] + reach, side="left"))
+        return max(low, 0), min(high, self.tree.points) - 1
