@@ -4,5 +4,19 @@ from evenhand.noise.calibration import rho_for
 from evenhand.noise.integers import LARGEST_SCALE, Gaussian, IntegerNoise, Laplace
 from evenhand.noise.library import opendp
 from evenhand.noise.noisy_max import NoisyMax
+from evenhand.noise.passing import UNIT, NormalThreshold, Round, TruncatedGeometric, Way
 
-__all__ = ["LARGEST_SCALE", "Gaussian", "IntegerNoise", "Laplace", "NoisyMax", "opendp", "rho_for"]
+__all__ = [
+    "LARGEST_SCALE",
+    "UNIT",
+    "Gaussian",
+    "IntegerNoise",
+    "Laplace",
+    "NoisyMax",
+    "NormalThreshold",
+    "Round",
+    "TruncatedGeometric",
+    "Way",
+    "opendp",
+    "rho_for",
+]

@@ -13,7 +13,7 @@ from evenhand.ledger import Cost, mechanism_delta, rho_with_pure
 from evenhand.noise import rho_for
 from evenhand.statistics.request import Request
 
-_SELECTION = Fraction(2, 5)
+_SELECTION = Fraction(1, 2)
 _SPREAD = 100  # groups over which a heavy user's rows are assumed to spread, at most
 
 NOTHING = Decimal(0)
