@@ -14,10 +14,11 @@ from evenhand.audit import Pair, audit
 from evenhand.audit.mechanism import KnownLaw
 from evenhand.audit.selecting import broken, chance, honest
 from evenhand.noise import UNIT, NormalThreshold, TruncatedGeometric, Way
+from evenhand.noise.counted import BITS, law
 from evenhand.noise.normal import decided, exact_upper_tail, normal_multiplier, quantile, reached, upper_tail
-from evenhand.noise.passing import FIRST
+from evenhand.noise.weighted import FIRST
 
-GIVEN = [(1, "1", "1e-6"), (3, "0.1", "1e-9"), (50, "20", "0.1"), (700, "0.5", "1e-12"), (2, "1e4", "0.3")]
+GIVEN = [(1, "1", "1e-6"), (3, "0.1", "1e-9"), (50, "20", "0.1"), (70, "0.5", "1e-12"), (2, "1e4", "0.3")]
 HONEST, BROKEN = list(honest()), list(broken())
 
 
@@ -32,77 +33,84 @@ def weighted(way: Way) -> list[NormalThreshold]:
 
 
 @pytest.mark.parametrize(("k", "epsilon", "delta"), GIVEN)
-def test_the_truncated_law_pays_delta_for_its_last_step_and_no_more(k: int, epsilon: str, delta: str) -> None:
-    """Every step of the law loses ε/k, but the last, which has at most δ/k; a shorter reach would have more."""
+def test_chances_are_private_step_by_step_in_exact_fractions(k: int, epsilon: str, delta: str) -> None:
+    """(ε/k, δ/k) between n and n + 1 supporters, in all four directions, with no tolerance."""
     look = counted(TruncatedGeometric.way(k, Decimal(epsilon), Decimal(delta)))
-    assert k / look.scale <= Fraction(epsilon)
-    with mpmath.workdps(80):
-        q = mpmath.exp(-mpmath.mpf(look.scale.denominator) / look.scale.numerator)
-
-        def last(reach: int) -> mpmath.mpf:
-            return q**reach * (1 - q) / (1 + q - 2 * q ** (reach + 1))
-
-        assert k * last(look.reach) <= mpmath.mpf(delta)
-        assert look.reach == 1 or k * last(look.reach - 1) > mpmath.mpf(delta)
+    chances = [Fraction(chance, 2**BITS) for chance in (*law(look.factor, look.step), 2**BITS, 2**BITS)]
+    factor, step = look.factor, Fraction(delta) / k
+    with mpmath.workdps(130):
+        assert mpmath.mpf(factor.numerator) / factor.denominator <= mpmath.exp(mpmath.mpf(epsilon) / k)
+    assert chances[0] == 0
+    for one, more in pairwise(chances):
+        assert one <= more <= factor * one + step
+        assert 1 - one <= factor * (1 - more) + step
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.3", "1e-6"), ("1", "1e-9"), ("2", "0.01")])
-def test_for_one_group_it_is_as_good_as_the_best_there_is(epsilon: str, delta: str) -> None:
-    """The optimum obeys π(n+1) = min(e^ε·π(n) + δ, 1 − e^−ε·(1 − π(n) − δ), 1); rounding the reach up costs one supporter."""
+def test_chances_are_the_largest_there_are(epsilon: str, delta: str) -> None:
+    """π(n+1) = min(e^ε·π(n) + δ, 1 − e^−ε·(1 − π(n) − δ), 1) in 60 digits; what rounding costs is next to nothing."""
     look = counted(TruncatedGeometric.way(1, Decimal(epsilon), Decimal(delta)))
-    factor, d, best = math.exp(float(epsilon)), float(delta), [0.0]
-    while best[-1] < 1:
-        p = best[-1]
-        best.append(min(factor * p + d, 1 - (1 - p - d) / factor, 1.0))
-    drawn = [chance(look, n) for n in range(len(best) + 3)]
-    assert all(mine <= most + 1e-12 for mine, most in zip(drawn, best, strict=False))
-    assert all(mine >= most - 1e-12 for mine, most in zip(drawn[1:], best[:-1], strict=False))
+    chances = law(look.factor, look.step)
+    with mpmath.workdps(60):
+        factor, d, best = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(delta), mpmath.mpf(0)
+        for chance_of in chances:
+            mine = mpmath.mpf(chance_of) / mpmath.mpf(2) ** BITS
+            assert best - mpmath.mpf("1e-40") <= mine <= best + mpmath.mpf("1e-55")
+            best = min(factor * best + d, 1 - (1 - best - d) / factor, mpmath.mpf(1))
+        assert best == 1
+    half = next(n for n, chance_of in enumerate(chances) if 2 * chance_of >= 2**BITS)
+    assert half - 1 <= look.needed <= half + 0.5
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.3", "1e-3"), ("2", "0.01")])
-def test_truncated_draws_follow_their_law(epsilon: str, delta: str) -> None:
+def test_counted_groups_pass_as_often_as_they_should(epsilon: str, delta: str) -> None:
     """Shares of 4,000 draws within five standard deviations: a false alarm in one of 10⁶ runs."""
     look = counted(TruncatedGeometric.way(1, Decimal(epsilon), Decimal(delta)))
-    for support in (look.reach // 2, look.reach, look.reach + 2):
+    middle = round(look.needed)
+    for support in (middle // 2, middle, middle + 2):
         p = chance(look, support)
         passed = len(look.passing([support] * 4_000))
         assert abs(passed - 4_000 * p) <= 5.2 * math.sqrt(4_000 * p * (1 - p)) + 5
-    assert look.passing([0, 2 * look.reach + 1, -5]) == [1], (
-        "a group without support never passes; this much always does"
-    )
+    always = len(law(look.factor, look.step))
+    assert look.passing([0, always, -5]) == [1], "a group without support never passes; this much always does"
 
 
 @pytest.mark.parametrize(("k", "epsilon", "delta"), GIVEN)
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_normal_noise_and_thresholds_hold_in_eighty_digits(k: int, epsilon: str, delta: str, rounds: int) -> None:
-    way = NormalThreshold.way(k, Decimal(epsilon), Decimal(delta), rounds)
-    looks = weighted(way)
-    with mpmath.workdps(80):
-        e, d = mpmath.mpf(epsilon), mpmath.mpf(delta)
+def test_normal_noise_and_thresholds_hold_in_forty_digits(k: int, epsilon: str, delta: str, rounds: int) -> None:
+    """The inequalities of docs/proofs/key-selection.md, computed independently."""
+    looks = weighted(NormalThreshold.way(k, Decimal(epsilon), Decimal(delta), rounds))
+    with mpmath.workdps(40):
+        e, d = min(mpmath.mpf(epsilon), mpmath.mpf(300)), mpmath.mpf(delta)
 
         def tail(z: mpmath.mpf) -> mpmath.mpf:
             return mpmath.erfc(z / mpmath.sqrt(2)) / 2
 
-        loss = mpmath.fsum(
-            (UNIT / mpmath.mpf(look.scale)) ** 2 for look in looks
-        )  # Gaussian mechanisms compose: μ² adds up
-        mu = mpmath.sqrt(loss)
-        gaussian = tail(e / mu - mu / 2) - mpmath.exp(e) * tail(e / mu + mu / 2)
+        def gaussian(y: mpmath.mpf, e: mpmath.mpf) -> mpmath.mpf:
+            mu = mpmath.sqrt(y)
+            return tail(e / mu - mu / 2) - mpmath.exp(e) * tail(e / mu + mu / 2)
+
+        losses = [(UNIT / mpmath.mpf(look.scale)) ** 2 for look in looks]
         lonely = [
             max(t * tail((look.threshold - look.weight(t)) / mpmath.mpf(look.scale)) for t in range(1, k + 1))
             for look in looks
         ]
-        if rounds == 2:
-            assert gaussian + mpmath.fsum(lonely) <= d
-            assert mpmath.fsum(lonely) > d * mpmath.mpf("0.3"), "δ is not left unused"
-        else:
-            assert loss <= 2 * (mpmath.sqrt(1 + e**2) - 1), "δ is convex in μ² up to here"
-            for j in range(k + 1):  # j of k groups are nobody else's
-                share = mpmath.mpf(j) / k
-                mu_j = mpmath.sqrt(loss * (1 - share))
-                part = tail(e / mu_j - mu_j / 2) - mpmath.exp(e) * tail(e / mu_j + mu_j / 2) if j < k else 0
-                assert part + share * lonely[0] <= d
-            assert lonely[0] > d * mpmath.mpf("0.99")
+        if rounds == 1:
+            assert losses[0] <= 2 * (mpmath.sqrt(1 + e**2) - 1), "δ is convex in μ² up to here"
+            for share in (mpmath.mpf(step) / 20 for step in range(20)):  # of the groups that are nobody else's
+                assert gaussian(losses[0] * (1 - share), e) + share * lonely[0] <= d
+            assert d * mpmath.mpf("0.98") < lonely[0] <= d
+            return
+        first, second = losses
+        convex = mpmath.sqrt(second + second**2 / 4)
+
+        def worst(z: mpmath.mpf) -> mpmath.mpf:
+            left = e - first / 2 - z * mpmath.sqrt(first)
+            noise = gaussian(second, left)
+            return mpmath.npdf(z) * (max(noise, lonely[1]) if left >= convex else noise + lonely[1])
+
+        both = mpmath.quad(worst, [-14, -6, -3, -1, 0, 1, 2, 3, 5, 8, 14], maxdegree=5)
+        assert d * mpmath.mpf("0.9") < both + lonely[0] <= d
 
 
 def test_weights_are_whole_and_their_squares_add_up_to_the_unit_at_most() -> None:

@@ -8,13 +8,14 @@ not matter, only how many: the law of these two numbers is a product of binomial
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 
 from evenhand.audit.mechanism import Claim, KnownLaw, Law, Pair
-from evenhand.noise import UNIT, NormalThreshold, Round, TruncatedGeometric, Way
+from evenhand.noise import UNIT, NormalThreshold, Round, TruncatedGeometric, Way, counted
 from evenhand.noise.normal import quantile, upper_tail
 
 Chance = Callable[[Round, int], float]
@@ -38,23 +39,24 @@ def chance(look: Round, support: int) -> float:
     if isinstance(look, NormalThreshold):
         return upper_tail((look.threshold - support) / look.scale)
     assert isinstance(look, TruncatedGeometric)
-    q, reach = math.exp(-1 / look.scale), look.reach
-    mass = 1 + q - 2 * q ** (reach + 1)  # of all noise up to the reach, times 1 − q
-
-    def at_least(noise: int) -> float:
-        if noise <= 0:
-            return 1 - at_least(1 - noise)
-        return (q**noise - q ** (reach + 1)) / mass if noise <= reach else 0.0
-
-    return at_least(reach + 1 - support)
+    chances = counted.law(look.factor, look.step)
+    return float(Fraction(chances[support], 2**counted.BITS)) if support < len(chances) else 1.0
 
 
-def law(look: Round, table: Alone, chance: Chance = chance, weight: Weight | None = None) -> Law:
-    """How many shared and how many lonely groups pass in one round."""
-    own = (weight or type(look).weight)(look, table.shared + table.lonely) if table.present else 0
+def law(rounds: Sequence[Round], table: Alone, chance: Chance = chance, weight: Weight | None = None) -> Law:
+    """How many shared and how many lonely groups pass in each round; those that have passed are dropped before the next."""
+    look, *others = rounds
+    groups = table.shared + table.lonely
+    own = (weight or type(look).weight)(look, groups) if table.present and groups else 0
     shared = _binomial(table.shared, chance(look, table.others + own))
     lonely = _binomial(table.lonely, chance(look, own))
-    return {(a, b): p * q for a, p in enumerate(shared) for b, q in enumerate(lonely)}
+    result: dict[Hashable, float] = {}
+    for a, p in enumerate(shared):
+        for b, q in enumerate(lonely):
+            rest = replace(table, shared=table.shared - a, lonely=table.lonely - b)
+            later: Law = law(others, rest, chance, weight) if others and p * q else {(): 1.0}
+            result |= {((a, b), then): p * q * float(later[then]) for then in later}
+    return result
 
 
 def _binomial(n: int, p: float) -> list[float]:
@@ -68,7 +70,7 @@ def pairs(way: Way) -> tuple[Pair, ...]:
         limit, step = look.threshold, look.scale
     else:
         assert isinstance(look, TruncatedGeometric)
-        limit, step = look.reach, float(look.scale)
+        limit, step = round(look.needed), 1 / math.log(look.factor)
     found = []
     for groups in sorted({1, min(2, way.groups), way.groups}):
         for lonely in sorted({0, groups // 2, groups}):
@@ -84,28 +86,38 @@ def _ways() -> Iterator[tuple[str, Way]]:
         given = groups, Decimal(epsilon), Decimal(delta)
         yield f"truncated geometric, k = {groups}", TruncatedGeometric.way(*given)
         yield f"weighted Gaussian, k = {groups}", NormalThreshold.way(*given, rounds=1)
+        yield f"weighted Gaussian, two rounds, k = {groups}", NormalThreshold.way(*given)
 
 
 def honest() -> Iterator[tuple[KnownLaw, tuple[Pair, ...]]]:
-    """One round each, as it is."""
+    """As they are."""
     for name, way in _ways():
-        yield KnownLaw(name, _claim(way), partial(law, way.rounds[0])), pairs(way)
+        yield KnownLaw(name, _claim(way), partial(law, way.rounds)), pairs(way)
 
 
 def broken() -> Iterator[tuple[KnownLaw, tuple[Pair, ...]]]:
     """One mistake each."""
     for name, way in _ways():
         look, claim = way.rounds[0], _claim(way)
-        if isinstance(look, TruncatedGeometric):
-            yield KnownLaw(f"{name}, truncation forgotten", claim, partial(law, look, chance=_untruncated)), pairs(way)
-            shorter = replace(look, reach=look.reach - 1)
-            yield KnownLaw(f"{name}, reach one too low", claim, partial(law, shorter)), pairs(way)
+        if len(way.rounds) > 1:
+            once = NormalThreshold.way(way.groups, way.epsilon, way.delta, rounds=1).rounds
+            yield KnownLaw(f"{name}, each with all of ε and δ", claim, partial(law, once * 2)), pairs(way)
+        elif isinstance(look, TruncatedGeometric):
+            yield (
+                KnownLaw(f"{name}, truncation forgotten", claim, partial(law, [look], chance=_untruncated)),
+                pairs(way),
+            )
+            one_more = partial(law, [look], chance=lambda look, support: chance(look, support + 1 if support else 0))
+            yield KnownLaw(f"{name}, one supporter too many", claim, one_more), pairs(way)
+            if way.groups > 1:
+                whole = replace(look, step=look.step * way.groups)
+                yield KnownLaw(f"{name}, δ for each group", claim, partial(law, [whole])), pairs(way)
         elif isinstance(look, NormalThreshold) and way.groups > 1:
-            unweighted = partial(law, look, weight=lambda look, groups: UNIT)
+            unweighted = partial(law, [look], weight=lambda look, groups: UNIT)
             yield KnownLaw(f"{name}, without weights", claim, unweighted), pairs(way)
             lower = replace(look, threshold=UNIT + math.ceil(look.scale * quantile(float(way.delta))))
             low = Way(way.epsilon, way.delta, way.groups, (lower,))
-            yield KnownLaw(f"{name}, no union bound", claim, partial(law, lower)), pairs(low)
+            yield KnownLaw(f"{name}, no union bound", claim, partial(law, [lower])), pairs(low)
 
 
 def _claim(way: Way) -> Claim:
@@ -113,9 +125,9 @@ def _claim(way: Way) -> Claim:
 
 
 def _untruncated(look: Round, support: int) -> float:
-    """The tail of the discrete Laplace law that was to be truncated."""
+    """Laplace noise where it was to be truncated."""
     assert isinstance(look, TruncatedGeometric)
-    q, needed = math.exp(-1 / look.scale), look.reach + 1 - support
+    q, needed = 1 / float(look.factor), math.ceil(look.needed) - support
     if support <= 0:
         return 0.0
     return q**needed / (1 + q) if needed > 0 else 1 - q ** (1 - needed) / (1 + q)

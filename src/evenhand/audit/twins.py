@@ -119,7 +119,7 @@ class AnyGroup(Transcript):
 def _lowered(look: Round) -> Round:
     if isinstance(look, NormalThreshold):
         return replace(look, threshold=1)
-    return replace(look, reach=1) if isinstance(look, TruncatedGeometric) else look
+    return replace(look, step=2**320) if isinstance(look, TruncatedGeometric) else look
 
 
 def first_rows(ask: Drafts) -> Draft:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import lru_cache
 from statistics import NormalDist
 
-_MARGIN = 2.0**-36  # relative; the error of the formulas below in doubles is under 2^-39
+MARGIN = 2.0**-36  # relative; the error of the formulas below in doubles is under 2^-39
 _LARGEST_EPSILON = 300.0  # more would overflow exponentials; noise for less is noise for more
 _OPEN = 2.0**-40  # around the probability of a coin: far above what erfc can be off
 _BITS = 384
@@ -26,17 +26,22 @@ _WORK = Context(prec=_DIGITS, rounding=ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**
 
 @lru_cache(maxsize=256)
 def normal_multiplier(epsilon: Decimal, delta: Decimal) -> float:
-    """A σ, in units of the L2 sensitivity, for which the Gaussian mechanism is (ε, δ)-private; hardly more than the least.
+    """A σ, in units of the L2 sensitivity, for which the Gaussian mechanism is (ε, δ)-private; hardly more than the least."""
+    e, allowed = min(float(epsilon), _LARGEST_EPSILON) * (1 - MARGIN), float(delta) * (1 - MARGIN)
+    return smallest(lambda sigma: hockey_stick(1 / sigma, e) <= allowed)
 
-    δ = Φ(1/(2σ) − εσ) − e^ε·Φ(−1/(2σ) − εσ), by Theorem 8 of Balle and Wang; it falls as σ grows.
+
+def hockey_stick(mu: float, epsilon: float) -> float:
+    """The δ at ε of a Gaussian mechanism with sensitivity μσ, or slightly more: Balle and Wang 2018, Theorem 8.
+
+    Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ); it grows with μ and falls as ε grows, which may be negative.
     """
-    e, allowed = min(float(epsilon), _LARGEST_EPSILON) * (1 - _MARGIN), float(delta) * (1 - _MARGIN)
+    above, below = upper_tail(epsilon / mu - mu / 2), math.exp(epsilon) * upper_tail(epsilon / mu + mu / 2)
+    return above - below + MARGIN * (above + below)
 
-    def enough(sigma: float) -> bool:
-        half, shift = 1 / (2 * sigma), e * sigma
-        above, below = upper_tail(shift - half), math.exp(e) * upper_tail(shift + half)
-        return above - below + _MARGIN * (above + below) <= allowed
 
+def smallest(enough: Callable[[float], bool]) -> float:
+    """The smallest σ that is enough, or slightly more; every larger one must be."""
     low, high = 2.0**-10, 1.0
     while not enough(high):
         low, high = high, 2 * high
@@ -49,7 +54,7 @@ def normal_multiplier(epsilon: Decimal, delta: Decimal) -> float:
 def quantile(chance: float) -> float:
     """A z with P(N ≥ z) ≤ ``chance``, hardly above the least."""
     z = -NormalDist().inv_cdf(chance)
-    while upper_tail(z) * (1 + _MARGIN) > chance:
+    while upper_tail(z) * (1 + MARGIN) > chance:
         z += 1e-9 * max(1.0, abs(z))
     return z
 

@@ -24,7 +24,7 @@ from evenhand.statistics.support_words import facts, words
 from evenhand.statistics.supports import Pairs, pairs_of
 from evenhand.tables import Table
 
-_CHOICE = Fraction(3, 100)
+CHOICE = Fraction(3, 100)
 """Of the selection's ε: for the histogram of users by number of groups. More finds fewer groups in every benchmark."""
 
 
@@ -73,7 +73,7 @@ def select_keys(
     with pairs_of(copy, by) as pairs:
         groups = None
         if limit is None:
-            for_choice, epsilon = split(epsilon, _CHOICE)
+            for_choice, epsilon = split(epsilon, CHOICE)
             groups = Wanted(About("groups")).get(receipt, BUCKETS, pairs.histogram(), for_choice).support
             way = chosen_way(groups, epsilon, delta)
         else:

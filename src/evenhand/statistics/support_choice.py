@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 
 from evenhand.guarantee import exact_sum
-from evenhand.noise import UNIT, NormalThreshold, TruncatedGeometric, Way
+from evenhand.noise import NormalThreshold, TruncatedGeometric, Way
 from evenhand.profiles import Buckets
 from evenhand.profiles.support import Support
 
@@ -22,9 +22,9 @@ BUCKETS = Buckets((0, *(2**power for power in range(13))))
 LIMITS = (4, 16, 64, 256, 1024, 4096)
 """The numbers of groups per user to choose from, for weighted selection."""
 
-_ROOM, _ROOT = 250, 2.5
-"""Two rounds need 8% more support than one, and find more where users' groups go on being shared by many once the first
-round's are dropped: with room for so many groups at the threshold, and a mean of √groups of so much (benchmarks/accuracy)."""
+_TWO_ROUNDS = 7_000
+"""Two rounds need 4% more support than one, and find more where what the first shows is much of what users are in: where there is
+room for many groups at the threshold, and users are in many. From this product on (found by simulation: decision 12)."""
 
 _LARGEST = 2**40  # k/ε, where noise of integers stays far inside 64 bits
 
@@ -51,8 +51,7 @@ def normal_way(limit: int, groups: Support, epsilon: Decimal, delta: Decimal) ->
     """Weighted selection in one round or two."""
     once = NormalThreshold.way(limit, epsilon, delta, rounds=1)
     root = float(groups.users @ np.sqrt(np.minimum(groups.sizes, limit))) / groups.people
-    few = root < _ROOT or 1 / _share(once, groups) < _ROOM
-    return once if few else NormalThreshold.way(limit, epsilon, delta)
+    return once if root**2 / _share(once, groups) < _TWO_ROUNDS else NormalThreshold.way(limit, epsilon, delta)
 
 
 def doubled(way: Way) -> Way:
@@ -63,19 +62,13 @@ def doubled(way: Way) -> Way:
     return NormalThreshold.way(way.groups, epsilon, way.delta, len(way.rounds))
 
 
-def needed(way: Way, groups: float = 1.0) -> float:
-    """How many users a group needs to be shown with probability about ½ if each of them is in so many groups."""
-    look = way.rounds[-1]
-    if isinstance(look, TruncatedGeometric):
-        return (look.reach + 1) * max(1.0, groups / way.groups)
-    assert isinstance(look, NormalThreshold)
-    return look.threshold / UNIT * float(np.sqrt(min(groups, way.groups))) * max(1.0, groups / way.groups)
+def needed(way: Way, groups: int = 1) -> float:
+    """How many users a group needs to be shown with probability ½ if each of them is in so many groups."""
+    look, counting = way.rounds[-1], min(groups, way.groups)
+    return look.needed / look.weight(counting) * groups / counting
 
 
 def _share(way: Way, groups: Support) -> float:
-    look = way.rounds[-1]
-    kept = np.minimum(groups.sizes, way.groups)
-    if isinstance(look, TruncatedGeometric):
-        return (look.reach + 1) / float(groups.users @ kept)
-    assert isinstance(look, NormalThreshold)
-    return look.threshold / UNIT / float(groups.users @ np.sqrt(kept))
+    look, counting = way.rounds[-1], np.minimum(np.rint(groups.sizes), way.groups)
+    weights = [look.weight(max(1, int(count))) for count in counting]
+    return look.needed / float(groups.users @ (weights * counting))
