@@ -6,7 +6,8 @@ Both sides have the same (ε, δ) for the selection, half of a release's; ours a
 of a release (`evenhand.noise.passing`: the same scales, thresholds and weights), with NumPy's noise. Hindsight knows which of
 `candidates` finds most on this table. *Missing mass* is the share of (user, group) pairs whose group is not shown.
 The shapes differ from those on which the rule in `statistics/support_choice.py` was tuned (log-normal with medians 2, 3, 7, 10, 20 and 70 and spreads
-of 0.7 to 1.7, Pareto 0.9, 1.2 and 1.5, one group; 1,000 to 100,000 users; keys by rank to the power −0.6 to −1.1).
+of 0.7 to 1.7, Pareto 0.9, 1.2 and 1.5, one group; 1,000 to 100,000 users; keys by rank to the power −0.6 to −1.1), but for `course-like`, `shop-like` and
+`Pareto 1`, on other draws of which one constant each was set.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def main() -> None:
     runs = 8 if arguments.short else 20
     raw: dict[str, Any] = {}
     rows: list[list[str]] = []
-    for name, data in tables(np.random.default_rng(131)).items():
+    for name, data in tables(np.random.default_rng(977)).items():
         for total in EPSILONS:
             row = measure(data, Decimal(total) / 2, runs)
             raw[f"{name}, {total}"] = row

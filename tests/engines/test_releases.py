@@ -81,6 +81,8 @@ ASKS: dict[str, tuple[str, Ask]] = {
         "presence",
         _ask("count", by="g", keys=["a", "b", "z"], delta=1e-6, bounding=eh.NormClip(9, norm=2)),
     ),
+    "hidden groups, weighted": ("presence", _ask("users", by="g", delta=1e-6, groups_per_user=100)),
+    "hidden groups, counted": ("presence", _ask("users", by="g", delta=1e-6, groups_per_user=9, epsilon=1000)),
     "variance": ("presence", _ask("variance", "v", bounds=_SMALL, bounding=eh.SmoothWeights(5))),
     "histogram": ("values", _ask("histogram", "v", [-2.5, 0, 1, 7], bounding=eh.SmoothWeights(5))),
     "quantiles": ("presence", _ask("quantiles", "v", [0.25, 0.5], bounds=_SMALL, bounding=eh.SmoothWeights(5))),

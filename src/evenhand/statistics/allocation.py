@@ -13,7 +13,7 @@ from evenhand.ledger import Cost, mechanism_delta, rho_with_pure
 from evenhand.noise import rho_for
 from evenhand.statistics.request import Request
 
-_SELECTION = Fraction(1, 2)
+_SELECTION = Fraction(1, 2)  # of ε; of δ too, where the statistics have Gaussian noise
 _SPREAD = 100  # groups over which a heavy user's rows are assumed to spread, at most
 
 NOTHING = Decimal(0)
@@ -50,12 +50,16 @@ class Allocation:
         usable = mechanism_delta(request.delta)
         selection = (NOTHING, NOTHING)
         rest = request.epsilon
+        left = NOTHING
         if groups is None:
             first, rest = split(rest, _SELECTION)
-            selection = (first, usable)
+            # How many groups will be shown is not known yet, so only a norm named by the analyst calls for Gaussian noise.
+            named = not laplace and request.named is not None and request.named.gaussian
+            for_selection, left = split(usable, _SELECTION) if named else (usable, NOTHING)
+            selection = (first, for_selection)
         profile, rest = (NOTHING, rest) if known else _choice(request, rest)
         if groups is None:
-            return cls(Cost.approximate(request.epsilon, usable), selection, profile, rest, NOTHING)
+            return cls(Cost.approximate(request.epsilon, usable), selection, profile, rest, left)
         if laplace or not _gaussian(request, rest, usable, groups):
             return cls(Cost.pure(request.epsilon), selection, profile, rest, NOTHING)
         rho = rho_with_pure(rho_for(rest, usable), profile)
