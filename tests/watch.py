@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from evenhand.noise import NoisyMax
+from evenhand.noise import NoisyMax, TruncatedGeometric, Way, seam
 from evenhand.release import Choices, Measurement, Noisy, Receipt, noise_for
 from evenhand.release.door import saturated
 from evenhand.session import Drafts
@@ -131,14 +131,22 @@ class _Watching(Receipt):
         step = self._record(Step("sum", exact, l1, measurement.l2_squared, output, self._payments))
         return Noisy(list(step.output), noise)
 
-    def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
+    def selected(self, way: Way) -> Callable[[Measurement], list[int]]:
         """Without noise, and not played back: positions mean nothing on another table, so the tables must agree on what is shown."""
-        self._use(epsilon, delta)
+        self._use(way.epsilon, way.delta)
         self._selected = True
-        exact = measurement.integers().reveal()
-        shown = [place for place, value in enumerate(exact) if value >= threshold]
-        self.steps.append(Step("support", exact, measurement.l1, measurement.l2_squared, len(shown), self._payments))
-        return shown
+        payment, looks = self._payments, iter(way.rounds)
+
+        def passing(measurement: Measurement) -> list[int]:
+            look = next(looks)
+            exact = measurement.integers().reveal()
+            with seam.replaced(seam.silent):
+                shown = look.passing(exact)
+            l1 = measurement.l1 if isinstance(look, TruncatedGeometric) else None
+            self.steps.append(Step("support", exact, l1, measurement.l2_squared, len(shown), payment))
+            return shown
+
+        return passing
 
     def choices(
         self,

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Hashable
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from evenhand.audit import Claim, KnownLaw, Pair, audit
 from evenhand.bounding import LARGEST_AMOUNT
-from evenhand.guarantee import parse_delta, parse_epsilon
-from evenhand.statistics.selection import threshold
 from evenhand.statistics.weighted_rows import FULL
 
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
@@ -84,26 +80,6 @@ def test_lemma_of_rameshwar_is_false_for_vectors() -> None:
     assert all(
         abs(sum(x) - sum(y)) <= s * b for x, y in zip(zip(*one, strict=True), zip(*other, strict=True), strict=True)
     )
-
-
-@pytest.mark.parametrize(
-    ("k", "epsilon", "delta"), [(1, "1", "1e-6"), (3, "0.5", "0.02"), (40, "2", "1e-9"), (2, "0.01", "0.3")]
-)
-def test_threshold_lets_lonely_groups_through_with_probability_delta(k: int, epsilon: str, delta: str) -> None:
-    """The exact law of "how many of my k lonely groups are shown"; one step lower must break the claim."""
-    needed = threshold(k, parse_epsilon(epsilon), parse_delta(delta))
-
-    def chance(tau: int) -> float:
-        q = math.exp(-float(epsilon) / k)
-        return 1 - (1 - q ** (tau - 1) / (1 + q)) ** k
-
-    def law(present: bool, tau: int) -> dict[Hashable, float]:
-        return {"none": 1 - chance(tau), "some": chance(tau)} if present else {"none": 1.0}
-
-    claim, pair = Claim(float(epsilon), float(delta)), [Pair("alone", True, False)]
-    assert not audit(KnownLaw("keys", claim, lambda present: law(present, needed)), pair).refuted
-    if k == 1:  # for one group the union bound is exact, so the threshold is the lowest possible
-        assert audit(KnownLaw("keys", claim, lambda present: law(present, needed - 1)), pair).refuted
 
 
 def test_weights_are_exact_quotients_up_to_the_largest_amount() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import duckdb
 import ibis
@@ -18,30 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from evenhand.noise import UNIT, NormalThreshold, TruncatedGeometric, Way
 from evenhand.release import Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import selection
 from watch import watch
 
 EPSILON, DELTA = Decimal(1), Decimal("1e-6")
-
-
-class Recording:
-    """An engine that notes the one table with supporters: groups, and how many users each has before noise."""
-
-    def __init__(self, engine: Any) -> None:
-        self.engine, self.name, self.found = engine, engine.name, Counter[bytes]()
-
-    @contextmanager
-    def kept(self, expression: Any) -> Iterator[Any]:
-        with self.engine.kept(expression) as table:
-            if "supporters" in table.columns:
-                columns = self.engine.fetch(table).reveal().to_pydict()
-                self.found = Counter(dict(zip(columns["evenhand_key_0"], map(int, columns["supporters"]), strict=True)))
-            yield table
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.engine, name)
+SHARE = Decimal("0.4"), Decimal("4e-7")
+"""What a selection may use of it."""
 
 
 def _table(rows: Sequence[tuple[str, str | None]]) -> eh.Table:
@@ -55,12 +39,20 @@ def _release(table: eh.Table, k: int | None) -> Any:
     return draft.run(Receipt(draft.cost.epsilon, draft.cost.delta, "test")).value
 
 
-def supporters(rows: Sequence[tuple[str, str | None]], k: int) -> Counter[bytes]:
-    """How many users support each group, before noise."""
-    table = _table(rows)
-    recording = Recording(table.engine)
-    _release(replace(table, engine=recording), k)  # type: ignore[arg-type]
-    return recording.found
+def supports(rows: Sequence[tuple[str, str | None]], k: int | None, way: Way | None = None) -> list[int]:
+    """How much support each group has, before noise, largest first."""
+    with mock.patch.object(selection, "given_way", return_value=way) if way else nullcontext():
+        steps = watch(
+            _table(rows), lambda ask: ask.count(by="g", epsilon=EPSILON, delta=DELTA, groups_per_user=k)
+        ).steps
+    return sorted(next(step.integers for step in steps if step.kind == "support"), reverse=True)
+
+
+def moves(without: list[int], with_them: list[int]) -> list[int]:
+    """How far sorted supports moved; a group that is not there has none."""
+    length = max(len(without), len(with_them))
+    padded = ([*numbers, *[0] * (length - len(numbers))] for numbers in (with_them, without))
+    return [one - other for one, other in zip(*padded, strict=True)]
 
 
 @given(
@@ -69,17 +61,40 @@ def supporters(rows: Sequence[tuple[str, str | None]], k: int) -> Counter[bytes]
 )
 def test_one_user_supports_at_most_k_groups_once(others: list[tuple[str, str]], own: list[str | None]) -> None:
     """The others have at most two groups, so nothing of theirs is drawn by chance."""
-    k = 2
-    without = supporters(list(others), k)
-    with_them = supporters([*others, *(("me", group) for group in own)], k)
-    changes = {group: with_them[group] - without[group] for group in {*with_them, *without}}
-    assert all(change in (0, 1) for change in changes.values())
-    assert sum(changes.values()) == min(k, len({group for group in own if group is not None}))
+    counted = TruncatedGeometric.way(2, *SHARE)
+    one = supports(list(others), 2, counted)
+    other = supports([*others, *(("me", group) for group in own)], 2, counted)
+    changes = moves(one, other)
+    assert all(change in (0, 1) for change in changes)
+    assert sum(changes) == min(2, len({group for group in own if group is not None}))
+
+
+@given(
+    others=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y"])), max_size=6),
+    own=st.integers(1, 40),
+    k=st.sampled_from([1, 2, 3, 7, 100]),
+)
+def test_weighted_supports_have_one_norm_whatever_the_number_of_groups(
+    others: list[tuple[str, str]], own: int, k: int
+) -> None:
+    """The squared L2 norm is at most UNIT², exactly, also for users who are sampled; and hardly less.
+
+    The user's groups are nobody else's, so sorted supports do not hide any move.
+    """
+    weighted = NormalThreshold.way(k, *SHARE)
+    one = supports(list(others), k, weighted) if k > 1 else []
+    mine = [("me", f"mine {number}") for number in range(own)]
+    other = supports([*others, *mine] if k > 1 else mine, k, weighted)
+    changes = [value for value in (Counter(other) - Counter(one)).elements() if value]
+    assert len(changes) == min(k, own)
+    assert len(set(changes)) == 1
+    assert sum(change**2 for change in changes) <= UNIT**2
+    assert sum(change**2 for change in changes) > UNIT**2 * (1 - 1e-3)
 
 
 def test_which_groups_a_user_supports_is_drawn_anew_for_each_user_and_query() -> None:
     rows = [(f"user{user}", f"group{group}") for user in range(150) for group in range(50)]
-    first, second = supporters(rows, 1), supporters(rows, 1)
+    first, second = supports(rows, 1), supports(rows, 1)
     assert len(first) > 1, "all users support the same group"
     assert first != second, "the draw is the same for every query (a false alarm: below 1e-15)"
 
@@ -104,21 +119,6 @@ def test_draws_do_not_follow_the_seed_of_the_caller(kind: str) -> None:
     selected = drawn(lambda ask: ask.count(by="g", epsilon=1, delta=1e-6, groups_per_user=1, bounding=eh.NormClip(1)))
     assert len(limited) > 1
     assert len(selected) > 1
-
-
-@pytest.mark.parametrize("k", [1, 3, 50])
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "20"])
-@pytest.mark.parametrize("delta", ["1e-9", "1e-4", "0.1"])
-def test_the_threshold_hides_a_group_of_one_user(k: int, epsilon: str, delta: str) -> None:
-    """P(any of k groups with one supporter is shown) ≤ δ, for discrete Laplace noise of scale k/ε; and not wastefully so."""
-    q = math.exp(-float(epsilon) / k)
-    needed = selection.threshold(k, Decimal(epsilon), Decimal(delta))
-
-    def leaks(threshold: int) -> float:
-        return k * q ** (threshold - 1) / (1 + q)
-
-    assert leaks(needed) <= float(delta)
-    assert needed == 2 or leaks(needed - 1) > float(delta) * 0.99
 
 
 def test_a_lonely_group_stays_hidden_and_a_large_one_shows() -> None:

@@ -81,6 +81,8 @@ ASKS: dict[str, tuple[str, Ask]] = {
         "presence",
         _ask("count", by="g", keys=["a", "b", "z"], delta=1e-6, bounding=eh.NormClip(9, norm=2)),
     ),
+    "hidden groups, weighted": ("presence", _ask("users", by="g", delta=1e-6, groups_per_user=100)),
+    "hidden groups, counted": ("presence", _ask("users", by="g", delta=1e-6, groups_per_user=9, epsilon=1000)),
     "variance": ("presence", _ask("variance", "v", bounds=_SMALL, bounding=eh.SmoothWeights(5))),
     "total per user": ("presence", _ask("per_user_mean", "v", bounds=(-1e3, 1e4), of="total")),
     "total per user, values": ("values", _ask("per_user_mean", "v", bounds=_HUGE, of="total")),

@@ -12,7 +12,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.guarantee import Relation
-from evenhand.noise import Gaussian, Laplace, NoisyMax, rho_for, seam
+from evenhand.noise import Gaussian, Laplace, NoisyMax, Way, rho_for, seam
 from evenhand.noise.steps import noise_multiplier
 from evenhand.release import Measurement, Receipt
 from evenhand.release.door import SATURATION
@@ -164,7 +164,7 @@ def test_every_way_out_counts_down_before_anything_is_read() -> None:
     for way_out in (
         lambda: receipt.numbers(measurement, half),
         lambda: receipt.numbers_of_all([measurement], half),
-        lambda: receipt.selected(measurement, 1, half, Decimal(0)),
+        lambda: receipt.selected(Way(half, Decimal(0), 1, ()))(measurement),
         lambda: receipt.choices(Closed([[1]]), 1, half),
         lambda: receipt.vector(read, Fraction(1), half),
         lambda: receipt.vectors(1, 1.0, relation, Fraction(1), half, Decimal("1e-6"))(Closed([1])),

@@ -101,12 +101,15 @@ def _work(quick: bool, fixed: int, again: int) -> Iterator[tuple[str, bool, Call
     from evenhand.audit import audit as examine
     from evenhand.audit.catalogue import releases, selections
     from evenhand.audit.learners import learners
+    from evenhand.audit.selecting import broken
     from evenhand.audit.twins import twins
 
     for twin in twins():
         count = fixed if twin.pair is None else max(again, _ENOUGH_FOR_A_TWIN)
         title = f"{twin.mechanism.name} ({twin.relation})"
         yield title, True, partial(lambda t, n: examine(t.mechanism, t.neighbours(), n), twin, count)
+    for mechanism, pairs in broken():
+        yield mechanism.name, True, partial(examine, mechanism, pairs)
     for case in (*selections(), *releases(), *learners(), *sketches()):
         count, narrow = (again, True) if case.slow else (fixed, quick)
         yield case.title, False, partial(lambda c, q, n: examine(c.mechanism, c.neighbours(q), n), case, narrow, count)

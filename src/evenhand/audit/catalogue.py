@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from evenhand.audit import selecting
 from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
@@ -182,7 +183,11 @@ def _chosen() -> Iterator[Line]:
 
 
 def selections() -> Iterator[Case]:
-    """The choice of one candidate among few, each pair of scores moves by at most 3; and the search for quantiles."""
+    """The selection of groups by its exact law; the choice of one candidate among few, each pair of scores moves by at most 3; and the
+    search for quantiles.
+    """
+    for mechanism, exact_pairs in selecting.honest():
+        yield Case(mechanism, pairs=exact_pairs)
     pairs = (
         Pair("the best falls back", (3, 0, 0, 0, 0, 0), (0, 3, 3, 3, 3, 3)),
         Pair("one candidate passes the others", (0, 0, 0, 0), (-3, 3, -3, -3)),

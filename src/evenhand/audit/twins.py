@@ -6,7 +6,7 @@ They show that the audit can find defects. Nothing outside the audit uses them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -18,7 +18,7 @@ from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript
 from evenhand.audit.searching import CAPACITY, PAIRS, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
-from evenhand.noise import IntegerNoise
+from evenhand.noise import IntegerNoise, NormalThreshold, Round, TruncatedGeometric, Way
 from evenhand.release import Measurement, Noisy, not_private
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Mean, PerUserMean
@@ -131,8 +131,14 @@ class CountsOfARow(Transcript):
 class AnyGroup(Transcript):
     """Shows every group whose noisy number of supporters is positive: most that a user alone has made."""
 
-    def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
-        return super().selected(measurement, 1, epsilon, delta)
+    def selected(self, way: Way) -> Callable[[Measurement], list[int]]:
+        return super().selected(replace(way, rounds=tuple(_lowered(look) for look in way.rounds)))
+
+
+def _lowered(look: Round) -> Round:
+    if isinstance(look, NormalThreshold):
+        return replace(look, threshold=1)
+    return replace(look, step=2**320) if isinstance(look, TruncatedGeometric) else look
 
 
 def first_rows(ask: Drafts) -> Draft:

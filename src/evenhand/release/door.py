@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, exact_difference, split
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, opendp, rho_for
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, Way, opendp, rho_for
 from evenhand.noise.steps import noise_multiplier
 from evenhand.noise.vectors import add_normal, add_spherical
 from evenhand.tables import Secret
@@ -104,15 +104,22 @@ class Receipt:
         ]
         return [Noisy(noise.add_to(_exact(one)), noise) for one, noise in zip(measurements, noises, strict=True)]
 
-    def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
-        """Which integers reach the threshold with Laplace noise, by position; δ pays for those that only one user made.
+    def selected(self, way: Way) -> Callable[[Measurement], list[int]]:
+        """What tells which supports pass, by position, in one round of ``way`` after the other; all are paid for at once.
 
-        How many integers there are depends on the table, so not even noisy ones leave.
+        How many supports there are depends on the table, so not even noisy ones leave.
         """
-        noise = noise_for(measurement.l1, measurement.l2_squared, epsilon)
-        self._use(epsilon, delta)
+        self._use(way.epsilon, way.delta)
         self._selected = True
-        return [place for place, value in enumerate(noise.add_to(_exact(measurement))) if value >= threshold]
+        left = iter(way.rounds)
+
+        def passing(measurement: Measurement) -> list[int]:
+            look = next(left, None)
+            if look is None or measurement.l2_squared > look.l2_squared:
+                raise EvenhandError(_OVERSPENT)
+            return look.passing(_exact(measurement))
+
+        return passing
 
     def choices(
         self,

@@ -177,6 +177,8 @@ class Release:
             ("error", str(self.error)),
             ("guarantee", self.guarantee.words()),
         ]
+        if "selection" in self.details:
+            lines.insert(0, ("groups", self.details["selection"]["words"]))
         if not self.grouped:
             interval = self.interval(0.95)
             pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)

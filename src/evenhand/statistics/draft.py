@@ -18,8 +18,23 @@ NOTHING = Cost.pure(0)
 UNBOUNDED = Bounding("none", None, "nothing has to be bounded", "a public fact under this relation")
 EXACT = Error(0.0, 0.0, "the exact answer is public")
 NOBODY = Bounding("none", None, "no group is shown, so nobody was bounded", "nothing had to be chosen")
-NOT_SHOWN = Error(None, None, "not known: no group reached the support that it needs to be shown")
 UNKNOWN = Error(None, None, "not known: it depends on the heavy users")
+
+
+@dataclass(frozen=True)
+class NothingShown(Error):  # noqa: N818 - a forecast, not an exception
+    """The error of a release without groups: there is no value to be wrong, and none to call exact."""
+
+    noise: float | None = None
+    basis: str = (
+        "none to state: no group had enough support to be shown, which says nothing about groups that are there"
+    )
+
+    def __str__(self) -> str:
+        return self.basis
+
+
+NOT_SHOWN = NothingShown()
 
 
 @dataclass(frozen=True)

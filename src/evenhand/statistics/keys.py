@@ -12,6 +12,7 @@ from evenhand.guarantee import UsageError
 from evenhand.release import Receipt
 from evenhand.statistics.key_values import Key, key_column, key_value
 from evenhand.tables import Secret, Table
+from evenhand.tables.engines import Engine
 from evenhand.tables.expressions import Rows
 from evenhand.tables.spelling import label, leaving, order
 from evenhand.tables.summaries import known
@@ -164,11 +165,7 @@ def placed(keys: Rows) -> Rows:
 
 def found_keys(original: Table, columns: tuple[str, ...], found: Rows, places: Sequence[int]) -> Secret[FoundKeys]:
     """The keys at these places, in order. Only they are turned into Python values."""
-    import pyarrow as pa
-
     engine, names = original.engine, key_names(len(columns))
-    wanted = _Owner()
-    chosen = found.join(engine.hold(wanted, pa.table({PLACE: pa.array(places, pa.int64())})), PLACE, how="inner")
     schema = original.expression.schema()
 
     def in_order(left: pa.Table) -> FoundKeys:
@@ -182,7 +179,21 @@ def found_keys(original: Table, columns: tuple[str, ...], found: Rows, places: S
         rows, shown = tuple(row for row, _ in ordered), tuple(place for _, place in ordered)
         return FoundKeys(columns, rows, found=found, places=shown)
 
-    return engine.fetch(chosen.select(PLACE, **{name: leaving(engine, chosen[name]) for name in names})).map(in_order)
+    with holding(engine, {PLACE: places}) as wanted:
+        chosen = found.join(wanted, PLACE, how="inner")
+        return engine.fetch(chosen.select(PLACE, **{name: leaving(engine, chosen[name]) for name in names})).map(
+            in_order
+        )
+
+
+@contextmanager
+def holding(engine: Engine, integers: Mapping[str, Sequence[int]]) -> Iterator[Rows]:
+    """Public integers in the engine for a while, as a table for joins."""
+    import pyarrow as pa
+
+    owner = _Owner()
+    yield engine.hold(owner, pa.table({name: pa.array(column, pa.int64()) for name, column in integers.items()}))
+    del owner
 
 
 class _Owner:

@@ -196,7 +196,7 @@ class PerRow:
     ) -> Outcome:
         details = {} if selection is None else {"selection": selection.to_dict()}
         noises = {
-            name: median_high([estimate.noise for estimate in column] or [0.0]) for name, column in estimates.items()
+            name: median_high([estimate.noise for estimate in column]) for name, column in estimates.items() if column
         }
         alone = next(iter(noises.values())) if len(noises) == 1 else None
         error = replace(known, noise=alone, parts=noises)

@@ -1,60 +1,50 @@
 """Private selection of group keys: which groups may be shown at all.
 
-A user alone in a group would be revealed by the group's name. So each user supports at most k groups, chosen at random, the
-number of supporters of each group gets noise, and only groups above a threshold are shown, which a user alone in up
-to k groups passes with probability at most δ.
+A user alone in a group would be revealed by the group's name. So each user supports a bounded number of groups, chosen at
+random, with a bounded weight, and a group is shown if its support reaches a threshold in spite of noise: a user alone in any number
+of groups gets one of them shown with probability at most δ.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evenhand.bounding import best_cap
 from evenhand.guarantee import UsageError, split
-from evenhand.profiles import About, Wanted, row_buckets, users_by_bucket
-from evenhand.release import Measurement, Receipt
-from evenhand.statistics.keys import PLACE, Keys, distinct_keys, found_keys, placed
+from evenhand.noise import Way
+from evenhand.profiles import About, Support, Wanted
+from evenhand.release import Receipt
+from evenhand.statistics.keys import Keys, found_keys
+from evenhand.statistics.support_choice import BUCKETS, chosen_way, given_way
+from evenhand.statistics.support_words import facts, words
+from evenhand.statistics.supports import Pairs, pairs_of
 from evenhand.tables import Table
-from evenhand.tables.expressions import Rows
-from evenhand.tables.sampling import sampled_rows
-from evenhand.tables.table import key_names
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_CHOICE = Fraction(1, 5)
-MOST_GROUPS = 1024
-"""The largest k that is chosen; more groups per user would need so much noise that small groups are lost."""
+CHOICE = Fraction(3, 100)
+"""Of the selection's ε: for the histogram of users by number of groups. More finds fewer groups in every benchmark."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The groups that may be shown, and how they were found."""
+    """The groups that may be shown, and how they were found.
+
+    Args:
+        keys: the groups.
+        way: the mechanism.
+        groups: in how many groups users are, as far as the release knows; None if ``groups_per_user`` was given.
+    """
 
     keys: Keys
-    groups_per_user: int
-    threshold: int
+    way: Way
+    groups: Support | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For the release: how keys were selected."""
-        return {"groups_per_user": self.groups_per_user, "users_needed": self.threshold}
-
-
-def threshold(k: int, epsilon: Decimal, delta: Decimal) -> int:
-    """The noisy number of supporters from which a group is shown.
-
-    A group with one supporter is shown with probability P(noise ≥ τ − 1) = q^(τ−1)/(1+q), q = e^(−ε/k). Over the k groups of
-    one user that must not exceed δ: τ = 1 + ⌈(k/ε)·ln(k/(δ(1+q)))⌉.
-    """
-    scale = k / float(epsilon)
-    needed = scale * math.log(k / (float(delta) * (1 + math.exp(-1 / scale))))
-    return 1 + max(1, math.ceil(needed * (1 + 1e-12)))
+        """For the release: how keys were selected, and how many users a group needed."""
+        return facts(self.way, self.groups) | {"words": words(self.way, self.groups, bool(self.keys.rows))}
 
 
 @contextmanager
@@ -79,33 +69,28 @@ def select_keys(
         limit: groups per user.
         receipt: of the debit.
     """
-    (epsilon, delta), engine = share, table.engine
-    with engine.kept(distinct_keys(copy, by)) as pairs:
+    epsilon, delta = share
+    with pairs_of(copy, by) as pairs:
+        groups = None
         if limit is None:
-            for_limit, epsilon = split(epsilon, _CHOICE)
-            limit = _choose_limit(copy, pairs, for_limit, epsilon, receipt)
-        supported = sampled_rows(copy, pairs, limit)
-        counted = supported.group_by(key_names(len(by))).aggregate(supporters=supported.count())
-        with engine.kept(placed(counted)) as groups:
-            # In the order of their places, so that the position of a number is the place of its key.
-            tested = groups.select(PLACE, "supporters").order_by(PLACE)
-            needed = threshold(limit, epsilon, delta)
-            measured = Measurement(lambda: engine.fetch(tested).map(_supporters), limit, limit)
-            places = receipt.selected(measured, needed, epsilon, delta)
-            yield Selection(receipt.passed(found_keys(table, by, groups, places)), limit, needed)
+            for_choice, epsilon = split(epsilon, CHOICE)
+            groups = Wanted(About("groups")).get(receipt, BUCKETS, pairs.histogram(), for_choice).support
+            way = chosen_way(groups, epsilon, delta)
+        else:
+            way = given_way(limit, epsilon, delta)
+        places = _shown(pairs, way, receipt)
+        yield Selection(receipt.passed(found_keys(table, by, pairs.found, places)), way, groups)
 
 
-def _supporters(tested: pa.Table) -> list[int]:
-    return [int(count) for count in tested["supporters"].to_pylist()]
-
-
-def _choose_limit(table: Table, pairs: Rows, epsilon: Decimal, left: Decimal, receipt: Receipt) -> int:
-    """How many groups a user may support: balances the noise on every group against the support that is lost."""
-    users = pairs.group_by(list(table.user_names)).aggregate(groups=pairs.count())
-    buckets = row_buckets()
-    measurement = users_by_bucket(table, users, users.groups, buckets)
-    histogram = Wanted(About("groups")).get(receipt, buckets, measurement, epsilon)
-    return max(1, min(best_cap(histogram, float(left) / 10).cap, MOST_GROUPS))
+def _shown(pairs: Pairs, way: Way, receipt: Receipt) -> list[int]:
+    """The places of the groups that pass in any round; users drop what has passed and support the rest with more weight."""
+    passing = receipt.selected(way)
+    shown: list[int] = []
+    with ExitStack() as open_tables:
+        for look in way.rounds:
+            left = open_tables.enter_context(pairs.without(shown)) if shown else pairs
+            shown += passing(left.supports(look, way.groups))
+    return shown
 
 
 def parse_groups_per_user(given: object) -> int | None:
