@@ -19,7 +19,7 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_questions_are_these() -> None:
-    asked = "aggregate ask count histogram mean profile quantiles sum users variance preview table ledger"
+    asked = "aggregate ask count distinct histogram mean profile quantiles sum top users variance preview table ledger"
     session = {name for name in dir(eh.Session) if not name.startswith("_")} | {"table", "ledger"}
     assert session == set(asked.split())
 

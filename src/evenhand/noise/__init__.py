@@ -4,5 +4,6 @@ from evenhand.noise.calibration import rho_for
 from evenhand.noise.integers import LARGEST_SCALE, Gaussian, IntegerNoise, Laplace
 from evenhand.noise.library import opendp
 from evenhand.noise.noisy_max import NoisyMax
+from evenhand.noise.top_k import TopK
 
-__all__ = ["LARGEST_SCALE", "Gaussian", "IntegerNoise", "Laplace", "NoisyMax", "opendp", "rho_for"]
+__all__ = ["LARGEST_SCALE", "Gaussian", "IntegerNoise", "Laplace", "NoisyMax", "TopK", "opendp", "rho_for"]

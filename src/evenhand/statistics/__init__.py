@@ -2,6 +2,7 @@
 
 from evenhand.statistics.asking import By, ask_columns, ask_one, ask_together, of_columns
 from evenhand.statistics.count import Count
+from evenhand.statistics.distinct import Distinct
 from evenhand.statistics.draft import Draft, Outcome, Preview
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.listing import STATISTICS, register
@@ -10,6 +11,7 @@ from evenhand.statistics.quantiles import Quantiles
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, OfColumn, Statistic
 from evenhand.statistics.sum import Sum
+from evenhand.statistics.top import Top
 from evenhand.statistics.users import Users
 from evenhand.statistics.variance import Variance
 
@@ -17,6 +19,7 @@ __all__ = [
     "STATISTICS",
     "By",
     "Count",
+    "Distinct",
     "Draft",
     "Estimate",
     "Histogram",
@@ -28,6 +31,7 @@ __all__ = [
     "Request",
     "Statistic",
     "Sum",
+    "Top",
     "Users",
     "Variance",
     "ask_columns",

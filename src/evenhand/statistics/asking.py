@@ -22,6 +22,10 @@ def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other:
     """One statistic: a number, or a frame when grouped."""
     if not isinstance(statistic, Statistic):
         raise UsageError(f'ask({statistic!r}): expected a statistic such as eh.mean("rating", bounds=(0.5, 5)).')
+    if statistic.groups_by:
+        if by is not None:
+            raise UsageError(f"{statistic.name}() has groups of its own, {list(statistic.groups_by)}; leave by= out.")
+        by = statistic.groups_by
     statistic.check(request.table)
     alone = statistic.ungrouped(request) if by is None and keys is None else None
     if alone is not None:

@@ -25,6 +25,7 @@ from evenhand.tables.numbers import number
 
 if TYPE_CHECKING:
     from evenhand.statistics.draft import Draft
+    from evenhand.statistics.own_road import Road
     from evenhand.statistics.per_row import PerRow
     from evenhand.statistics.request import Request
 
@@ -54,8 +55,8 @@ class Statistic(ABC):
     planned_as: ClassVar[str | None] = None
     """Which forecast a plan uses: "count", "sum" or "mean"; None if it can't be planned."""
 
-    road: ClassVar[type[PerRow] | None] = None
-    """A road per row of its own."""
+    road: ClassVar[type[PerRow] | type[Road] | None] = None
+    """A road of its own."""
 
     distinct: ClassVar[bool] = False
     """Whether a user counts once in each group, however many rows there are."""
@@ -65,6 +66,11 @@ class Statistic(ABC):
 
     shown_as: ClassVar[str | None] = None
     """The column of a released frame; the name if None."""
+
+    @property
+    def groups_by(self) -> tuple[str, ...]:
+        """The group columns that it has of itself; then ``by=`` can't be given."""
+        return ()
 
     @property
     def aggregates(self) -> bool:
