@@ -57,7 +57,9 @@ class Step:
             mine, theirs = (sorted([*numbers, *[0] * (length - len(numbers))]) for numbers in (mine, theirs))
         assert len(mine) == len(theirs), "the number of released integers depends on the table"
         moves = [abs(a - b) for a, b in zip(mine, theirs, strict=True)]
-        return max(moves, default=0) if self.kind in ("choice", "ranked") else sum(moves), sum(move**2 for move in moves)
+        return max(moves, default=0) if self.kind in ("choice", "ranked") else sum(moves), sum(
+            move**2 for move in moves
+        )
 
 
 @dataclass
@@ -142,7 +144,7 @@ class _Watching(Receipt):
         self._selected |= bool(delta)
         exact = saturated(scores.reveal())
         with seam.replaced(seam.silent):
-            shown = top.choose(exact, delta)
+            shown = top.choose_top(exact, delta)
         kind, moves = ("support" if delta else "sum", top.scores * top.moves) if top.at_once else ("ranked", top.moves)
         step = Step(kind, exact, moves, None, shown, self._payments)
         if delta:

@@ -246,6 +246,7 @@ class Questions(ABC, Generic[A]):
         of: Literal["users", "rows"] = "users",
         epsilon: Amount | None = None,
         delta: Amount = 0,
+        bounding: Bounding = "auto",
         keys: object = None,
         groups_per_user: int | None = None,
     ) -> A:
@@ -261,7 +262,7 @@ class Questions(ABC, Generic[A]):
         Example:
             >>> session.top("movie", 10, epsilon=0.5, delta=1e-6)
         """
-        request = self._request(epsilon, delta, "auto")
+        request = self._request(epsilon, delta, bounding)
         return self._answer(ask_one(request, Top(column, k, of), None, keys, None, groups_per_user))
 
     def distinct(
@@ -271,6 +272,7 @@ class Questions(ABC, Generic[A]):
         values_per_user: int | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
+        bounding: Bounding = "auto",
         by: By = None,
         keys: object = None,
         other: str | None = None,
@@ -284,7 +286,7 @@ class Questions(ABC, Generic[A]):
         Example:
             >>> session.distinct("movie", epsilon=0.5)
         """
-        request = self._request(epsilon, delta, "auto")
+        request = self._request(epsilon, delta, bounding)
         return self._answer(ask_one(request, Distinct(column, values_per_user), by, keys, other, None))
 
     def aggregate(

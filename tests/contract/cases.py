@@ -168,20 +168,14 @@ def _grouped_cases() -> Iterator[Case]:
             _ask("sum", "v", bounds=BOUNDS, **by, epsilon=1, bounding=eh.RowLimit(2)),
             steady=True,
         )
-        for limit in (1, 3):
-            given = {"values_per_user": limit, "epsilon": 1}
-            yield Case(f"distinct-{limit}", relation, _ask("distinct", "v", **given), on_spark=limit == 3)
-            yield Case(f"distinct-by-{limit}", relation, _ask("distinct", "v", **third, **given), None)
-        yield Case("distinct-auto", relation, _ask("distinct", "v", epsilon=1), None, on_spark=True)
-        yield Case("distinct-by-auto", relation, _ask("distinct", "v", **by, epsilon=1), None)
-        yield Case("top-public", relation, _ask("top", "g", 1, keys=list(KEYS), epsilon=1), None, on_spark=True)
-        yield Case("top-rows-public", relation, _ask("top", "g", 2, of="rows", keys=list(KEYS), epsilon=1), None)
-    for k, limit in ((1, None), (3, None), (3, 1)):
-        asked = {"groups_per_user": limit, "epsilon": 1, "delta": 1e-6}
-        yield Case(f"top-{k}-{limit}", "presence", _ask("top", "g", k, **asked), None, steady=True, on_spark=k == 1)
-        yield Case(f"top-rows-{k}-{limit}", "presence", _ask("top", "g", k, of="rows", **asked), None, steady=True)
-    one: dict[str, Any] = {"keys": list(KEYS), "groups_per_user": 1, "epsilon": 1}
-    yield Case("top-public-1", "presence", _ask("top", "g", 2, **one), None, steady=True)
+        yield Case("distinct-3", relation, _ask("distinct", "v", values_per_user=3, epsilon=1), None)
+        yield Case("distinct-by-auto", relation, _ask("distinct", "v", **third, epsilon=1), None)
+    ranked: dict[str, Any] = {"of": "rows", "keys": list(KEYS), "epsilon": 1}
+    yield Case("top-rows", "presence", _ask("top", "g", 2, **ranked), None, steady=True)
+    hidden: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+    yield Case("top-hidden", "presence", _ask("top", "g", 3, **hidden), None, steady=True)
+    hidden |= {"of": "rows", "groups_per_user": 1}
+    yield Case("top-hidden-1", "presence", _ask("top", "g", 3, **hidden), None, steady=True)
     secret: dict[str, Any] = {"by": "g", "epsilon": 1, "delta": 1e-6}
     for k in (None, 1, 3):
         yield Case(

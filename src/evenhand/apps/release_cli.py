@@ -43,6 +43,8 @@ evenhand release count ratings.csv --user userId --by movieId --epsilon 0.5 --de
 evenhand release quantiles ratings.csv --user userId --value rating --bounds 0.5:5 --quantiles 0.5,0.9
 --epsilon 0.5 --ledger budget.db
 
+evenhand release top ratings.csv --user userId --value movieId --k 10 --epsilon 0.5 --delta 1e-6 --ledger budget.db
+
 evenhand release sum 'logs/*.parquet' --user account,device --value minutes --bounds 0:600 --bounding total-cap:500
 --epsilon 1 --engine spark --ledger budget.db
 """
@@ -58,6 +60,11 @@ def release(
     bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; values outside are clamped.")] = None,
     quantiles: Annotated[str, typer.Option(help="Which quantiles: numbers between 0 and 1.")] = "0.5",
     edges: Annotated[str | None, typer.Option(help="Edges of a histogram: 0,1,2,5.")] = None,
+    k: Annotated[int, typer.Option("--k", help="For top: how many groups.")] = 10,
+    of: Annotated[str, typer.Option(help="For top: count users or rows.")] = "users",
+    values_per_user: Annotated[
+        int | None, typer.Option(help="For distinct: how many values one user may support; chosen unless given.")
+    ] = None,
     by: Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")] = None,
     keys: Annotated[
         str | None,
@@ -95,8 +102,16 @@ def release(
     parse_epsilon(epsilon)
     parse_delta(delta)
     options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
-    options |= _parameters(kind, {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges})
-    if by is not None:
+    options |= _parameters(
+        kind,
+        {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges},
+        {"k": k, "of": of, "values_per_user": values_per_user},
+    )
+    if kind.has_groups and by is not None:
+        raise UsageError(f"--by with {statistic}: the column that names its groups is --value; leave --by out.")
+    if kind.has_groups:
+        options |= {"keys": parse_key_option(keys, parse_list(value)), "groups_per_user": groups_per_user}
+    elif by is not None:
         group_columns = parse_list(by)
         options |= {"by": group_columns, "keys": parse_key_option(keys, group_columns), "other": other}
         if kind.selects_keys:
@@ -185,10 +200,10 @@ def parse_key_option(
     return {name.strip(): parse_list(values) for name, _, values in pairs}
 
 
-def _parameters(kind: type[Statistic], given: dict[str, str | None]) -> dict[str, Any]:
-    """The options that the statistic has parameters for."""
+def _parameters(kind: type[Statistic], given: dict[str, str | None], plain: dict[str, Any]) -> dict[str, Any]:
+    """The options that the statistic has parameters for; ``plain`` ones as they are."""
     own = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = {name: value for name, value in plain.items() if name in own}
     if "column" in own:
         several = parse_list(given["value"])
         if not several:

@@ -5,7 +5,7 @@ A statistic or strategy on the lists without lines of its own gets the usual one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from evenhand.bounding import (
     TotalCap,
 )
 from evenhand.guarantee import Relation, parse_epsilon
-from evenhand.noise import NoisyMax
+from evenhand.noise import NoisyMax, TopK
 from evenhand.session import Drafts
 from evenhand.statistics import STATISTICS, Draft, Statistic
 
@@ -67,7 +67,8 @@ def releases() -> Iterator[Case]:
             yield Case(FixedRelease(name, Claim(1.0, delta), ask), relation)
     for name, relations, ask, delta in _chosen():
         for relation in relations:
-            features = shown_keys((*GROUPS, "only 0", "only 1")) if "selected" in name else None
+            shown = "selected" in name or name.startswith("top")
+            features = shown_keys((*GROUPS, "only 0", "only 1")) if shown else None
             yield Case(EndToEnd(name, Claim(1.0, delta), ask, features), relation, slow=True)
 
 
@@ -80,6 +81,8 @@ _sum = partial(Drafts.sum, column="v", bounds=BOUNDS, epsilon=1)
 _mean = partial(Drafts.mean, column="v", bounds=BOUNDS, epsilon=1)
 _variance = partial(Drafts.variance, column="v", bounds=BOUNDS, epsilon=1)
 _histogram = partial(Drafts.histogram, column="v", edges=[LOW, -0.5, 0, 0.5, HIGH], epsilon=1)
+_distinct = partial(Drafts.distinct, column="v", epsilon=1)
+_top = partial(Drafts.top, column="g", k=2, epsilon=1)
 _median = partial(Drafts.quantiles, column="v", quantiles=[0.5], bounds=BOUNDS, epsilon=1)
 
 
@@ -102,12 +105,15 @@ def _fixed() -> Iterator[Line]:
     yield "users by group", PRESENCE, partial(_users, by="g", keys=list(GROUPS), bounding=NormClip(2)), 0.0
     yield "histogram, NormClip", BOTH, partial(_histogram, bounding=NormClip(3)), 0.0
     yield "histogram, NormClip L2", BOTH, partial(_histogram, bounding=NormClip(3, norm=2), delta=DELTA), DELTA
+    for limit in (1, 3):
+        yield f"distinct, {limit} per user", BOTH, partial(_distinct, values_per_user=limit), 0.0
+    yield "distinct by group", BOTH, partial(_distinct, values_per_user=2, by="g", keys=list(GROUPS)), 0.0
     yield from _others()
 
 
 def _others() -> Iterator[Line]:
     """Statistics and strategies on the lists that have no lines of their own, each with a bound."""
-    own = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram")
+    own = ("count", "users", "sum", "mean", "variance", "quantiles", "histogram", "top", "distinct")
     for kind in (kind for name, kind in STATISTICS.items() if name not in own):
         yield f"{kind.name}, NormClip", BOTH, partial(_example, kind=kind), 0.0
     asks = {"bound_count": (_count, PRESENCE), "bound_sum": (_sum, BOTH), "bound_mean": (_mean, BOTH)}
@@ -146,6 +152,11 @@ def _chosen() -> Iterator[Line]:
     yield "mean by group with δ, auto", BOTH, partial(_mean, **grouped, delta=DELTA, bounding=NormClip(norm=2)), DELTA
     yield "median, SmoothWeights", BOTH, partial(_median, bounding=SmoothWeights(2)), 0.0
     yield "median, auto", BOTH, _median, 0.0
+    yield "distinct, auto", BOTH, _distinct, 0.0
+    yield "top by public keys", PRESENCE, partial(_top, keys=list(GROUPS)), 0.0
+    yield "top by public keys, rows", PRESENCE, partial(_top, of="rows", keys=list(GROUPS)), 0.0
+    yield "top of selected keys", PRESENCE, partial(_top, delta=DELTA), DELTA
+    yield "top of selected keys, one per user", PRESENCE, partial(_top, delta=DELTA, groups_per_user=1), DELTA
     selected = partial(_count, by="g", delta=DELTA, groups_per_user=2, bounding=NormClip(2))
     yield "count by selected keys", PRESENCE, selected, DELTA
     yield "sum by selected keys, auto", PRESENCE, partial(_sum, by="g", delta=DELTA), DELTA
@@ -162,3 +173,17 @@ def selections() -> Iterator[Case]:
     )
     chooser = NoisyMax.calibrated(3, parse_epsilon(1))
     yield Case(BlackBox("permute-and-flip", Claim(1.0), lambda scores: chooser.choose(scores)), pairs=pairs)
+    rising = (
+        Pair("one score rises", (4, 3, 3, 3, 0), (4, 3, 3, 5, 0)),
+        Pair("all but the best rise", (2, 0, 0, 0, 0), (2, 2, 2, 2, 2)),
+        Pair("all rise", (0, 0, 0), (2, 2, 2)),
+        Pair("the best rises", (0, 0, 0, 0), (2, 0, 0, 0)),
+    )
+    for groups, words in ((None, "one after the other"), (1, "at once")):
+        top = TopK(2, 2, groups, parse_epsilon(1))
+        cases = rising if groups is None else (rising[0], rising[3])
+        yield Case(BlackBox(f"top two, {words}", Claim(1.0), partial(_first_two, top)), pairs=cases)
+
+
+def _first_two(top: TopK, scores: Sequence[int]) -> list[float]:
+    return [float(place) for place in top.choose_top(scores)]

@@ -17,10 +17,11 @@ from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript, shown_keys
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
-from evenhand.noise import IntegerNoise
+from evenhand.noise import IntegerNoise, TopK
 from evenhand.release import Measurement, Noisy, not_private
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
+from evenhand.tables import Secret
 
 BOUNDS = (LOW, HIGH)
 
@@ -116,6 +117,27 @@ class AnyGroup(Transcript):
         return super().selected(measurement, 1, epsilon, delta)
 
 
+class OneValue(Transcript):
+    """Declares that a user adds one value, however many they may support."""
+
+    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        return super().numbers(replace(measurement, l1=1, l2_squared=1), epsilon, delta)
+
+
+class NoMargin(TopK):
+    """Chooses among hidden names as if they were public: also those that only one user has made."""
+
+    def margin(self, delta: Decimal) -> int:
+        return -self.moves
+
+
+class AnyName(Transcript):
+    """Chooses by `NoMargin`."""
+
+    def largest(self, scores: Secret[list[int]], top: TopK, delta: Decimal = Decimal(0)) -> list[int]:
+        return super().largest(scores, NoMargin(top.count, top.moves, top.groups, top.epsilon), delta)
+
+
 def first_rows(ask: Drafts) -> Draft:
     """Samples rows by their place in the table: who comes first pushes the others out."""
     rows = ask.table.expression
@@ -153,7 +175,12 @@ def twins() -> Sequence[Twin]:
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
     shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, shown_keys(("only 0", "only 1")), AnyGroup)
+    values_of = partial(Drafts.distinct, column="g", values_per_user=8, epsilon=1)
+    names_of = partial(Drafts.top, column="g", k=4, delta=0.02, epsilon=1)
+    named = EndToEnd("no margin for names", Claim(1.0, 0.02), names_of, shown_keys(("only 0", "only 1")), AnyName)
     return (
+        Twin(FixedRelease("one value declared", claim, values_of, receipt=OneValue), presence),
+        Twin(named, presence, "a user alone in eight groups, mixed users"),
         Twin(FixedRelease("noise halved", claim, _cap(TotalCap(5)), halved), presence),
         Twin(FixedRelease("cap not applied below zero", claim, _cap(UncappedBelow(5))), presence),
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), presence),

@@ -67,7 +67,7 @@ class TopK:
         both = 0.0 if self.at_once else epsilon + math.log1p(math.exp(-epsilon))  # ln(1 + e^ε)
         return max(1, math.ceil(scale * (math.log(leaks) + both) * (1 + 1e-12)))
 
-    def choose(self, scores: Sequence[int], delta: Decimal = Decimal(0)) -> list[int]:
+    def choose_top(self, scores: Sequence[int], delta: Decimal = Decimal(0)) -> list[int]:
         """Positions, the highest first. With δ, names are hidden and there may be fewer.
 
         With hidden names and one choice after the other, the scores are those of all candidates that take part in
@@ -76,8 +76,8 @@ class TopK:
         if self.at_once:
             noisy = Laplace(self.scale).add_to(scores)
             least = self.moves + self.margin(delta) if delta else -math.inf
-            passed = [place for place, value in enumerate(noisy) if value >= least]
-            return sorted(passed, key=lambda place: (-noisy[place], place))[: self.count]
+            high = [place for place, value in enumerate(noisy) if value >= least]
+            return sorted(high, key=lambda place: (-noisy[place], place))[: self.count]
         left = dict(enumerate(scores))
         stop = None
         if delta:

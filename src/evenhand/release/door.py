@@ -124,7 +124,7 @@ class Receipt:
         """The positions of high scores, the highest first; with δ, of candidates whose names are hidden, and `passed` shows them."""
         self._use(top.epsilon, delta)
         self._selected |= bool(delta)
-        return top.choose(saturated(scores.reveal()), delta)
+        return top.choose_top(saturated(scores.reveal()), delta)
 
     def vector(self, integers: Callable[[Opener], list[int]], l2: Fraction, epsilon: Decimal) -> list[int]:
         """An integer vector with spherical noise: purely ε-private if one user moves it by at most ``l2`` in L2 norm.

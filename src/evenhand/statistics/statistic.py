@@ -64,6 +64,9 @@ class Statistic(ABC):
     selects_keys: ClassVar[bool] = True
     """Whether groups may be selected privately; otherwise they must be public."""
 
+    has_groups: ClassVar[bool] = False
+    """Whether it has group columns of itself (`groups_by`)."""
+
     shown_as: ClassVar[str | None] = None
     """The column of a released frame; the name if None."""
 

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from evenhand.bounding import Auto, best_cap
+from evenhand.bounding import Auto
 from evenhand.guarantee import UsageError, split
 from evenhand.ledger import Cost, mechanism_delta
 from evenhand.noise import TopK
-from evenhand.profiles import About, Histogram, Wanted, row_buckets, users_by_bucket
 from evenhand.release import Additive, Bounding, Ends, Error, Interval, Measurement, Receipt, noise_for
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import NOBODY, NOT_SHOWN, Draft, Outcome
@@ -30,6 +29,7 @@ from evenhand.statistics.keys import ID, PLACE, Keys, found_keys
 from evenhand.statistics.own_road import OwnRoad, Road
 from evenhand.statistics.per_row import PerRow
 from evenhand.statistics.statistic import Estimate
+from evenhand.statistics.top_limits import PROFILE, Limits, chosen_limits, given_groups
 from evenhand.statistics.users import Users
 from evenhand.tables import Bounds, Secret, Table
 from evenhand.tables.expressions import Rows
@@ -41,22 +41,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_GROUPS = 1000
-PROFILE = Fraction(1, 20)
-"""The part of ε for each profile: of groups per user, and for rows of the most rows of a user in one group."""
-
-CHOICE = Fraction(1, 2)
+CHOICE = Fraction(2, 3)
 """The part of the rest that chooses the groups; what is left counts them."""
 
-_FEW = 0.01  # the part of all memberships that a bound on groups per user may cost
 _COUNT, _SCORE = "evenhand_count", "evenhand_score"
-
-
-class Limits(NamedTuple):
-    """What one user may add: in how many groups (None for any number), and how much in each; and what choosing it cost."""
-
-    groups: int | None
-    each: int
-    paid: Decimal
 
 
 @dataclass(frozen=True)
@@ -101,7 +89,7 @@ class Largest(Road):
         delta = mechanism_delta(request.delta) if self.keys is None else Decimal(0)
         cost = Cost.approximate(request.epsilon, delta) if delta else request.pure()
         if self.groups_per_user is not None and statistic.of == "users":
-            bounding = _bounding(self._limits_given, statistic)
+            bounding = Limits(given_groups(self.groups_per_user, statistic.k), 1, Decimal(0)).bounding(statistic.of)
         else:
             share = float(PROFILE) * (2 if statistic.of == "rows" and self.groups_per_user is None else 1)
             bounding = Bounding("GroupLimit", None, "the bound will be chosen privately", f"auto, for {share:.0%} of ε")
@@ -113,20 +101,18 @@ class Largest(Road):
     def label(self) -> str:
         return self.statistic.words
 
-    @property
-    def _limits_given(self) -> Limits:
-        return Limits(self.groups_per_user, 1, Decimal(0))
-
     def _forecast(self) -> Error:
         """The noise of a number of users, if nothing about users is chosen; the profile may lower it."""
         statistic = self.statistic
         if statistic.of == "rows":
             return Error(None)
-        groups = min(self.groups_per_user or statistic.k, statistic.k)
+        groups = given_groups(self.groups_per_user, statistic.k)
         rest = self.request.epsilon if self.groups_per_user else split(self.request.epsilon, PROFILE)[1]
-        noise = noise_for(groups, groups, split(rest, CHOICE)[1])
-        words = "no user is cut off" if self.groups_per_user is None else "users in more groups than that are cut off"
-        return Error(noise.variance**0.5, 0.0 if self.groups_per_user is None else None, words)
+        top = TopK(statistic.k, 1, groups, split(rest, CHOICE)[0])
+        noise = noise_for(top.scores, top.scores, split(rest, CHOICE)[1])
+        if groups is None:
+            return Error(noise.variance**0.5, 0.0, "no user is cut off")
+        return Error(noise.variance**0.5, None, "not known: users in more groups than that are cut off")
 
     def _public(self) -> Draft:
         """Under values the numbers are public, so the largest are."""
@@ -147,7 +133,13 @@ class Largest(Road):
     def _run(self, delta: Decimal, receipt: Receipt) -> Outcome:
         table, statistic = self.request.table, self.statistic
         with table.once((), self.by) as copy, table.engine.kept(self._pairs(copy)) as pairs:
-            limits, left = self._limits(copy, pairs, receipt)
+            users = pairs.group_by(list(copy.user_names)).aggregate(
+                groups=pairs.count().cast("int64"), most=pairs[_COUNT].max()
+            )
+            with table.engine.kept(users) as kept:
+                limits, left = chosen_limits(
+                    copy, kept, statistic.k, statistic.of, self.groups_per_user, self.request.epsilon, receipt
+                )
             choice, left = split(left, CHOICE)
             top = TopK(statistic.k, limits.each, limits.groups, choice)
             with self._scores(copy, pairs, limits, top) as (scores, groups):
@@ -178,26 +170,6 @@ class Largest(Road):
         if self.keys is not None:
             return [ID], self.keys.attach(copy, copy.expression)
         return key_names(len(self.by)), copy.expression
-
-    def _limits(self, copy: Table, pairs: Rows, receipt: Receipt) -> tuple[Limits, Decimal]:
-        """What one user may add, given or from profiles, and the ε that is left."""
-        statistic, left, given = self.statistic, self.request.epsilon, self.groups_per_user
-        users = pairs.group_by(list(copy.user_names)).aggregate(
-            groups=pairs.count().cast("int64"), most=pairs[_COUNT].max()
-        )
-        groups, each, start = given, 1, left
-        share = split(left, PROFILE)[0]
-        with self.request.table.engine.kept(users) as kept:
-            if given is None:
-                left -= share
-                groups = _few(_profile(copy, kept, "groups", share, receipt), statistic.k)
-            if statistic.of == "rows":
-                left -= share
-                histogram = _profile(copy, kept, "most", share, receipt)
-                # What is cut off spreads over the groups, of which at least k matter; each gets all the noise.
-                spread = min(groups or statistic.k, statistic.k) * statistic.k
-                each = max(1, min(best_cap(histogram, float(left) / (2 * spread)).cap, 2**30))
-        return Limits(groups, each, start - left), left
 
     @contextmanager
     def _scores(
@@ -242,7 +214,7 @@ class Largest(Road):
         ordered = dict(sorted(estimates.items(), key=lambda pair: -pair[1].value))
         keys, column = Keys(self.by, tuple(ordered)), list(ordered.values())
         details = {"selection": self._selection(limits, top, delta)} if delta else {}
-        bounding = _bounding(limits, statistic) if column else NOBODY
+        bounding = limits.bounding(statistic.of) if column else NOBODY
         cut = limits.groups is not None or limits.each > 1
         basis = "not known: it depends on the heavy users" if cut else "no user is cut off"
         error = Error(noise, None if cut else 0.0, basis, {statistic.of: noise}) if column else NOT_SHOWN
@@ -269,6 +241,7 @@ class Top(OwnRoad):
 
     name = "top"
     road = Largest
+    has_groups = True
 
     column: str | Sequence[str]
     k: int = 10
@@ -291,32 +264,6 @@ class Top(OwnRoad):
     @property
     def words(self) -> str:
         return f"top {self.k} of {', '.join(map(str, self.groups_by))} by {self.of}"
-
-
-def _few(histogram: Histogram, k: int) -> int | None:
-    """The smallest number of groups per user, below k, that hardly anybody is above; None if there is none."""
-    sizes, users = histogram.support.sizes, histogram.support.users
-    for groups in range(1, k):
-        if (users * np.maximum(sizes - groups, 0)).sum() <= _FEW * (users * sizes).sum():
-            return groups
-    return None
-
-
-def _profile(copy: Table, users: Rows, name: str, epsilon: Decimal, receipt: Receipt) -> Histogram:
-    buckets = row_buckets()
-    measurement = users_by_bucket(copy, users, users[name], buckets)
-    return Wanted(About("groups")).get(receipt, buckets, measurement, epsilon)
-
-
-def _bounding(limits: Limits, statistic: Top) -> Bounding:
-    words = "each user counts once in each group"
-    if statistic.of == "rows":
-        words = f"each user counts with at most {limits.each:,} rows in each group"
-    if limits.groups is not None:
-        words += f", in at most {limits.groups} of their groups, drawn at random"
-    chosen = "a noisy histogram of users by contribution, bought with part of ε"
-    return Bounding("GroupLimit", None if limits.groups is None else float(limits.groups), words,
-                    f"chosen from {chosen}" if limits.paid else "given", limits.paid or None)  # fmt: skip
 
 
 def _whole(value: int) -> Rows:
