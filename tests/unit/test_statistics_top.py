@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import evenhand as eh
 from evenhand.noise import TopK, seam
+from evenhand.profiles import Support
 from evenhand.session import Drafts
 from evenhand.statistics import Top
+from evenhand.statistics.top_limits import Limits, best_groups
 from watch import watch
 
 DELTA = Decimal("1e-6")
@@ -80,6 +84,27 @@ def test_a_user_in_many_groups_costs_no_more_noise_than_k() -> None:
     assert (few.outcome.bounding.parameter, few.steps[-1].l1) == (1.0, 1)
     assert (many.outcome.bounding.parameter, many.steps[-1].l1) == (None, 3)
     assert many.outcome.value["users"].tolist() == [941] * 3
+
+
+def test_few_groups_are_drawn_where_that_forecasts_less_noise() -> None:
+    """Everybody in one group: it is no loss. In four of a hundred: a loss, so chosen groups are counted whole. In fifty: none."""
+    epsilon, delta = Decimal("0.1"), Decimal("1e-6")
+    for hidden in (Decimal(0), delta):
+        assert best_groups(Support(np.array([1.0]), np.array([5000.0])), 10, epsilon, hidden) == (1, True)
+        groups, counted = best_groups(Support(np.array([4.0]), np.array([5000.0])), 10, epsilon, hidden)
+        assert groups is not None
+        assert groups <= 4
+        assert counted == (groups == 4)
+        assert best_groups(Support(np.array([50.0]), np.array([5000.0])), 10, epsilon, hidden) == (None, True)
+
+
+def test_groups_are_counted_whole_where_the_draw_cuts_users_off() -> None:
+    limits = Limits(2, 1, Decimal(0), counted=False)
+    with mock.patch("evenhand.statistics.top.chosen_limits", return_value=(limits, Decimal(1))):
+        watched = watch(_table(CITIES, per_user=5), lambda ask: ask.top("g", 3, epsilon=1, keys=list(CITIES)))
+    choice, counts = watched.steps
+    assert (sum(choice.integers), choice.l1) == (2 * 941, 2)
+    assert (counts.integers, counts.l1) == ([941] * 3, 3)
 
 
 def test_names_that_do_not_stand_out_are_not_shown() -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -29,11 +28,10 @@ from evenhand.statistics.keys import ID, PLACE, Keys, found_keys
 from evenhand.statistics.own_road import OwnRoad, Road
 from evenhand.statistics.per_row import PerRow
 from evenhand.statistics.statistic import Estimate
-from evenhand.statistics.top_limits import PROFILE, Limits, chosen_limits, given_groups
+from evenhand.statistics.top_limits import CHOICE, PROFILE, Limits, chosen_limits, given_groups
 from evenhand.statistics.users import Users
 from evenhand.tables import Bounds, Secret, Table
 from evenhand.tables.expressions import Rows
-from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.summaries import known
 from evenhand.tables.table import key_names
 
@@ -41,10 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_GROUPS = 1000
-CHOICE = Fraction(2, 3)
-"""The part of the rest that chooses the groups; what is left counts them."""
-
-_COUNT, _SCORE = "evenhand_count", "evenhand_score"
+_COUNT, _SCORE, _WHOLE = "evenhand_count", "evenhand_score", "evenhand_whole"
 
 
 @dataclass(frozen=True)
@@ -138,23 +133,23 @@ class Largest(Road):
             )
             with table.engine.kept(users) as kept:
                 limits, left = chosen_limits(
-                    copy, kept, statistic.k, statistic.of, self.groups_per_user, self.request.epsilon, receipt
+                    copy, kept, statistic.k, statistic.of, self.groups_per_user, self.request.epsilon, delta, receipt
                 )
             choice, left = split(left, CHOICE)
             top = TopK(statistic.k, limits.each, limits.groups, choice)
-            with self._scores(copy, pairs, limits, top) as (scores, groups):
-                places = receipt.largest(scores, top, delta)
-                keys = self._named(groups, places, receipt)
-                moves = top.scores * limits.each
-                chosen = scores.map(lambda every: [every[place] for place in keys])
+            with self._scores(copy, pairs, limits, top) as (scores, whole, groups):
+                keys = self._named(groups, receipt.largest(scores, top, delta), receipt)
                 if not keys:
-                    return self._outcome_of({}, None, limits, top, delta)
-                noisy = receipt.numbers(Measurement(lambda: chosen, moves, top.scores * limits.each**2), left)
+                    return self._shown({}, None, limits, top, delta)
+                counted, moved = (scores, top.scores) if limits.counted else (whole, statistic.k)
+                chosen = counted.map(lambda every: [every[place] for place in keys])
+                measured = Measurement(lambda: chosen, moved * limits.each, moved * limits.each**2)
+                noisy = receipt.numbers(measured, left)
         estimates = {
             label: Estimate(value, Additive(value, noisy.noise, 1), noisy.noise.variance**0.5)
             for label, value in zip(keys.values(), noisy.values, strict=True)
         }
-        return self._outcome_of(estimates, noisy.noise.variance**0.5, limits, top, delta)
+        return self._shown(estimates, noisy.noise.variance**0.5, limits, top, delta)
 
     def _pairs(self, copy: Table) -> Rows:
         """Each user with each of their groups, once, and how much they have there."""
@@ -174,23 +169,35 @@ class Largest(Road):
     @contextmanager
     def _scores(
         self, copy: Table, pairs: Rows, limits: Limits, top: TopK
-    ) -> Iterator[tuple[Secret[list[int]], Rows | None]]:
-        """The score of each group, by position; of hidden names the groups in the engine, numbered by these positions."""
+    ) -> Iterator[tuple[Secret[list[int]], Secret[list[int]], Rows | None]]:
+        """The score of each group and its whole number, by position; of hidden names the groups, numbered by these positions."""
         import ibis
 
         engine = self.request.table.engine
-        if top.at_once and limits.groups is not None:
-            pairs = sampled_rows(copy, pairs, limits.groups)
         group = [ID] if self.keys is not None else key_names(len(self.by))
         capped = ibis.least(pairs[_COUNT], _whole(limits.each))
-        scored = pairs.group_by(group).aggregate(**{_SCORE: capped.sum().cast("int64")})
+        pairs = pairs.select(*copy.user_names, *group, **{_WHOLE: capped, _SCORE: capped})
+        if top.at_once:
+            pairs = pairs.mutate(evenhand_draw=ibis.random())
+            drawn = ibis.window(group_by=list(copy.user_names), order_by="evenhand_draw")
+            pairs = pairs.mutate(evenhand_rank=ibis.row_number().over(drawn))
+            kept = pairs.evenhand_rank < limits.groups
+            pairs = pairs.mutate(**{_SCORE: kept.ifelse(pairs[_SCORE], _whole(0))})
+        sums = {name: pairs[name].sum().cast("int64") for name in (_SCORE, _WHOLE)}
+        scored = pairs.group_by(group).aggregate(**sums)
         if self.keys is not None:
-            yield engine.fetch(scored).map(partial(_by_key, self.keys.groups)), None
+            found = engine.fetch(scored)
+            by_key = partial(_by_key, self.keys.groups)
+            yield found.map(partial(by_key, _SCORE)), found.map(partial(by_key, _WHOLE)), None
             return
         in_order = ibis.window(order_by=[scored[_SCORE].desc(), *(scored[name] for name in group)])
         with engine.kept(scored.mutate(**{PLACE: ibis.row_number().over(in_order).cast("int64")})) as groups:
-            tested = groups if top.at_once else groups.filter(groups[PLACE] <= top.candidates)
-            yield engine.fetch(tested.select(PLACE, _SCORE).order_by(PLACE)).map(_in_order), groups
+            # A name that nobody supports takes no part: one user may have any number of them.
+            tested = (
+                groups.filter(groups[_SCORE] > 0) if top.at_once else groups.filter(groups[PLACE] <= top.candidates)
+            )
+            found = engine.fetch(tested.select(PLACE, *sums).order_by(PLACE))
+            yield found.map(partial(_in_order, _SCORE)), found.map(partial(_in_order, _WHOLE)), groups
 
     def _named(self, groups: Rows | None, places: Sequence[int], receipt: Receipt) -> dict[int, tuple[object, ...]]:
         """The keys of the chosen groups, by position, in the order of the keys."""
@@ -202,7 +209,7 @@ class Largest(Road):
         found = receipt.passed(found_keys(self.request.table, self.by, groups, places))
         return dict(zip(found.places, found.rows, strict=True))
 
-    def _outcome_of(
+    def _shown(
         self,
         estimates: Mapping[tuple[object, ...], Estimate],
         noise: float | None,
@@ -215,9 +222,8 @@ class Largest(Road):
         keys, column = Keys(self.by, tuple(ordered)), list(ordered.values())
         details = {"selection": self._selection(limits, top, delta)} if delta else {}
         bounding = limits.bounding(statistic.of) if column else NOBODY
-        cut = limits.groups is not None or limits.each > 1
-        basis = "not known: it depends on the heavy users" if cut else "no user is cut off"
-        error = Error(noise, None if cut else 0.0, basis, {statistic.of: noise}) if column else NOT_SHOWN
+        basis = "not known: it depends on the heavy users" if limits.cuts else "no user is cut off"
+        error = Error(noise, None if limits.cuts else 0.0, basis, {statistic.of: noise}) if column else NOT_SHOWN
         value = frame(keys, {statistic.of: [estimate.value for estimate in column]})
         return Outcome(value, GroupedInterval(keys, {statistic.of: column}), bounding, error, details)
 
@@ -272,10 +278,10 @@ def _whole(value: int) -> Rows:
     return ibis.literal(value, "int64")
 
 
-def _by_key(groups: int, scored: pa.Table) -> list[int]:
-    found = dict(zip(scored[ID].to_pylist(), scored[_SCORE].to_pylist(), strict=True))
+def _by_key(groups: int, name: str, scored: pa.Table) -> list[int]:
+    found = dict(zip(scored[ID].to_pylist(), scored[name].to_pylist(), strict=True))
     return [int(found.get(group, 0)) for group in range(groups)]
 
 
-def _in_order(tested: pa.Table) -> list[int]:
-    return [int(score) for score in tested[_SCORE].to_pylist()]
+def _in_order(name: str, tested: pa.Table) -> list[int]:
+    return [int(score) for score in tested[name].to_pylist()]
