@@ -155,7 +155,8 @@ def _chosen() -> Iterator[Line]:
     yield "distinct, auto", BOTH, _distinct, 0.0
     yield "top by public keys", PRESENCE, partial(_top, keys=list(GROUPS)), 0.0
     yield "top by public keys, rows", PRESENCE, partial(_top, of="rows", keys=list(GROUPS)), 0.0
-    yield "top of selected keys", PRESENCE, partial(_top, delta=DELTA), DELTA
+    yield "top of selected keys", PRESENCE, partial(_top, delta=DELTA, groups_per_user=2), DELTA
+    yield "top of selected keys, auto", PRESENCE, partial(_top, delta=DELTA), DELTA
     yield "top of selected keys, one per user", PRESENCE, partial(_top, delta=DELTA, groups_per_user=1), DELTA
     selected = partial(_count, by="g", delta=DELTA, groups_per_user=2, bounding=NormClip(2))
     yield "count by selected keys", PRESENCE, selected, DELTA

@@ -176,7 +176,7 @@ def twins() -> Sequence[Twin]:
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
     shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, shown_keys(("only 0", "only 1")), AnyGroup)
     values_of = partial(Drafts.distinct, column="g", values_per_user=8, epsilon=1)
-    names_of = partial(Drafts.top, column="g", k=4, delta=0.02, epsilon=1)
+    names_of = partial(Drafts.top, column="g", k=4, groups_per_user=4, delta=0.02, epsilon=1)
     named = EndToEnd("no margin for names", Claim(1.0, 0.02), names_of, shown_keys(("only 0", "only 1")), AnyName)
     return (
         Twin(FixedRelease("one value declared", claim, values_of, receipt=OneValue), presence),
