@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -57,6 +58,8 @@ class Tape:
         return self._next([value + NOISE[self.noise](place, whole) for place, value in enumerate(values)])
 
     def choose(self, chooser: NoisyMax, scores: Sequence[int]) -> int:
+        if self._selecting:
+            return max(range(len(scores)), key=lambda index: scores[index])
         return self._next(max(range(len(scores)), key=lambda index: scores[index]))
 
     def _next(self, output: Any) -> Any:
@@ -79,8 +82,18 @@ class Tape:
             finally:
                 self._selecting -= 1
 
+        largest = Receipt.largest
+
+        def found(receipt: Receipt, scores: Any, top: Any, delta: Any = Decimal(0)) -> Any:
+            self._selecting += bool(delta)
+            try:
+                return largest(receipt, scores, top, delta)
+            finally:
+                self._selecting -= bool(delta)
+
         with ExitStack() as stack:
             stack.enter_context(seam.replaced(self.draw))
+            stack.enter_context(mock.patch.object(Receipt, "largest", found))
             stack.enter_context(mock.patch.object(Receipt, "selected", selected))
             stack.enter_context(
                 mock.patch.object(NoisyMax, "choose", lambda chooser, scores: self.choose(chooser, scores))

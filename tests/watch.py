@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from evenhand.noise import NoisyMax, TruncatedGeometric, Way, seam
+from evenhand.noise import NoisyMax, TopK, TruncatedGeometric, Way, seam
 from evenhand.release import Choices, Measurement, Noisy, Receipt, noise_for
 from evenhand.release.door import saturated
 from evenhand.session import Drafts
@@ -30,10 +30,11 @@ class Step:
 
     Args:
         kind: ``"sum"`` for integers that get noise, ``"choice"`` for scores of which the best is chosen, ``"support"`` for the
-            numbers of supporters of secret keys: how many there are depends on the table, and none of them leaves.
+            numbers of supporters of secret keys: how many there are depends on the table, and none of them leaves; ``"ranked"`` for
+            scores of which the highest are chosen one after the other.
         integers: before noise.
         l1: declared: the L1 norm by which one user moves the integers; for scores, the largest move of any one, summed over
-            the choices of one payment.
+            the choices of one payment; for ranked ones, the largest move of any one.
         l2_squared: declared: the squared L2 norm.
         output: what the rest of the run sees.
         payment: which use of budget paid for it.
@@ -52,12 +53,14 @@ class Step:
         Supporters come without their keys. Sorted, and a key that is not there as 0, they are at most as far apart as key by key.
         """
         mine, theirs = self.integers, other.integers
-        if self.kind == "support":
+        if self.kind in ("support", "ranked"):
             length = max(len(mine), len(theirs))
             mine, theirs = (sorted([*numbers, *[0] * (length - len(numbers))]) for numbers in (mine, theirs))
         assert len(mine) == len(theirs), "the number of released integers depends on the table"
         moves = [abs(a - b) for a, b in zip(mine, theirs, strict=True)]
-        return max(moves, default=0) if self.kind == "choice" else sum(moves), sum(move**2 for move in moves)
+        return max(moves, default=0) if self.kind in ("choice", "ranked") else sum(moves), sum(
+            move**2 for move in moves
+        )
 
 
 @dataclass
@@ -147,6 +150,20 @@ class _Watching(Receipt):
             return shown
 
         return passing
+
+    def largest(self, scores: Secret[list[int]], top: TopK, delta: Decimal = Decimal(0)) -> list[int]:
+        """Without noise. Positions of hidden names are not played back, as for `selected`; and their number depends on the table."""
+        self._use(top.epsilon, delta)
+        self._selected |= bool(delta)
+        exact = saturated(scores.reveal())
+        with seam.replaced(seam.silent):
+            shown = top.choose_top(exact, delta)
+        kind, moves = ("support" if delta else "sum", top.scores * top.moves) if top.at_once else ("ranked", top.moves)
+        step = Step(kind, exact, moves, None, shown, self._payments)
+        if delta:
+            self.steps.append(step)
+            return shown
+        return list(self._record(step).output)
 
     def choices(
         self,

@@ -17,6 +17,7 @@ from evenhand.statistics import (
     STATISTICS,
     By,
     Count,
+    Distinct,
     Draft,
     Histogram,
     Mean,
@@ -30,6 +31,7 @@ from evenhand.statistics import (
     Statistic,
     Std,
     Sum,
+    Top,
     Users,
     Variance,
     ask_columns,
@@ -341,6 +343,57 @@ class Questions(ABC, Generic[A]):
         """
         request = self._request(epsilon, delta, bounding)
         return self._answer(ask_one(request, Histogram(column, edges), by, keys, other, None))
+
+    def top(
+        self,
+        column: str | Sequence[str],
+        k: int = 10,
+        *,
+        of: Literal["users", "rows"] = "users",
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        bounding: Bounding = "auto",
+        keys: object = None,
+        groups_per_user: int | None = None,
+    ) -> A:
+        """The k groups with the most users, or rows, with their numbers; fewer where hidden names don't stand out enough.
+
+        Args:
+            column: the column that names the groups, or several.
+            k: how many groups.
+            of: what is counted in a group.
+            keys: the public names among which to look; without them names are hidden, which needs ``delta``.
+            groups_per_user: in how many groups one user may count; for tables where everybody is in few. Chosen unless given.
+
+        Example:
+            >>> session.top("movie", 10, epsilon=0.5, delta=1e-6)
+        """
+        request = self._request(epsilon, delta, bounding)
+        return self._answer(ask_one(request, Top(column, k, of), None, keys, None, groups_per_user))
+
+    def distinct(
+        self,
+        column: str,
+        *,
+        values_per_user: int | None = None,
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        bounding: Bounding = "auto",
+        by: By = None,
+        keys: object = None,
+        other: str | None = None,
+    ) -> A:
+        """How many different values a column holds, as far as users may support them; of any type, without nulls.
+
+        Args:
+            column: its name.
+            values_per_user: how many values one user may support; chosen privately unless given.
+
+        Example:
+            >>> session.distinct("movie", epsilon=0.5)
+        """
+        request = self._request(epsilon, delta, bounding)
+        return self._answer(ask_one(request, Distinct(column, values_per_user), by, keys, other, None))
 
     def aggregate(
         self,

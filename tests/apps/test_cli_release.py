@@ -96,6 +96,8 @@ def test_a_mean_as_json(run: Run) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("top", "r.csv", "--user", "user", "--value", "genre", "--k", "1", "--of", "rows", "--keys", "drama,comedy"),
+        ("distinct", "r.csv", "--user", "user", "--value", "rating", "--by", "genre", "--keys", "drama,comedy"),
         ("count", "r.csv", "--user", "user"),
         ("users", "r.csv", "--user", "user"),
         ("sum", *RATING, "--bounding", "total-cap:50"),

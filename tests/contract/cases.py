@@ -179,6 +179,14 @@ def _grouped_cases() -> Iterator[Case]:
             _ask("sum", "v", bounds=BOUNDS, **by, epsilon=1, bounding=eh.RowLimit(2)),
             steady=True,
         )
+        yield Case("distinct-3", relation, _ask("distinct", "v", values_per_user=3, epsilon=1), None)
+        yield Case("distinct-by-auto", relation, _ask("distinct", "v", **third, epsilon=1), None)
+    ranked: dict[str, Any] = {"of": "rows", "keys": list(KEYS), "epsilon": 1}
+    yield Case("top-rows", "presence", _ask("top", "g", 2, **ranked), None, steady=True)
+    hidden: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+    yield Case("top-hidden", "presence", _ask("top", "g", 3, **hidden), None, steady=True)
+    hidden |= {"of": "rows", "groups_per_user": 1}
+    yield Case("top-hidden-1", "presence", _ask("top", "g", 3, **hidden), None, steady=True)
     secret: dict[str, Any] = {"by": "g", "epsilon": 1, "delta": 1e-6}
     for k in (None, 1, 3):
         yield Case(

@@ -62,6 +62,12 @@ QUESTIONS: Questions = {
         "v", bounds=BOUNDS, **BY, epsilon=1, delta=1e-6, bounding=eh.NormClip(norm=2)
     ),
     "variance by": lambda ask: ask.variance("v", bounds=BOUNDS, **BY, epsilon=1),
+    "distinct": lambda ask: ask.distinct("v", epsilon=1),
+    "distinct by": lambda ask: ask.distinct("v", **BY, epsilon=1),
+    "top": lambda ask: ask.top("g", 2, keys=list(KEYS), epsilon=1),
+    "top, rows": lambda ask: ask.top("g", 2, of="rows", keys=list(KEYS), epsilon="1e-6"),
+    "top, hidden": lambda ask: ask.top(["g", "u"], 3, epsilon=1, delta=1e-6),
+    "top, hidden, few": lambda ask: ask.top(["g", "u"], 3, epsilon=1, delta=1e-6, groups_per_user=1),
     "count by selected keys": lambda ask: ask.count(by="g", epsilon=1, delta=1e-6),
     "mean by selected keys": lambda ask: ask.mean("v", bounds=BOUNDS, by=["g", "u"], epsilon=1, delta=1e-6),
     "profile": lambda ask: ask.profile(epsilon=1),

@@ -88,6 +88,8 @@ ASKS: dict[str, tuple[str, Ask]] = {
     "total per user, values": ("values", _ask("per_user_mean", "v", bounds=_HUGE, of="total")),
     "mean per user by group": ("presence", _ask("per_user_mean", "v", bounds=_TINY, by="g", keys=["a"], other="rest")),
     "histogram": ("values", _ask("histogram", "v", [-2.5, 0, 1, 7], bounding=eh.SmoothWeights(5))),
+    "distinct": ("presence", _ask("distinct", "whole", values_per_user=2, by="g", keys=["a", "b"], other="rest")),
+    "top": ("presence", _ask("top", ["g", "name"], 2, of="rows", delta=1e-6)),
     "quantiles": ("presence", _ask("quantiles", "v", [0.25, 0.5], bounds=_SMALL, bounding=eh.SmoothWeights(5))),
 }
 

@@ -21,8 +21,8 @@ def test_the_public_names_are_these() -> None:
 
 def test_questions_are_these() -> None:
     asked = (
-        "aggregate ask count histogram mean median per_user_mean profile quantiles ratio std sum users variance preview table "
-        "ledger"
+        "aggregate ask count distinct histogram mean median per_user_mean profile quantiles ratio std sum top users variance "
+        "preview table ledger"
     )
     session = {name for name in dir(eh.Session) if not name.startswith("_")} | {"table", "ledger"}
     assert session == set(asked.split())

@@ -49,6 +49,8 @@ evenhand release per_user_mean sales.parquet --user customer --value price --of 
 evenhand release ratio visits.parquet --user visitor --numerator sum:clicks:0:50 --denominator users --epsilon 0.5
 --ledger budget.db
 
+evenhand release top ratings.csv --user userId --value movieId --k 10 --epsilon 0.5 --delta 1e-6 --ledger budget.db
+
 evenhand release sum 'logs/*.parquet' --user account,device --value minutes --bounds 0:600 --bounding total-cap:500
 --epsilon 1 --engine spark --ledger budget.db
 """
@@ -64,9 +66,15 @@ def release(
     bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; values outside are clamped.")] = None,
     quantiles: Annotated[str, typer.Option(help="Which quantiles: numbers between 0 and 1.")] = "0.5",
     edges: Annotated[str | None, typer.Option(help="Edges of a histogram: 0,1,2,5.")] = None,
-    of: Annotated[str, typer.Option(help="What a per_user_mean averages: each user's mean or total.")] = "mean",
+    of: Annotated[
+        str | None, typer.Option(help="A per_user_mean of each user's mean or total; a top of users or rows.")
+    ] = None,
     numerator: Annotated[str | None, typer.Option(help="Of a ratio: count, users or sum:COLUMN:LOW:HIGH.")] = None,
     denominator: Annotated[str | None, typer.Option(help="The same, below the line.")] = None,
+    k: Annotated[int, typer.Option("--k", help="For top: how many groups.")] = 10,
+    values_per_user: Annotated[
+        int | None, typer.Option(help="For distinct: how many values one user may support; chosen unless given.")
+    ] = None,
     by: Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")] = None,
     keys: Annotated[
         str | None,
@@ -105,8 +113,16 @@ def release(
     parse_delta(delta)
     options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
     given = {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}
-    options |= _parameters(kind, {**given, "numerator": numerator, "denominator": denominator})
-    if by is not None:
+    options |= _parameters(
+        kind,
+        {**given, "numerator": numerator, "denominator": denominator},
+        {"k": k, "values_per_user": values_per_user},
+    )
+    if kind.has_groups and by is not None:
+        raise UsageError(f"--by with {statistic}: the column that names its groups is --value; leave --by out.")
+    if kind.has_groups:
+        options |= {"keys": parse_key_option(keys, parse_list(value)), "groups_per_user": groups_per_user}
+    elif by is not None:
         group_columns = parse_list(by)
         options |= {"by": group_columns, "keys": parse_key_option(keys, group_columns), "other": other}
         if kind.selects_keys:
@@ -195,10 +211,10 @@ def parse_key_option(
     return {name.strip(): parse_list(values) for name, _, values in pairs}
 
 
-def _parameters(kind: type[Statistic], given: dict[str, str | None]) -> dict[str, Any]:
-    """The options that the statistic has parameters for."""
+def _parameters(kind: type[Statistic], given: dict[str, str | None], plain: dict[str, Any]) -> dict[str, Any]:
+    """The options that the statistic has parameters for; ``plain`` ones as they are."""
     own = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = {name: value for name, value in plain.items() if name in own}
     if "column" in own:
         several = parse_list(given["value"])
         if not several:
@@ -210,7 +226,7 @@ def _parameters(kind: type[Statistic], given: dict[str, str | None]) -> dict[str
         parameters["quantiles"] = parse_list(given["quantiles"])
     if "edges" in own:
         parameters["edges"] = _numbers(given["edges"], "edges")
-    if "of" in own:
+    if "of" in own and given["of"] is not None:
         parameters["of"] = given["of"]
     for part in {"numerator", "denominator"} & own:
         parameters[part] = parse_part(given[part], part)

@@ -5,7 +5,7 @@ A statistic or strategy on the lists without lines of its own gets the usual one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from evenhand.bounding import (
     TotalCap,
 )
 from evenhand.guarantee import Relation, parse_epsilon
-from evenhand.noise import NoisyMax
+from evenhand.noise import NoisyMax, TopK
 from evenhand.session import Drafts
 from evenhand.statistics import STATISTICS, Count, Draft, Statistic, Sum, Users
 
@@ -69,7 +69,8 @@ def releases() -> Iterator[Case]:
             yield Case(FixedRelease(name, Claim(1.0, delta), ask), relation)
     for name, relations, ask, delta in _chosen():
         for relation in relations:
-            features = shown_keys((*GROUPS, "only 0", "only 1")) if "selected" in name else None
+            shown = "selected" in name or name.startswith("top")
+            features = shown_keys((*GROUPS, "only 0", "only 1")) if shown else None
             yield Case(EndToEnd(name, Claim(1.0, delta), ask, features), relation, slow=True)
 
 
@@ -86,6 +87,8 @@ _ratio = partial(Drafts.ratio, numerator=Sum("v", BOUNDS), denominator=Count(), 
 _histogram = partial(Drafts.histogram, column="v", edges=[LOW, -0.5, 0, 0.5, HIGH], epsilon=1)
 _median = partial(Drafts.median, column="v", bounds=BOUNDS, epsilon=1)
 _quantiles = partial(Drafts.quantiles, column="v", quantiles=[0.25, 0.5, 0.9], bounds=BOUNDS, epsilon=1)
+_distinct = partial(Drafts.distinct, column="v", epsilon=1)
+_top = partial(Drafts.top, column="g", k=2, epsilon=1)
 
 
 def _fixed() -> Iterator[Line]:
@@ -113,6 +116,9 @@ def _fixed() -> Iterator[Line]:
     yield "ratio by group, NormClip", PRESENCE, over_users, 0.0
     yield "histogram, NormClip", BOTH, partial(_histogram, bounding=NormClip(3)), 0.0
     yield "histogram, NormClip L2", BOTH, partial(_histogram, bounding=NormClip(3, norm=2), delta=DELTA), DELTA
+    for limit in (1, 3):
+        yield f"distinct, {limit} per user", BOTH, partial(_distinct, values_per_user=limit), 0.0
+    yield "distinct by group", BOTH, partial(_distinct, values_per_user=2, by="g", keys=list(GROUPS)), 0.0
     yield from _others()
 
 
@@ -133,6 +139,8 @@ def _others() -> Iterator[Line]:
         "median",
         "quantiles",
         "histogram",
+        "top",
+        "distinct",
     )
     for kind in (kind for name, kind in STATISTICS.items() if name not in own):
         yield f"{kind.name}, NormClip", BOTH, partial(_example, kind=kind), 0.0
@@ -175,6 +183,12 @@ def _chosen() -> Iterator[Line]:
     yield "median, auto", BOTH, _median, 0.0
     yield "quantiles, SmoothWeights", BOTH, partial(_quantiles, bounding=SmoothWeights(2)), 0.0
     yield "quantiles by group, auto", BOTH, partial(_quantiles, **grouped), 0.0
+    yield "distinct, auto", BOTH, _distinct, 0.0
+    yield "top by public keys", PRESENCE, partial(_top, keys=list(GROUPS)), 0.0
+    yield "top by public keys, rows", PRESENCE, partial(_top, of="rows", keys=list(GROUPS)), 0.0
+    yield "top of selected keys", PRESENCE, partial(_top, delta=DELTA, groups_per_user=2), DELTA
+    yield "top of selected keys, auto", PRESENCE, partial(_top, delta=DELTA), DELTA
+    yield "top of selected keys, one per user", PRESENCE, partial(_top, delta=DELTA, groups_per_user=1), DELTA
     selected = partial(_count, by="g", delta=DELTA, groups_per_user=2, bounding=NormClip(2))
     yield "count by selected keys", PRESENCE, selected, DELTA
     yield "sum by selected keys, auto", PRESENCE, partial(_sum, by="g", delta=DELTA), DELTA
@@ -197,3 +211,17 @@ def selections() -> Iterator[Case]:
     chooser = NoisyMax.calibrated(3, parse_epsilon(1))
     yield Case(BlackBox("permute-and-flip", Claim(1.0), lambda scores: chooser.choose(scores)), pairs=pairs)
     yield Case(BlackBox("search for quantiles", Claim(1.0), searched), pairs=PAIRS[1:], slow=True)
+    rising = (
+        Pair("one score rises", (4, 3, 3, 3, 0), (4, 3, 3, 5, 0)),
+        Pair("all but the best rise", (2, 0, 0, 0, 0), (2, 2, 2, 2, 2)),
+        Pair("all rise", (0, 0, 0), (2, 2, 2)),
+        Pair("the best rises", (0, 0, 0, 0), (2, 0, 0, 0)),
+    )
+    for groups, words in ((None, "one after the other"), (1, "at once")):
+        top = TopK(2, 2, groups, parse_epsilon(1))
+        cases = rising if groups is None else (rising[0], rising[3])
+        yield Case(BlackBox(f"top two, {words}", Claim(1.0), partial(_first_two, top)), pairs=cases)
+
+
+def _first_two(top: TopK, scores: Sequence[int]) -> list[float]:
+    return [float(place) for place in top.choose_top(scores)]

@@ -18,10 +18,11 @@ from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript
 from evenhand.audit.searching import CAPACITY, PAIRS, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
-from evenhand.noise import IntegerNoise, NormalThreshold, Round, TruncatedGeometric, Way
+from evenhand.noise import IntegerNoise, NormalThreshold, Round, TopK, TruncatedGeometric, Way
 from evenhand.release import Measurement, Noisy, not_private
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Mean, PerUserMean
+from evenhand.tables import Secret
 from evenhand.tables.expressions import Integers
 
 BOUNDS = (LOW, HIGH)
@@ -141,6 +142,27 @@ def _lowered(look: Round) -> Round:
     return replace(look, step=2**320) if isinstance(look, TruncatedGeometric) else look
 
 
+class OneValue(Transcript):
+    """Declares that a user adds one value, however many they may support."""
+
+    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
+        return super().numbers(replace(measurement, l1=1, l2_squared=1), epsilon, delta)
+
+
+class NoMargin(TopK):
+    """Chooses among hidden names as if they were public: also those that only one user has made."""
+
+    def margin(self, delta: Decimal) -> int:
+        return -self.moves
+
+
+class AnyName(Transcript):
+    """Chooses by `NoMargin`."""
+
+    def largest(self, scores: Secret[list[int]], top: TopK, delta: Decimal = Decimal(0)) -> list[int]:
+        return super().largest(scores, NoMargin(top.count, top.moves, top.groups, top.epsilon), delta)
+
+
 def first_rows(ask: Drafts) -> Draft:
     """Samples rows by their place in the table: who comes first pushes the others out."""
     rows = ask.table.expression
@@ -181,8 +203,13 @@ def twins() -> Sequence[Twin]:
     shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, shown_keys(("only 0", "only 1")), AnyGroup)
     totals = UnclampedTotal("v", BOUNDS, "total")
     unclamped = partial(Drafts.ask, statistic=totals, epsilon=1, by="g", keys=["a", "b"], bounding=NormClip(1))
+    values_of = partial(Drafts.distinct, column="g", values_per_user=8, epsilon=1)
+    names_of = partial(Drafts.top, column="g", k=4, groups_per_user=4, delta=0.02, epsilon=1)
+    named = EndToEnd("no margin for names", Claim(1.0, 0.02), names_of, shown_keys(("only 0", "only 1")), AnyName)
     return (
         Twin(FixedRelease("totals of users not clamped", claim, unclamped), presence),
+        Twin(FixedRelease("one value declared", claim, values_of, receipt=OneValue), presence),
+        Twin(named, presence, "a user alone in eight groups, mixed users"),
         Twin(FixedRelease("noise halved", claim, _cap(TotalCap(5)), halved), presence),
         Twin(FixedRelease("cap not applied below zero", claim, _cap(UncappedBelow(5))), presence),
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), presence),

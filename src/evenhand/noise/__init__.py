@@ -6,6 +6,7 @@ from evenhand.noise.integers import LARGEST_SCALE, Gaussian, IntegerNoise, Lapla
 from evenhand.noise.library import opendp
 from evenhand.noise.noisy_max import NoisyMax
 from evenhand.noise.passing import Round, Way
+from evenhand.noise.top_k import TopK
 from evenhand.noise.weighted import UNIT, NormalThreshold
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "NoisyMax",
     "NormalThreshold",
     "Round",
+    "TopK",
     "TruncatedGeometric",
     "Way",
     "opendp",

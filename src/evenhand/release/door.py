@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, exact_difference, split
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, Way, opendp, rho_for
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, TopK, Way, opendp, rho_for
 from evenhand.noise.steps import noise_multiplier
 from evenhand.noise.vectors import add_normal, add_spherical
 from evenhand.tables import Secret
@@ -145,6 +145,12 @@ class Receipt:
             noises *= len(lists)
         places = [noise.choose(saturated(given)) for noise, given in zip(noises, lists, strict=True)]
         return Choices(places, max((noise.scale for noise in noises), default=Fraction(0)))
+
+    def largest(self, scores: Secret[list[int]], top: TopK, delta: Decimal = Decimal(0)) -> list[int]:
+        """The positions of high scores, the highest first; with δ, of candidates whose names are hidden, and `passed` shows them."""
+        self._use(top.epsilon, delta)
+        self._selected |= bool(delta)
+        return top.choose_top(saturated(scores.reveal()), delta)
 
     def vector(self, integers: Callable[[Opener], list[int]], l2: Fraction, epsilon: Decimal) -> list[int]:
         """An integer vector with spherical noise: purely ε-private if one user moves it by at most ``l2`` in L2 norm.

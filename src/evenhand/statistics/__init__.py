@@ -2,6 +2,7 @@
 
 from evenhand.statistics.asking import By, ask_columns, ask_one, ask_together, of_columns
 from evenhand.statistics.count import Count
+from evenhand.statistics.distinct import Distinct
 from evenhand.statistics.draft import Draft, Outcome, Preview
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.listing import STATISTICS, register
@@ -14,6 +15,7 @@ from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, OfColumn, Statistic
 from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
+from evenhand.statistics.top import Top
 from evenhand.statistics.users import Users
 from evenhand.statistics.variance import Variance
 
@@ -21,6 +23,7 @@ __all__ = [
     "STATISTICS",
     "By",
     "Count",
+    "Distinct",
     "Draft",
     "Estimate",
     "Histogram",
@@ -36,6 +39,7 @@ __all__ = [
     "Statistic",
     "Std",
     "Sum",
+    "Top",
     "Users",
     "Variance",
     "ask_columns",

@@ -23,6 +23,10 @@ def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other:
     """One statistic: a number, or a frame when grouped."""
     if not isinstance(statistic, Statistic):
         raise UsageError(f'ask({statistic!r}): expected a statistic such as eh.mean("rating", bounds=(0.5, 5)).')
+    if statistic.groups_by:
+        if by is not None:
+            raise UsageError(f"{statistic.name}() has groups of its own, {list(statistic.groups_by)}; leave by= out.")
+        by = statistic.groups_by
     statistic.check(request.table)
     alone = statistic.ungrouped(request) if by is None and keys is None else None
     if alone is not None:
@@ -117,6 +121,9 @@ def _by_row(
     public: Keys | None = None
     if not columns or keys is not None or not all(statistic.selects_keys for statistic in parts.values()):
         public = _public_keys(table, columns, keys, other)
+    own = next(iter(parts.values())).own_road
+    if own is not None:
+        return own(request, parts, columns, public, other, per_user, listed).draft()
     return PerRow(request, parts, columns, public, other, per_user, listed, weights or {}).draft()
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from evenhand.guarantee import UsageError
 from evenhand.statistics.count import Count
+from evenhand.statistics.distinct import Distinct
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.median import Median
@@ -18,12 +19,16 @@ from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
+from evenhand.statistics.top import Top
 from evenhand.statistics.users import Users
 from evenhand.statistics.variance import Variance
 
 STATISTICS: dict[str, type[Statistic]] = {
     kind.name: kind
-    for kind in (Count, Users, Sum, Mean, PerUserMean, Variance, Std, RatioOf, Median, Quantiles, Histogram)
+    for kind in (
+        *(Count, Users, Sum, Mean, PerUserMean, Variance, Std, RatioOf, Median, Quantiles, Histogram),
+        *(Top, Distinct),
+    )
 }
 """All of them, by name."""
 

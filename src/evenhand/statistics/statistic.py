@@ -26,6 +26,7 @@ from evenhand.tables.numbers import number
 
 if TYPE_CHECKING:
     from evenhand.statistics.draft import Draft
+    from evenhand.statistics.own_road import Road
     from evenhand.statistics.part import Part
     from evenhand.statistics.request import Request
 
@@ -58,19 +59,31 @@ class Statistic(ABC):
     road: ClassVar[type[Part] | None] = None
     """How it is bounded and measured by row, where that is not by weighted rows."""
 
+    own_road: ClassVar[type[Road] | None] = None
+    """How all of it is released, where it is no sum over rows."""
+
     distinct: ClassVar[bool] = False
     """Whether a user counts once in each group, however many rows there are."""
 
     selects_keys: ClassVar[bool] = True
     """Whether groups may be selected privately; otherwise they must be public."""
 
+    has_groups: ClassVar[bool] = False
+    """Whether it has group columns of itself (`groups_by`)."""
+
     shown_as: ClassVar[str | None] = None
     """The column of a released frame; the name if None."""
 
     @property
+    def groups_by(self) -> tuple[str, ...]:
+        """The group columns that it has of itself; then ``by=`` can't be given."""
+        return ()
+
+    @property
     def aggregates(self) -> bool:
         """Whether it may be released together with others: it has one row for each group."""
-        return self.road is not None or type(self).placed is Statistic.placed
+        summed = self.own_road is None and not self.groups_by
+        return summed and (self.road is not None or type(self).placed is Statistic.placed)
 
     @property
     def shape(self) -> type[WeightedRows]:

@@ -1,0 +1,207 @@
+"""How many different values a column holds, each user supporting at most ℓ of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from evenhand.bounding import Auto
+from evenhand.guarantee import Relation, UsageError, split
+from evenhand.release import Additive, Bounding, Error, Exact, Measurement, Receipt, noise_for
+from evenhand.statistics.draft import EXACT, UNBOUNDED, Draft, Outcome
+from evenhand.statistics.frames import GroupedInterval, frame
+from evenhand.statistics.keys import ID, Keys
+from evenhand.statistics.own_road import OwnRoad, Road
+from evenhand.statistics.statistic import Estimate
+from evenhand.statistics.supporters import numbered_pairs, supported
+from evenhand.tables import Bounds, Secret, Table
+from evenhand.tables.expressions import Rows
+from evenhand.tables.summaries import known
+from evenhand.tables.table import key_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LIMITS = (1, 2, 3, *(step << power for power in range(1, 9) for step in (2, 3)), 1024)
+"""The ℓ among which one is chosen: 1, 2, 3, 4, 6, 8, 12, ... 1024."""
+
+MOST_VALUES = 100_000
+CHOICE = Fraction(1, 2)
+"""The part of ε that chooses ℓ; half, as in Knop and Steinke 2023."""
+
+_STEPS = 1024  # of a score, for one value per supported value
+_BIAS = "downward: values that only users with more values than that have may be missing, so there are likely more"
+
+
+@dataclass(frozen=True)
+class AtLeast(Additive):
+    """The noise around the number of supported values; there may be more values."""
+
+    covers: ClassVar[str] = "covers the noise; there may be more values than users were allowed to support"
+
+
+@dataclass(frozen=True)
+class Supported(Road):
+    """The road of `Distinct`: pairs of user and value are assigned, and their numbers by group get noise."""
+
+    @property
+    def statistic(self) -> Distinct:
+        """What is asked for."""
+        assert isinstance(self.part, Distinct)
+        return self.part
+
+    @property
+    def groups(self) -> Keys:
+        """The public groups; one for a release without groups."""
+        assert self.keys is not None
+        return self.keys
+
+    def draft(self) -> Draft:
+        request, statistic = self.request, self.statistic
+        if request.strategy is not None or request.auto != Auto():
+            raise UsageError(
+                "distinct() bounds a user by the number of values they support; leave bounding out, or give "
+                "values_per_user=10 for a bound of your own."
+            )
+        public = {*request.table.public, *request.table.user}
+        if request.relation.counts_are_public and statistic.column in public:
+            return Draft(self.label, request.free, None, self.query, UNBOUNDED, EXACT, self._exact)
+        limit = statistic.limit
+        if limit is None:
+            bounding = Bounding("ValuesPerUser", None, "how many values one user may support will be chosen privately",
+                                f"auto, for {float(CHOICE):.0%} of ε")  # fmt: skip
+            error = Error(None, None, _BIAS)
+        else:
+            bounding = _bounding(limit)
+            moves = self._reach(limit)
+            error = Error(noise_for(moves, moves**2, request.epsilon).variance ** 0.5, None, _BIAS)
+        query = {**self.query, "bounding": bounding.to_dict()}
+        return Draft(self.label, request.guarantee(), request.pure(), query, bounding, error, self._release)
+
+    def _reach(self, limit: int) -> int:
+        """How far one user moves the numbers of all groups; one number alone moves by at most ℓ under values too."""
+        return limit * (self.request.relation.moves if self.groups.groups > 1 else 1)
+
+    def _release(self, receipt: Receipt) -> Outcome:
+        request, limit, left = self.request, self.statistic.limit, self.request.epsilon
+        limits = LIMITS if limit is None else (limit,)
+        with self._pairs() as (copy, pairs, value):
+            fetched = request.table.engine.fetch(numbered_pairs(copy, pairs, value))
+            counts = fetched.map(lambda found: supported(found, self.groups.groups, limits))
+        place, bounding = 0, _bounding(limits[0])
+        if limit is None:
+            paid, left = split(request.epsilon, CHOICE)
+            scores = counts.map(partial(_scores, request.epsilon, self.groups.groups, request.relation))
+            place = receipt.choices(scores, _STEPS * request.relation.moves, paid).places[0]
+            bounding = _bounding(limits[place], "chosen by a private comparison of the numbers under each bound", paid)
+        moves = self._reach(limits[place])
+        noisy = receipt.numbers(Measurement(lambda: counts.map(lambda each: each[place]), moves, moves**2), left)
+        spread = noisy.noise.variance**0.5
+        estimates = [Estimate(value, AtLeast(value, noisy.noise, 1), spread) for value in noisy.values]
+        return self._shown(estimates, bounding, Error(spread, None, _BIAS, {self.statistic.name: spread}))
+
+    def _exact(self, receipt: Receipt) -> Outcome:
+        """Under values, the number of different values of a public column is public."""
+        with self._pairs() as (_, pairs, value):
+            values = pairs.select(ID, value).distinct()
+            counted = values.group_by(ID).aggregate(values=values.count())
+            fetched: Secret[pa.Table] = self.request.table.engine.fetch(counted)
+            exact = receipt.public(fetched.map(partial(_by_group, self.groups.groups)), self.request.relation)
+        return self._shown([Estimate(count, Exact(count), 0.0) for count in exact], UNBOUNDED, EXACT)
+
+    def _shown(self, estimates: Sequence[Estimate], bounding: Bounding, error: Error) -> Outcome:
+        if not self.by:
+            alone = estimates[0]
+            return Outcome(alone.value, alone.interval, bounding, Error(error.noise, error.bias, error.basis))
+        name = self.statistic.name
+        value = frame(self.groups, {name: [estimate.value for estimate in estimates]})
+        return Outcome(value, GroupedInterval(self.groups, {name: estimates}), bounding, error)
+
+    @contextmanager
+    def _pairs(self) -> Iterator[tuple[Table, Rows, str]]:
+        """Each user with each of their values by group, once; from one reading."""
+        table = self.request.table
+        with table.once((), [*self.by, self.statistic.column]) as copy:
+            value = key_names(len(self.by) + 1)[-1]
+            rows = self.groups.attach(copy, copy.expression)
+            rows = rows.filter(*(known(copy, rows[name]) for name in (*copy.user_names, value)))
+            with table.engine.kept(rows.select(*copy.user_names, ID, value).distinct()) as pairs:
+                yield copy, pairs, value
+
+
+@dataclass(frozen=True)
+class Distinct(OwnRoad):
+    """The number of different values of a column, of any type; nulls are none.
+
+    Args:
+        column: its name.
+        values_per_user: how many values one user may support; chosen privately unless given.
+    """
+
+    name = "distinct"
+    own_road = Supported
+    selects_keys = False
+
+    column: str
+    values_per_user: int | None = None
+
+    def __post_init__(self) -> None:
+        given = self.values_per_user
+        if given is not None and (
+            not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= MOST_VALUES
+        ):
+            raise UsageError(
+                f"values_per_user={given!r}: expected a whole number between 1 and {MOST_VALUES:,}, such as 10."
+            )
+
+    @classmethod
+    def example(cls, column: str, bounds: Bounds) -> Self:
+        return cls(column, 3)
+
+    @property
+    def limit(self) -> int | None:
+        """ℓ, if given."""
+        return self.values_per_user
+
+    @property
+    def words(self) -> str:
+        return f"number of different values of {self.column}"
+
+    def check(self, table: Table, by_row: bool = False) -> None:
+        table.require(self.column, "column")
+
+
+def _bounding(limit: int, chosen: str = "given", paid: Decimal | None = None) -> Bounding:
+    values = "one value" if limit == 1 else f"{limit:,} values"
+    return Bounding("ValuesPerUser", float(limit), f"each user supports at most {values}", chosen, paid)
+
+
+def _scores(epsilon: Decimal, groups: int, relation: Relation, counts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """How good each ℓ is: how far its number of values, less what its noise costs, lies above that of every other ℓ.
+
+    Relative to the larger of the two ℓ, so that no score moves by more than one value per supported value
+    (docs/proofs/distinct.md). The cost grows a little faster than ℓ, since a choice that is far too large ruins the result; its
+    factors were found by simulation. What is lost spreads over the groups, and each group gets all the noise.
+    """
+    per_value = [(15 + 4 * math.log(limit)) * groups * relation.moves / float(epsilon) for limit in LIMITS]
+    worth = [
+        sum(count) - math.ceil(min(cost * limit, 2.0**60))
+        for count, cost, limit in zip(counts, per_value, LIMITS, strict=True)
+    ]
+    return [
+        [
+            min((one - other) * _STEPS // max(limit, than) for other, than in zip(worth, LIMITS, strict=True))
+            for one, limit in zip(worth, LIMITS, strict=True)
+        ]
+    ]
+
+
+def _by_group(groups: int, counted: pa.Table) -> list[int]:
+    found = dict(zip(counted[ID].to_pylist(), counted["values"].to_pylist(), strict=True))
+    return [int(found.get(group, 0)) for group in range(groups)]
