@@ -68,9 +68,8 @@ def _one_round(groups: int, epsilon: Decimal, delta: Decimal) -> tuple[NormalThr
 def _two_rounds(groups: int, epsilon: Decimal, delta: Decimal) -> tuple[NormalThreshold, NormalThreshold]:
     first, second = float(delta) * _FIRST, float(delta) * _SECOND
     multiplier = smallest(lambda sigma: _loss(sigma, float(epsilon), second) <= (float(delta) - first) * (1 - MARGIN))
-    parts = ((FIRST, first), (1 - FIRST, second))
-    rounds = [_round(multiplier / math.sqrt(share) * (1 + MARGIN), groups, chance) for share, chance in parts]
-    return rounds[0], rounds[1]
+    one, other = (multiplier / math.sqrt(share) * (1 + MARGIN) for share in (FIRST, 1 - FIRST))
+    return _round(one, groups, first), _round(other, groups, second)
 
 
 def _loss(sigma: float, epsilon: float, lonely: float) -> float:

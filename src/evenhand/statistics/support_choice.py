@@ -29,33 +29,35 @@ room for many groups at the threshold, and users are in many. From this product 
 _SECOND_ROUND = 1.1
 """What a second round is worth at least where it is used, in support."""
 
-_LARGEST = 2**40  # k/ε, where noise of integers stays far inside 64 bits
+_LARGEST = 2**16
+"""Where more supporters would be needed, their chances are not tabulated: nothing is found by counting there."""
 
 
 def chosen_way(groups: Support, epsilon: Decimal, delta: Decimal) -> Way:
     """The way with the smallest critical share: support that a group needs, divided by the support of all users together."""
-    weighted = min((normal_way(limit, groups, epsilon, delta) for limit in LIMITS), key=lambda way: _share(way, groups))
-    if 1 / epsilon > _LARGEST:
-        return weighted
+    weighted = normal_way(groups, epsilon, delta)
     counted = TruncatedGeometric.way(1, epsilon, delta)
     worth = _SECOND_ROUND if len(weighted.rounds) > 1 else 1.0
-    return counted if _share(counted, groups) < _share(weighted, groups) / worth else weighted
+    better = _share(counted, groups) < _share(weighted, groups) / worth
+    return counted if better and needed(counted) <= _LARGEST else weighted
 
 
 def given_way(limit: int, epsilon: Decimal, delta: Decimal) -> Way:
     """The way for a given number of groups per user, from public facts only: users are taken to be in that many groups."""
     everybody = Support(np.array([float(limit)]), np.array([1.0]))
     weighted = NormalThreshold.way(limit, epsilon, delta, rounds=1)
-    if limit / epsilon > _LARGEST:
-        return weighted
-    return min(TruncatedGeometric.way(limit, epsilon, delta), weighted, key=lambda way: _share(way, everybody))
+    counted = TruncatedGeometric.way(limit, epsilon, delta)
+    better = _share(counted, everybody) < _share(weighted, everybody)
+    return counted if better and needed(counted) <= _LARGEST else weighted
 
 
-def normal_way(limit: int, groups: Support, epsilon: Decimal, delta: Decimal) -> Way:
-    """Weighted selection in one round or two."""
-    once = NormalThreshold.way(limit, epsilon, delta, rounds=1)
-    root = float(groups.users @ np.sqrt(np.minimum(groups.sizes, limit))) / groups.people
-    return once if root**2 / _share(once, groups) < _TWO_ROUNDS else NormalThreshold.way(limit, epsilon, delta)
+def normal_way(groups: Support, epsilon: Decimal, delta: Decimal) -> Way:
+    """Weighted selection in one round or two; the most groups that cost next to nothing, since only users in more are sampled."""
+    ways = [NormalThreshold.way(limit, epsilon, delta, rounds=1) for limit in LIMITS]
+    best = min(_share(way, groups) for way in ways)
+    once = max((way for way in ways if _share(way, groups) <= 1.03 * best), key=lambda way: way.groups)
+    root = float(groups.users @ np.sqrt(np.minimum(groups.sizes, once.groups))) / groups.people
+    return once if root**2 / best < _TWO_ROUNDS else NormalThreshold.way(once.groups, epsilon, delta)
 
 
 def doubled(way: Way) -> Way:
