@@ -31,6 +31,7 @@ else:
 __all__ = ["BLUE", "WIDTH", "alt", "figure", "log_scale", "save", "styled"]
 
 BLUE = "#0072B2"
+GREY = "#AAAAAA"
 WIDTH = 520
 
 

@@ -3,6 +3,7 @@
 from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
 from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
 from evenhand.release.result import Bounding, Error, Release
+from evenhand.release.verdicts import OfSize, OfSpread, Rule, Verdict
 
 __all__ = [
     "Additive",
@@ -14,11 +15,15 @@ __all__ = [
     "Interval",
     "Measurement",
     "Noisy",
+    "OfSize",
+    "OfSpread",
     "Opener",
     "Ratio",
     "Receipt",
     "Release",
+    "Rule",
     "Scaled",
+    "Verdict",
     "debit",
     "noise_for",
     "not_private",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.guarantee import Guarantee, plain
 from evenhand.ledger import Cost, Ledger
-from evenhand.release import Bounding, Error, Interval, Receipt, Release, debit
-from evenhand.release.result import hanging
+from evenhand.release import Bounding, Error, Interval, Receipt, Release, Rule, debit
+from evenhand.release.shown import hanging
 from evenhand.tables.engines import one_reading
 
 NOTHING = Cost.pure(0)
@@ -26,7 +26,8 @@ UNKNOWN = Error(None, None, "not known: it depends on the heavy users")
 class Outcome:
     """What running a draft yields: a value that may leave, and what is now known about it.
 
-    ``public_rows`` is the number of rows, where counts are public; ``cells``, whether groups are the cells of a histogram.
+    ``public_rows`` is the number of rows, where counts are public; ``cells``, whether groups are the cells of a histogram; ``rules``
+    say by column when a number is precise enough to be used, where the columns were not known before.
     """
 
     value: Any
@@ -36,6 +37,7 @@ class Outcome:
     details: dict[str, Any] = field(default_factory=dict)
     public_rows: int | None = None
     cells: bool = False
+    rules: Mapping[str, Rule] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Draft:
         bounding: how users are, or will be, bounded.
         error: the forecast, as far as public facts tell.
         run: measures and adds noise, given the receipt of the debit.
+        rules: when a number is precise enough to be used, by column.
     """
 
     statistic: str
@@ -60,6 +63,7 @@ class Draft:
     bounding: Bounding
     error: Error
     run: Callable[[Receipt], Outcome]
+    rules: Mapping[str, Rule] = field(default_factory=dict)
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
@@ -75,6 +79,7 @@ class Draft:
             event=receipt.event,
             details=outcome.details,
             cells=outcome.cells,
+            rules=outcome.rules or self.rules,
             _interval=outcome.interval,
         )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from statistics import median_high
+from types import MappingProxyType
 from typing import Any
 
 from evenhand.guarantee import UsageError, exact_sum
-from evenhand.release import Bounding, Error, Noisy, Receipt
+from evenhand.release import Bounding, Error, Noisy, Receipt, Rule
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Outcome
@@ -125,19 +127,22 @@ class PerRow:
                 for name, part in parts.items()
             }
             noisy = _noisy(prepared, Decimal(0) if allocation is None else allocation.delta, receipt)
-            estimates = {
-                _column(name, suffix, alone=len(prepared) == 1): column
-                for name, one in prepared.items()
-                for suffix, column in one.read(noisy[name]).items()
-            }
+            estimates: dict[str, list[Estimate]] = {}
+            rules: dict[str, Rule] = {}
+            for name, one in prepared.items():
+                for suffix, column in one.read(noisy[name]).items():
+                    shown = _column(name, suffix, alone=len(prepared) == 1)
+                    estimates[shown] = column
+                    if not any(math.isnan(estimate.noise) for estimate in column):  # else the interval tells nothing
+                        rules[shown] = self.statistics[name].rule
             first = next(iter(prepared.values()))
             if allocation is None:
-                return self._outcome(first.keys, estimates, UNBOUNDED, EXACT, None)
+                return self._outcome(first.keys, estimates, UNBOUNDED, EXACT, None, rules)
             bounding = _together(
                 {name: one.bounding for name, one in prepared.items() if one.bounding is not UNBOUNDED}
             )
             return self._outcome(
-                first.keys, estimates, bounding, first.error if len(prepared) == 1 else UNKNOWN, selection
+                first.keys, estimates, bounding, first.error if len(prepared) == 1 else UNKNOWN, selection, rules
             )
 
     def _reading(self) -> AbstractContextManager[Table]:
@@ -170,22 +175,23 @@ class PerRow:
         bounding: Bounding,
         known: Error,
         selection: Selection | None,
+        rules: Mapping[str, Rule] = MappingProxyType({}),
     ) -> Outcome:
         details = {} if selection is None else {"selection": selection.to_dict()}
         noises = {
-            name: median_high([estimate.noise for estimate in column] or [0.0]) for name, column in estimates.items()
+            name: median_high([estimate.noise for estimate in column]) for name, column in estimates.items() if column
         }
         alone = next(iter(noises.values())) if len(noises) == 1 else None
         error = replace(known, noise=alone, parts=noises)
         if self.listed:
             listed = [column[0] for column in estimates.values()]
             if [*estimates] == [*self.statistics] and len(listed) == 1:
-                return Outcome(listed[0].value, listed[0].interval, bounding, error, details)
+                return Outcome(listed[0].value, listed[0].interval, bounding, error, details, rules=rules)
             intervals = ListedInterval([estimate.interval for estimate in listed])
-            return Outcome([estimate.value for estimate in listed], intervals, bounding, error, details)
+            return Outcome([estimate.value for estimate in listed], intervals, bounding, error, details, rules=rules)
         value = frame(keys, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
         cells = isinstance(keys, Cells)
-        return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells)
+        return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells, rules=rules)
 
 
 def _noisy(prepared: Mapping[str, Prepared], delta: Decimal, receipt: Receipt) -> dict[str, list[Noisy]]:

@@ -23,7 +23,7 @@ from typing import Any
 from evenhand.bounding import Choice, Norm, weight_for_quantile
 from evenhand.guarantee import Relation, UsageError, divide, parse_fraction
 from evenhand.profiles import Support
-from evenhand.release import Ends, Error, Receipt
+from evenhand.release import Ends, Error, OfSpread, Receipt, Rule
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import MOST_CELLS, GridCells
 from evenhand.statistics.histogram import RowsInCells
@@ -127,6 +127,10 @@ class Quantiles(RowsInCells):
         quantiles = [float(quantile) for quantile in self.wanted]
         bounds = list(parse_bounds(self.bounds))
         return {"statistic": self.name, "column": self.column, "bounds": bounds, "quantiles": quantiles}
+
+    @property
+    def rule(self) -> Rule:
+        return OfSpread(*parse_bounds(self.bounds))
 
     @property
     def is_average(self) -> bool:
