@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from evenhand.guarantee import Guarantee, plain
 from evenhand.ledger import Cost, Ledger
@@ -20,6 +20,16 @@ EXACT = Error(0.0, 0.0, "the exact answer is public")
 NOBODY = Bounding("none", None, "no group is shown, so nobody was bounded", "nothing had to be chosen")
 NOT_SHOWN = Error(None, None, "not known: no group reached the support that it needs to be shown")
 UNKNOWN = Error(None, None, "not known: it depends on the heavy users")
+
+
+class Foreseen(Protocol):
+    """What a preview says about groups (`foresight.py`)."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """In words, each with its name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,7 @@ class Draft:
         error: the forecast, as far as public facts tell.
         run: measures and adds noise, given the receipt of the debit.
         rules: when a number is precise enough to be used, by column.
+        foreseen: works out, by statistic, the forecast for groups.
     """
 
     statistic: str
@@ -64,6 +75,7 @@ class Draft:
     error: Error
     run: Callable[[Receipt], Outcome]
     rules: Mapping[str, Rule] = field(default_factory=dict)
+    foreseen: Callable[[], Mapping[str, Foreseen]] = dict
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
@@ -91,7 +103,7 @@ class Draft:
     def preview(self, ledger: Ledger | None) -> Preview:
         """What the release would cost and how well it would do; a ledger that is yet to be made can afford it."""
         affordable = ledger is None or ledger.can_afford(self.cost or NOTHING, self.guarantee)
-        return Preview(self.statistic, self.guarantee, self.bounding, self.error, affordable)
+        return Preview(self.statistic, self.guarantee, self.bounding, self.error, affordable, self.foreseen())
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,8 @@ class Preview:
     bounding: Bounding
     error: Error
     affordable: bool
+    groups: Mapping[str, Foreseen] = field(default_factory=dict)
+    """By statistic, the forecast for a small, a middling and a large group, or what is missing for one."""
 
     @property
     def cost(self) -> Guarantee:
@@ -117,6 +131,7 @@ class Preview:
             "bounding": self.bounding.to_dict(),
             "error": self.error.to_dict(),
             "affordable": self.affordable,
+            **({"groups": {name: one.to_dict() for name, one in self.groups.items()}} if self.groups else {}),
         }
 
     def __str__(self) -> str:
@@ -125,7 +140,15 @@ class Preview:
         lines = [
             ("would cost", f"ε = {plain(self.guarantee.epsilon)}{delta}; {ledger}"),
             ("bound on a user", str(self.bounding)),
-            ("error", str(self.error)),
+            *(self._forecasts() or [("error", str(self.error))]),
             ("guarantee", self.guarantee.words()),
         ]
         return f"{self.statistic} (preview: nothing was read or spent)\n{hanging(lines)}"
+
+    def _forecasts(self) -> list[tuple[str, str]]:
+        alone = len(self.groups) == 1
+        return [
+            (name, text if alone else f"{statistic}: {text}")
+            for statistic, one in self.groups.items()
+            for name, text in one.lines()
+        ]

@@ -16,7 +16,7 @@ from evenhand.guarantee import UsageError, exact_sum
 from evenhand.release import Bounding, Error, Noisy, Receipt, Rule
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
-from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Outcome
+from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Foreseen, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
 from evenhand.statistics.part import Part, Prepared, WeightedPart
@@ -112,7 +112,13 @@ class PerRow:
             described,
             Error(None),
             lambda receipt: self._run(parts, allocation, receipt),
+            foreseen=lambda: self._foreseen(hidden, allocation),
         )
+
+    def _foreseen(self, hidden: Mapping[str, Part], allocation: Allocation) -> Mapping[str, Foreseen]:
+        """By statistic, what a preview can say about the groups."""
+        found = {name: part.foreseen(allocation) for name, part in hidden.items()} if self.by else {}
+        return {name: forecast for name, forecast in found.items() if forecast is not None}
 
     def _run(self, parts: Mapping[str, Part], allocation: Allocation | None, receipt: Receipt) -> Outcome:
         with (

@@ -28,7 +28,9 @@ from evenhand.tables.table import key_names
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CHOICE = Fraction(1, 5)
+SHARE_OF_CHOICE = Fraction(1, 5)
+"""Of the ε of a selection, for choosing how many groups a user may support."""
+
 MOST_GROUPS = 1024
 """The largest k that is chosen; more groups per user would need so much noise that small groups are lost."""
 
@@ -82,7 +84,7 @@ def select_keys(
     (epsilon, delta), engine = share, table.engine
     with engine.kept(distinct_keys(copy, by)) as pairs:
         if limit is None:
-            for_limit, epsilon = split(epsilon, _CHOICE)
+            for_limit, epsilon = split(epsilon, SHARE_OF_CHOICE)
             limit = _choose_limit(copy, pairs, for_limit, epsilon, receipt)
         supported = sampled_rows(copy, pairs, limit)
         counted = supported.group_by(key_names(len(by))).aggregate(supporters=supported.count())
