@@ -143,7 +143,10 @@ class GroupPlan:
                 f"{best.names.groups_per_user} of their groups at most; {percent(best.share_shown)} of the groups would be.",
                 self._price(best.names.groups_per_user),
             ]
-        parts.append(f"Based on {best.basis}.")
+        parts.append(
+            f"Based on {best.basis}. Users are taken to be alike in which groups they visit; of those who keep to a few, more is "
+            "cut off than this shows."
+        )
         if self.profile.guarantee is None and not self.profile.mark:
             parts.append(
                 "This assumes that the bound is chosen from this profile. If it is chosen from the table instead, that costs part of ε."
