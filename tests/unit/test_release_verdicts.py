@@ -47,7 +47,7 @@ def test_how_far_an_interval_may_reach(rule: Rule, value: float, allowed: float)
 def test_a_group_of_the_size_named_is_just_usable() -> None:
     assert OfSize("rows").needed(90.0, 1.0, None) == f"below about {90 / PART:.0f} rows"
     assert OfSpread(-8, 8).needed(2.0, 0.0, 150.0) == "below about 300 weighted rows"
-    assert OfSpread(-8, 8).needed(2.0, 0.0, None) == "by more than ± 1"
+    assert OfSpread(-8, 8).needed(2.0, 0.0, None) == "wider than ± 1"
 
 
 def test_what_nothing_is_known_about_is_not_called_unusable() -> None:

@@ -101,7 +101,12 @@ class GroupPlan:
         """The smallest ε whose forecast error, as a root mean square over all groups, is at most ``error``."""
         if not (error > 0 and math.isfinite(error)):
             raise UsageError(f"error={error} is not an error to aim at; expected a positive number.")
-        return smallest(lambda epsilon: self.at(Decimal(repr(epsilon))).best.error <= error, 1e-4, 1e3, "ε")
+
+        def enough(epsilon: float) -> bool:
+            curves = self.at(Decimal(repr(epsilon))).curves()
+            return min(float(curve.error(self.groups).min()) for curve in curves) <= error
+
+        return smallest(enough, 1e-4, 1e3, "ε")
 
     def table(self) -> list[dict[str, Any]]:
         """A small, a middling and a large group, for each kind of noise; one dictionary per row, for a frame of any kind."""

@@ -76,7 +76,7 @@ class OfSpread:
     def needed(self, reach: float, value: float, rows: float | None) -> str:
         allowed = self.allowed(value)
         if rows is None or not rows > 0 or not allowed > 0:
-            return f"by more than ± {rounded(allowed)}"
+            return f"wider than ± {rounded(allowed)}"
         return (
             f"below about {_about(reach / allowed * rows)} weighted rows"  # the noise of a mean falls with their number
         )
@@ -194,7 +194,8 @@ def verdict_of(release: Release, interval: Any, sizes: Mapping[str, Sequence[flo
 def _nothing(selection: Mapping[str, Any] | None) -> str:
     if selection is None:
         return "there is no group to show"
-    support = f" of about {selection['users_needed']:,} users" if "users_needed" in selection else ""
+    needed = selection.get("users_needed")
+    support = f" of about {needed:,} users" if isinstance(needed, int) else ""
     return (
         f"no group is shown, because none reached the support{support} that it needs; more ε, coarser groups, or public "
         "keys (keys=[...]) would help"
