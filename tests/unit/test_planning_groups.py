@@ -179,6 +179,8 @@ def test_the_command_line_plans_groups(tmp_path: Path) -> None:
     assert "middling" in text
     assert "For an error of 20 over all groups: ε =" in text
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    refused = CliRunner().invoke(app, ["plan", "count", "--groups", "30", "--protects", "values", *shape])
+    assert "protects='presence'" in str(refused.exception)
     data = json.loads(run("users", "--groups", "900,300,20", "--hidden", "--json"))
     assert data["groups"] == 3
     assert 0 <= data["best"]["share_shown"] <= 1

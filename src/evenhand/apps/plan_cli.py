@@ -80,7 +80,7 @@ def plan(
     shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
     if groups is not None:
         by_group = make_plan(
-            statistic, shape, epsilon, parse_pair(bounds, "bounds"), groups=_groups(groups), delta=delta, hidden=hidden,
+            statistic, shape, epsilon, parse_pair(bounds, "bounds"), protects, groups=_groups(groups), delta=delta, hidden=hidden,
             groups_per_user=groups_per_user,
         )  # fmt: skip
         _show_groups(by_group, for_error, as_json, html)

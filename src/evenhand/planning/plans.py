@@ -182,6 +182,7 @@ def plan(
     profile: Profile,
     epsilon: Amount,
     bounds: tuple[float, float] | None = None,
+    protects: Relation | str | None = None,
     *,
     groups: int | Sequence[float],
     delta: Amount = 0,
