@@ -80,7 +80,8 @@ def test_a_mean_as_json(run: Run) -> None:
     result = run("release", "mean", *RATING, *PAID, "--json")
     assert result.code == 0
     assert result.err == ""
-    assert set(result.json) == {"statistic", "value", "interval", "guarantee", "bounding", "error", "event", "ledger"}
+    said = {"statistic", "usable", "why", "value", "interval", "guarantee", "bounding", "error", "event", "ledger"}
+    assert set(result.json) == said
     assert result.json["statistic"] == "mean of rating"
     assert 1 <= result.json["value"] <= 5
     low, high = result.json["interval"]["bounds"]

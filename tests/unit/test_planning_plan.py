@@ -88,7 +88,7 @@ def test_inverse_questions_hit_the_error_they_aim_at() -> None:
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        plan(**{"profile": PROFILE, "epsilon": 0.5, **arguments})  # type: ignore[arg-type]
+        plan(**{"profile": PROFILE, "epsilon": 0.5, **arguments})  # type: ignore[call-overload]
 
 
 def test_impossible_goals_are_refused() -> None:

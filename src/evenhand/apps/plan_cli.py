@@ -12,15 +12,18 @@ from evenhand.guarantee import DataError, UsageError
 from evenhand.statistics import STATISTICS
 
 if TYPE_CHECKING:
-    from evenhand.planning import Plan
+    from evenhand.planning import GroupPlan, Plan
     from evenhand.profiles import Profile
 
-PLANNED = [name for name, kind in STATISTICS.items() if kind.planned_as]
+PLANNED = [name for name, kind in STATISTICS.items() if kind.planned_as or name == "users"]
 
 HELP = """Forecast the error before anything is spent: noise and bias for every strategy, and the best bound on a user.
 
 Say how many rows the users have: --pareto, --zipf or --lognormal with --users and --rows, --counts FILE (one number per line), or
 --profile FILE (bought before and saved). Nothing is read from a table and nothing is spent.
+
+With --groups the forecast is for a count, users or sum by group: the error of a small, a middling and a large group, and with
+--hidden how many of the groups would be shown.
 
 Exit codes: 0 planned, 2 bad usage, 4 file unreadable.
 """
@@ -31,12 +34,16 @@ evenhand plan mean --pareto 1.5 --users 10000 --rows 200000 --bounds 0.5:5 --eps
 
 evenhand plan count --counts rows_per_user.txt --epsilon 0.1
 
+evenhand plan count --groups 300 --pareto 1.5 --users 10000 --rows 200000 --epsilon 1 --delta 1e-6
+
+evenhand plan users --groups 300 --hidden --lognormal 1.2 --users 30000 --rows 900000 --epsilon 1 --delta 1e-6 --json
+
 evenhand plan mean --lognormal 1 --users 5000 --rows 100000 --bounds 0:10 --epsilon 1 --protects values --for-error 0.01
 """
 
 
 def plan(
-    statistic: Annotated[str, typer.Argument(help="One of: " + ", ".join(PLANNED) + ".")],
+    statistic: Annotated[str, typer.Argument(help="One of: " + ", ".join(PLANNED) + " (users with --groups).")],
     epsilon: Annotated[str, typer.Option(help="ε of the planned release, such as 0.2.")],
     bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; needed for sum and mean.")] = None,
     pareto: Annotated[float | None, typer.Option(help="Pareto tail: exponent α above 1.")] = None,
@@ -53,6 +60,17 @@ def plan(
     for_error: Annotated[
         float | None, typer.Option(help="Also answer: which ε (and for a mean, how many users) for this error?")
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Plan by group: how many groups, or the size of each (a guess): 300, or 900,40,5."),
+    ] = None,
+    delta: Annotated[str, typer.Option(help="With --groups: δ of the planned release.")] = "0",
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="With --groups: their names are hidden; needs --delta.")
+    ] = False,
+    groups_per_user: Annotated[
+        int | None, typer.Option(help="With --hidden: how many groups a user supports at most.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write one self-contained page.")] = None,
 ) -> None:
@@ -60,6 +78,15 @@ def plan(
     from evenhand.planning import plan as make_plan
 
     shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
+    if groups is not None:
+        by_group = make_plan(
+            statistic, shape, epsilon, parse_pair(bounds, "bounds"), protects, groups=_groups(groups), delta=delta, hidden=hidden,
+            groups_per_user=groups_per_user,
+        )  # fmt: skip
+        _show_groups(by_group, for_error, as_json, html)
+        return
+    if hidden or groups_per_user is not None or delta != "0":
+        raise UsageError("--delta, --hidden and --groups-per-user go with --groups; say how many: --groups 300.")
     made = make_plan(
         statistic, shape, epsilon, bounds=parse_pair(bounds, "bounds"), protects=protects, heterogeneity=heterogeneity
     )
@@ -80,6 +107,30 @@ def plan(
         print(f"\nFor an error of {for_error:g}: ε = {answers['epsilon']:.3g} with these users{more}.")
     if html is not None:
         print(f"\nWritten: {html}")
+
+
+def _show_groups(made: GroupPlan, for_error: float | None, as_json: bool, html: Path | None) -> None:
+    """A plan by groups, as text, data or a page."""
+    answer = None if for_error is None else {"error": for_error, "epsilon": made.epsilon_for(for_error)}
+    if html is not None:
+        check_writable(html, "html")
+        made.to_html(html)
+    if as_json:
+        show_json(made.to_dict() | ({"for_error": answer} if answer else {}))
+        return
+    print(made)
+    if answer:
+        print(f"\nFor an error of {for_error:g} over all groups: ε = {answer['epsilon']:.3g} with these users.")
+    if html is not None:
+        print(f"\nWritten: {html}")
+
+
+def _groups(text: str) -> int | list[float]:
+    try:
+        sizes = [float(size) for size in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--groups {text!r}: expected a number of groups, or their sizes: 300, or 900,40,5.") from None
+    return int(sizes[0]) if len(sizes) == 1 and sizes[0].is_integer() else sizes
 
 
 def _show(made: Plan) -> None:

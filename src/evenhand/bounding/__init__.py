@@ -5,10 +5,19 @@ from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curve, Question
+from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
 from evenhand.bounding.norm_clip import NormClip
-from evenhand.bounding.over_groups import GroupBound, best_bound, concentration
+from evenhand.bounding.over_groups import (
+    GroupBound,
+    GroupCurve,
+    best_bound,
+    concentration,
+    finely,
+    group_curves,
+    l2_of_rows,
+)
 from evenhand.bounding.quantile_weights import rank_bias, weight_for_quantiles
 from evenhand.bounding.row_limit import RowLimit
 from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average
@@ -31,6 +40,8 @@ __all__ = [
     "Contribution",
     "Curve",
     "GroupBound",
+    "GroupCurve",
+    "GroupSizes",
     "LocatedMean",
     "MeanContribution",
     "Norm",
@@ -45,6 +56,9 @@ __all__ = [
     "best_cap",
     "best_mean",
     "concentration",
+    "finely",
+    "group_curves",
+    "l2_of_rows",
     "named",
     "offered_names",
     "parse_bounding",

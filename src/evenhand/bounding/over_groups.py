@@ -50,6 +50,30 @@ class GroupBound:
         return math.hypot(self.noise, math.sqrt(concentration(groups)) * self.lost / groups)
 
 
+@dataclass(frozen=True)
+class GroupCurve:
+    """The forecast over a range of bounds, for one kind of noise: `GroupBound` for each; ``total`` is what users add together."""
+
+    gaussian: bool
+    bounds: Array
+    noise: Array
+    lost: Array
+    total: float
+
+    def error(self, groups: int) -> Array:
+        """Forecast root mean squared error over the groups."""
+        result: Array = np.hypot(self.noise, math.sqrt(concentration(groups)) * self.lost / groups)
+        return result
+
+    def best(self, groups: int) -> GroupBound:
+        """The bound with the smallest error."""
+        return self.at(int(self.error(groups).argmin()))
+
+    def at(self, place: int) -> GroupBound:
+        """One of the bounds."""
+        return GroupBound(self.gaussian, float(self.bounds[place]), float(self.noise[place]), float(self.lost[place]))
+
+
 def best_bound(l1: Support, l2: Support | None, groups: int, laplace: float, gaussian: float | None) -> GroupBound:
     """The bound, and the noise, with the smallest forecast error of a group.
 
@@ -62,31 +86,49 @@ def best_bound(l1: Support, l2: Support | None, groups: int, laplace: float, gau
         laplace: standard deviation of Laplace noise for an L1 bound of 1.
         gaussian: standard deviation of Gaussian noise for an L2 bound of 1.
     """
-    sizes, users = _finely(l1)
-    best = _best(sizes, users, sizes, groups, laplace, False)
+    first, *others = (curve.best(groups) for curve in group_curves(l1, l2, groups, laplace, gaussian))
+    return min([first, *others], key=lambda bound: bound.error(groups))
+
+
+def group_curves(
+    l1: Support, l2: Support | None, groups: int, laplace: float, gaussian: float | None
+) -> tuple[GroupCurve, ...]:
+    """What `best_bound` chooses from: every bound, for Laplace noise and, where it may be, for Gaussian noise."""
+    sizes, users = finely(l1)
+    curve = _curve(sizes, users, sizes, laplace, False)
     if l2 is None or gaussian is None:
-        return best
-    norms, people = _finely(l2)
+        return (curve,)
+    norms, people = finely(l2)
     # Who has a large L2 norm adds much: users are taken to be in the same order by both norms.
     order = (np.cumsum(people) - people / 2) / people.sum()
     added = np.interp(order, np.cumsum(users) / users.sum(), sizes)
-    spread = _best(norms, people, np.clip(added, norms, norms * math.sqrt(groups)), groups, gaussian, True)
-    return spread if spread.error(groups) < best.error(groups) else best
+    return curve, _curve(norms, people, np.clip(added, norms, norms * math.sqrt(groups)), gaussian, True)
 
 
-def _best(norms: Array, users: Array, added: Array, groups: int, per_step: float, gaussian: bool) -> GroupBound:
-    """Of many bounds the one with the smallest forecast error."""
+def l2_of_rows(support: Support, groups: int, unit: float = 1) -> Support:
+    """The L2 norms of users of whom only the number of rows is known, if their rows spread over the groups as all rows do together.
+
+    Args:
+        support: users by L1 norm.
+        groups: how many.
+        unit: what one row adds to the L1 norm.
+    """
+    part = np.sqrt(np.minimum(unit / support.sizes + concentration(groups) / groups, 1.0))
+    return Support(support.sizes * part, support.users)
+
+
+def _curve(norms: Array, users: Array, added: Array, per_step: float, gaussian: bool) -> GroupCurve:
+    """The forecast for many bounds."""
     bounds = np.geomspace(norms[0], norms[-1], _CANDIDATES)
     mass = users * added
     total = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
     relative = np.append(np.cumsum((mass / norms)[::-1])[::-1], 0.0)
     above = np.searchsorted(norms, bounds, side="right")
     lost = np.maximum(total[above] - bounds * relative[above], 0.0)
-    best = int(((per_step * bounds) ** 2 + concentration(groups) * (lost / groups) ** 2).argmin())
-    return GroupBound(gaussian, float(bounds[best]), per_step * float(bounds[best]), float(lost[best]))
+    return GroupCurve(gaussian, bounds, per_step * bounds, lost, float(total[0]))
 
 
-def _finely(support: Support) -> tuple[Array, Array]:
+def finely(support: Support) -> tuple[Array, Array]:
     """The users of each bucket evenly over its logarithm: a bound may lie between two edges."""
     if support.lowest is None:
         return support.sizes, support.users

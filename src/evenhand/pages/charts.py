@@ -28,9 +28,10 @@ else:
 
     alt = _Altair()
 
-__all__ = ["BLUE", "WIDTH", "alt", "figure", "log_scale", "save", "styled"]
+__all__ = ["BLUE", "GREY", "WIDTH", "alt", "figure", "log_scale", "save", "styled"]
 
 BLUE = "#0072B2"
+GREY = "#AAAAAA"
 WIDTH = 520
 
 

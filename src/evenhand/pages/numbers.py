@@ -16,6 +16,11 @@ def three_digits(value: float) -> str:
     return f"{value:.3g}"
 
 
+def percent(part: float) -> str:
+    """A part of a whole."""
+    return "under 1%" if 0 < part < 0.01 else f"{part:,.0%}"
+
+
 def rounded(value: object, noise: float | None = None) -> str:
     """A number rounded to the digits that the noise leaves meaningful."""
     if not isinstance(value, int | float) or not math.isfinite(value):

@@ -10,13 +10,13 @@ import numpy as np
 
 from evenhand.guarantee import plain
 from evenhand.pages.charts import BLUE, WIDTH, alt, figure, log_scale, styled
-from evenhand.pages.numbers import three_digits
+from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.style import page, paragraphs, table
 
 if TYPE_CHECKING:
     from evenhand.bounding import Curve
     from evenhand.pages.charts import Chart
-    from evenhand.planning import Plan
+    from evenhand.planning import GroupPlan, Plan
 
 # Colours that stay apart for the colour-blind (Okabe and Ito), and in grey.
 _PARTS = {"bias": BLUE, "noise": "#E69F00", "sampling": "#999999", "total": "#000000"}
@@ -47,6 +47,24 @@ def plan_page(plan: Plan) -> str:
         "<p>≤ marks a proven bound, ~ a forecast under the stated assumptions or from a noisy profile. Errors are root mean squares.</p>"
         f"<footer>Made from {escape(str(plan.profile.basis))} ({escape(plan.profile.words)}). Nothing was spent to make this page."
         "</footer>",
+        plan.profile.mark,
+    )
+
+
+def group_plan_page(plan: GroupPlan) -> str:
+    """The words and the table of a plan by groups."""
+    best, (head, rows) = plan.best, plan.cells()
+    facts = [
+        (three_digits(best.bound.amount), best.mechanism),
+        (f"± {three_digits(best.bound.noise)}", "noise in each group"),
+        (three_digits(best.error), "error over all groups"),
+        *([(percent(best.share_shown), "of the groups shown")] if best.share_shown is not None else []),
+    ]
+    cards = "".join(f"<li><b>{escape(value)}</b>{escape(name)}</li>" for value, name in facts)
+    return page(
+        f"Plan for a {plan.statistic} by {plan.groups:,} groups at ε = {plain(plan.epsilon)}",
+        f'<ul class="facts">{cards}</ul>{paragraphs(plan.explain())}<h2>In numbers</h2>{table(head, rows)}'
+        "<footer>Nothing was spent to make this page.</footer>",
         plan.profile.mark,
     )
 

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
-from evenhand.pages.charts import BLUE, WIDTH, alt, styled
-from evenhand.pages.style import fragment, lines, page
+from evenhand.pages.charts import BLUE, GREY, WIDTH, alt, styled
+from evenhand.pages.style import fragment, lines, page, table, warning
 
 if TYPE_CHECKING:
     from evenhand.pages.charts import Chart
@@ -30,9 +30,8 @@ def release_chart(release: Release) -> Chart:
         raise UsageError(
             f"{release.statistic} has no groups to draw; print it, or release it by groups, such as by='country'."
         )
-    given, frame = list(release.value.columns), release.interval(0.95)
-    names = [name for name in given if f"{name}_low" in frame.columns and f"{name}_low" not in given]
-    keys = [name for name in given if name not in names]
+    frame, names = release.interval(0.95), release.value_columns
+    keys = [name for name in release.value.columns if name not in names]
     # Groups by place, not by label: two may look alike.
     labels = json.dumps([_label(key, release.cells) for key in frame[keys].itertuples(index=False)])
     groups = alt.Y("place:O", title=", ".join(keys), axis=alt.Axis(labelExpr=f"{labels}[datum.value]"))
@@ -40,14 +39,16 @@ def release_chart(release: Release) -> Chart:
     def bars(name: str) -> Chart:
         columns = (frame[column].tolist() for column in (name, f"{name}_low", f"{name}_high"))
         rows = [
-            {"place": place, "value": value, "low": low, "high": high}
-            for place, (value, low, high) in enumerate(zip(*columns, strict=True))
+            {"place": place, "value": value, "low": low, "high": high, "usable": usable}
+            for place, (value, low, high, usable) in enumerate(zip(*columns, release.verdict.flags[name], strict=True))
         ]
         chart = alt.Chart(alt.Data(values=rows)).encode(y=groups)
-        values = chart.mark_bar(color=BLUE, opacity=0.6).encode(x=alt.X("value:Q", title=name))
+        colour = alt.condition("datum.usable", alt.value(BLUE), alt.value(GREY))
+        values = chart.mark_bar(opacity=0.6).encode(x=alt.X("value:Q", title=name), color=colour)
         return (values + chart.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")).properties(width=WIDTH)
 
-    title = alt.Title(release.headline(), subtitle=f"lines: 95% interval ({release.covers})", anchor="start")
+    subtitle = f"lines: 95% interval ({release.covers}){'; grey: too noisy to use' if release.why else ''}"
+    title = alt.Title(release.headline(), subtitle=subtitle, anchor="start")
     return styled(alt.vconcat(*map(bars, names), title=title))
 
 
@@ -57,5 +58,10 @@ def _label(key: tuple[object, ...], cell: bool) -> str:
 
 
 def _body(release: Release) -> str:
-    frame = f'<div class="wide">{release.table().to_html(index=False, border=0)}</div>' if release.grouped else ""
-    return f"{frame}{lines(release.lines())}"
+    frame = ""
+    if release.grouped:
+        shown = release.table()
+        rows = [[str(cell) for cell in row] for row in shown.itertuples(index=False)]
+        noisy = {place for place, usable in enumerate(release.verdict.rows) if not usable}
+        frame = table([str(name) for name in shown.columns], rows, grey=noisy)
+    return f"{warning(release.warning())}{frame}{lines(release.lines())}"

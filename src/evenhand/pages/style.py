@@ -22,6 +22,8 @@ body.evenhand { color: #222; color-scheme: light; margin: 0 auto; padding: 1rem;
 .evenhand th:first-child, .evenhand td:first-child { text-align: left; vertical-align: top; }
 .evenhand .lines td { text-align: left; white-space: normal; }
 .evenhand tr.best { font-weight: bold; background: #f3f3f0; }
+.evenhand tr.unusable { color: #767676; }
+.evenhand .warning { border-left: .3rem solid #d00000; padding: .3rem .8rem; }
 .evenhand footer { color: #555; font-size: .85rem; margin-top: 2rem; }
 """
 
@@ -42,12 +44,12 @@ def fragment(title: str, body: str) -> str:
     return f'<section class="evenhand"><style>{_STYLE}</style><h2>{escape(title)}</h2>{body}</section>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], best: Collection[int] = ()) -> str:
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], best: Collection[int] = (), grey: Collection[int] = ()
+) -> str:
     """Rows of text under their headings, in a box that scrolls by itself where the screen is narrow."""
-    body = "".join(
-        ('<tr class="best">' if place in best else "<tr>") + f"{_cells('td', row)}</tr>"
-        for place, row in enumerate(rows)
-    )
+    classes = dict.fromkeys(best, ' class="best"') | dict.fromkeys(grey, ' class="unusable"')
+    body = "".join(f"<tr{classes.get(place, '')}>{_cells('td', row)}</tr>" for place, row in enumerate(rows))
     heading = f"<thead><tr>{_cells('th', head)}</tr></thead>" if head else ""
     return f'<div class="wide"><table>{heading}<tbody>{body}</tbody></table></div>'
 
@@ -56,6 +58,11 @@ def lines(named: Iterable[tuple[str, str]]) -> str:
     """Sentences, each beside its name."""
     rows = "".join(f"<tr>{_cells('th', (name,))}{_cells('td', (text,))}</tr>" for name, text in named)
     return f'<table class="lines">{rows}</table>'
+
+
+def warning(text: str) -> str:
+    """What has to be read first; nothing if there is nothing."""
+    return f'<p class="warning">{escape(text)}</p>' if text else ""
 
 
 def paragraphs(text: str) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from evenhand.bounding import HETEROGENEITY, ROW_SD, STRATEGIES, Assumptions, Curve, Question, same_name
 from evenhand.bounding.forecasts import curve
-from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, suggest
+from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, suggest
 from evenhand.pages.plan import plan_chart, plan_page
+from evenhand.planning.by_group import GroupPlan, plan_groups
+from evenhand.planning.checking import parse_value_bounds, part_of_range, relation_of
+from evenhand.planning.searching import smallest
 from evenhand.planning.tables import Forecast, ForecastTable
 from evenhand.planning.words import explain
 from evenhand.profiles import Basis, Profile
@@ -134,13 +137,13 @@ class Plan:
             relative: ``error`` is a part of the answer (counts only: the size of a sum or mean is not known beforehand).
         """
         goal = self._goal(error, relative)
-        return _smallest(lambda eps: goal(replace(self, epsilon=Decimal(repr(eps)))), 1e-6, 1e4, "ε")
+        return smallest(lambda eps: goal(replace(self, epsilon=Decimal(repr(eps)))), 1e-6, 1e4, "ε")
 
     def users_for(self, error: float, relative: bool = False) -> int:
         """How many users of the same shape the best forecast error needs to be at most ``error`` at this ε."""
         goal, scaled = self._goal(error, relative), self.profile.scaled
         people = self.profile.users
-        found = _smallest(
+        found = smallest(
             lambda users: goal(replace(self, profile=scaled(users / people))), 1.0, 1e12, "number of users"
         )
         return math.ceil(found)
@@ -159,6 +162,7 @@ class Plan:
         return lambda plan: _forecast(plan, _FEW).best.error <= error * (plan.profile.rows if relative else 1)
 
 
+@overload
 def plan(
     statistic: str,
     profile: Profile,
@@ -169,15 +173,48 @@ def plan(
     heterogeneity: float | None = None,
     spread: float | None = None,
     points: int = 120,
-) -> Plan:
-    """Forecast the error of a release for every strategy and a range of bounds.
+) -> Plan: ...
+
+
+@overload
+def plan(
+    statistic: str,
+    profile: Profile,
+    epsilon: Amount,
+    bounds: tuple[float, float] | None = None,
+    protects: Relation | str | None = None,
+    *,
+    groups: int | Sequence[float],
+    delta: Amount = 0,
+    hidden: bool = False,
+    groups_per_user: int | None = None,
+) -> GroupPlan: ...
+
+
+def plan(
+    statistic: str,
+    profile: Profile,
+    epsilon: Amount,
+    bounds: tuple[float, float] | None = None,
+    protects: Relation | str | None = None,
+    row_sd: float | None = None,
+    heterogeneity: float | None = None,
+    spread: float | None = None,
+    points: int = 120,
+    *,
+    groups: int | Sequence[float] | None = None,
+    delta: Amount = 0,
+    hidden: bool = False,
+    groups_per_user: int | None = None,
+) -> Plan | GroupPlan:
+    """Forecast the error of a release for every strategy and a range of bounds; with ``groups=``, of a release by group.
 
     Guarantee: reads the profile only, spends nothing.
 
     Edge cases: under ``protects="values"`` the number of rows is public, so a count needs no plan and is refused.
 
     Args:
-        statistic: "count", "sum" or "mean".
+        statistic: "count", "sum" or "mean"; by group "count", "users" or "sum".
         profile: users by number of rows: ``Profile.counts``, ``.pareto``, ``.zipf``, ``.lognormal``, ``session.profile``.
         epsilon: ε of the planned release.
         bounds: lowest and highest value; needed for sum and mean.
@@ -186,6 +223,10 @@ def plan(
         heterogeneity: how much heavy users differ, ρτ, in the unit of the values (default: a fiftieth of the range).
         spread: standard deviation of user means, in the unit of the values (default: an eighth of the range).
         points: how many bounds each strategy is shown at.
+        groups: how many groups, whose sizes are then assumed, or their sizes, publicly known or guessed.
+        delta: δ of a release by group.
+        hidden: the names of the groups are hidden and have to be selected.
+        groups_per_user: with hidden names, how many groups a user supports at most.
 
     Example:
         >>> plan("count", Profile.counts([1] * 900 + [50] * 100), epsilon=0.5).best.bound
@@ -193,25 +234,32 @@ def plan(
 
     Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; docs/planning.md.
     """
+    if groups is not None:
+        if relation_of(profile, protects) is not Relation.PRESENCE:
+            raise UsageError(
+                "plans by groups are for protects='presence'; where row counts are public, so is the size of a group."
+            )
+        limits = parse_value_bounds(statistic, bounds) if statistic == "sum" else None
+        return plan_groups(statistic, profile, epsilon, delta, limits, groups, hidden, groups_per_user)
+    if hidden or groups_per_user is not None or parse_delta(delta):
+        raise UsageError("delta=, hidden= and groups_per_user= are for plans by groups; say how many: groups=300.")
     planned = {name: kind for name, kind in STATISTICS.items() if kind.planned_as}
     if statistic not in planned:
         raise UsageError(
             f"statistic={statistic!r} can't be planned; expected one of {list(planned)}.{suggest(str(statistic), planned)}"
         )
-    own = profile.guarantee.relation if profile.guarantee else Relation.PRESENCE
-    relation = own if protects is None else Relation.parse(protects)
-    profile.for_relation(relation)
+    relation = relation_of(profile, protects)
     if planned[statistic].planned_as == "count" and relation.counts_are_public:
         raise UsageError(
             "under protects='values' the number of rows is public: a count needs no noise and no plan. "
             "Use protects='presence' if it is private who is in the table."
         )
-    limits = _bounds(statistic, bounds)
+    limits = parse_value_bounds(statistic, bounds)
     length = limits[1] - limits[0] if limits else 1.0
     assumed = Assumptions(
-        _part("row_sd", row_sd, length, ROW_SD),
-        _part("heterogeneity", heterogeneity, length, HETEROGENEITY),
-        _part("spread", spread, length, SPREAD),
+        part_of_range("row_sd", row_sd, length, ROW_SD),
+        part_of_range("heterogeneity", heterogeneity, length, HETEROGENEITY),
+        part_of_range("spread", spread, length, SPREAD),
     )
     if not 2 <= points <= 2000:
         raise UsageError(f"points={points} is out of range; expected a number between 2 and 2000.")
@@ -230,32 +278,6 @@ def _forecast(plan: Plan, points: int) -> Plan:
     return replace(plan, curves=curves)
 
 
-def _bounds(statistic: str, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    if STATISTICS[statistic].planned_as == "count":
-        return None
-    if bounds is None:
-        raise UsageError(
-            f"a plan for a {statistic} needs bounds=(lowest, highest): the range that values are clamped to, such as (0, 5)."
-        )
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        raise UsageError(f"bounds={bounds!r} is not a range; expected two numbers such as (0, 5).") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise UsageError(f"bounds=({low:g}, {high:g}) is not a range; expected finite numbers, the lower one first.")
-    return low, high
-
-
-def _part(name: str, given: float | None, length: float, default: float) -> float:
-    if given is None:
-        return default
-    if not (math.isfinite(given) and 0 <= given <= length):
-        raise UsageError(
-            f"{name}={given:g} is out of range; expected a number between 0 and the length of the bounds, {length:g}."
-        )
-    return given / length
-
-
 def _best(curve: Curve) -> Forecast:
     return _at(curve, int(curve.error.argmin()))
 
@@ -264,17 +286,3 @@ def _at(curve: Curve, k: int) -> Forecast:
     names = ("noise", "sampling", "bias", "error", "error_bound", "users_cut", "rows_cut")
     numbers = {name: float(getattr(curve, name)[k]) for name in names}
     return Forecast(strategy=curve.strategy, bound=float(curve.bounds[k]), kind=curve.kind, **numbers)
-
-
-def _smallest(enough: Callable[[float], bool], low: float, high: float, what: str) -> float:
-    """Bisect on a logarithmic scale for the smallest argument that is enough."""
-    if not enough(high):
-        raise UsageError(
-            f"no {what} up to {high:g} reaches this error with the bounds in this plan; aim at a larger error."
-        )
-    if enough(low):
-        return low
-    for _ in range(50):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

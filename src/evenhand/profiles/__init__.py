@@ -6,7 +6,7 @@ from evenhand.profiles.location import Location, LocationRequest, locate, locati
 from evenhand.profiles.profile import Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
 from evenhand.profiles.support import Array, Sums, Support, support_of_counts, support_of_histogram
-from evenhand.profiles.wanted import Histogram, Wanted, buy
+from evenhand.profiles.wanted import Histogram, Wanted, buy, over
 
 __all__ = [
     "EVERY_ROW",
@@ -27,6 +27,7 @@ __all__ = [
     "locate",
     "location_request",
     "or_one",
+    "over",
     "public_sizes",
     "row_buckets",
     "rows_with",

@@ -94,7 +94,7 @@ class Wanted:
         if self.known is not None:
             if self.kept is not None and self.shelf is not None and self.table is not None:
                 self.shelf.take(self.table, self.about)
-            return Histogram(buckets, *_over(self.known, buckets), self.known.words)
+            return over(self.known, buckets)
         noisy = receipt.numbers(measurement, paid).values
         if self.shelf is not None and self.table is not None:
             promise = self.table.guarantee(paid, Decimal(0))
@@ -112,9 +112,10 @@ def buy(table: Table, epsilon: Decimal, ledger: Ledger) -> Profile:
     return Profile.bought(buckets, noisy.values, guarantee, receipt.event)
 
 
-def _over(profile: Profile, buckets: Buckets) -> tuple[Sequence[float], float]:
-    """A profile as counts over ``buckets``, and the ε that explains their noise."""
+def over(profile: Profile, buckets: Buckets) -> Histogram:
+    """A profile that is there already, over ``buckets``."""
     if profile.noisy is not None and profile.guarantee is not None and profile.buckets == buckets:
-        return profile.noisy, float(profile.guarantee.epsilon)
+        return Histogram(buckets, profile.noisy, float(profile.guarantee.epsilon), profile.words)
     places = buckets.index(np.ceil(profile.support.sizes).astype(np.int64))
-    return np.bincount(places, weights=profile.support.users, minlength=buckets.size).tolist(), 1e6
+    counts = np.bincount(places, weights=profile.support.users, minlength=buckets.size).tolist()
+    return Histogram(buckets, counts, 1e6, profile.words)

@@ -4,6 +4,7 @@ from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, 
 from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
 from evenhand.release.quotient import Quotient
 from evenhand.release.result import Bounding, Error, Release
+from evenhand.release.verdicts import OfSize, OfSpread, Rule, Verdict
 
 __all__ = [
     "Additive",
@@ -15,12 +16,16 @@ __all__ = [
     "Interval",
     "Measurement",
     "Noisy",
+    "OfSize",
+    "OfSpread",
     "Opener",
     "Quotient",
     "Ratio",
     "Receipt",
     "Release",
+    "Rule",
     "Scaled",
+    "Verdict",
     "debit",
     "noise_for",
     "not_private",

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import math
-import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evenhand.guarantee import Guarantee, plain
+from evenhand.guarantee import Guarantee, UsageError, plain
 from evenhand.pages.numbers import rounded
 from evenhand.pages.release import release_chart, release_fragment
 from evenhand.release.intervals import Ends, Interval, check_confidence
+from evenhand.release.shown import free, hanging, plain_data, records, width
+from evenhand.release.verdicts import Rule, Verdict, verdict_of
 
 if TYPE_CHECKING:
+    import os
     from decimal import Decimal
 
     import pandas as pd
 
     from evenhand.pages.charts import Chart
+
+
+_USUAL = 0.95
+"""The confidence of what is shown and judged."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,7 @@ class Release:
         error: the forecast error.
         event: the identifier of the debit in the ledger; a public fact has one too, with ε = 0.
         cells: the groups are the cells of a histogram; the last two columns of their keys are the edges.
+        rules: by column, when a number is precise enough to be used.
     """
 
     statistic: str
@@ -108,6 +116,7 @@ class Release:
     event: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     cells: bool = field(default=False, repr=False)
+    rules: Mapping[str, Rule] = field(default_factory=dict, repr=False)
     _interval: Interval | None = field(default=None, repr=False)
 
     def interval(self, confidence: float = 0.95) -> Ends:
@@ -116,24 +125,76 @@ class Release:
         It covers what the noise did to the bounded value. What bounding did is stated by ``.error.bias``.
         """
         assert self._interval is not None
-        return self._interval.at(check_confidence(confidence))
+        if confidence != _USUAL:
+            return self._interval.at(check_confidence(confidence))
+        return self._ends.copy() if self.grouped else self._ends
+
+    @functools.cached_property
+    def _ends(self) -> Ends:
+        assert self._interval is not None
+        return self._interval.at(_USUAL)
+
+    @functools.cached_property
+    def verdict(self) -> Verdict:
+        """Whether the numbers are precise enough to be used, each by the rule of its kind (`release/verdicts.py`)."""
+        return verdict_of(self, self._ends, getattr(self._interval, "sizes", {}))
+
+    @property
+    def usable(self) -> bool:
+        """Whether the answer can be used; by group, whether most of the groups can. What is not is said by ``.why``."""
+        return self.verdict.usable
+
+    @property
+    def why(self) -> str:
+        """What is too noisy to use, and what it would take, in one sentence; empty if nothing is."""
+        return self.verdict.why
+
+    def verdicts(self) -> pd.DataFrame:
+        """The frame of a grouped release with one more column, ``usable``; of several statistics, also one for each."""
+        if not self.grouped:
+            raise UsageError(f"{self.statistic} has no groups; ask for .usable and .why.")
+        frame: pd.DataFrame = self.value.copy()
+        if len(self.verdict.flags) > 1:
+            for name, flags in self.verdict.flags.items():
+                frame[free(f"{name}_usable", frame)] = flags
+        frame[free("usable", frame)] = self.verdict.rows
+        return frame
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the values with their 95% intervals, and whether they can be used."""
+        import pandas as pd
+
+        if self.grouped:
+            frame = self.interval(_USUAL)
+        else:
+            ends = self.interval(_USUAL)
+            several = isinstance(ends, list)
+            rows = zip(self.value if several else [self.value], ends if several else [ends], strict=True)
+            frame = pd.DataFrame([(self.statistic, value, *pair) for value, pair in rows])
+            frame.columns = pd.Index(["statistic", "value", "low", "high"])
+        flags = self.verdict.rows if self.grouped else [flag for each in self.verdict.flags.values() for flag in each]
+        frame[free("usable", frame)] = flags
+        frame.to_csv(path, index=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, ready for JSON."""
-        interval = self.interval(0.95)
+        interval = self.interval(_USUAL)
         return {
             "statistic": self.statistic,
-            "value": _records(self.value) if self.grouped else _plain(self.value),
+            "usable": self.usable,
+            "why": self.why,
+            "value": records(self.value) if self.grouped else plain_data(self.value),
             "interval": {
                 "confidence": 0.95,
                 "covers": "noise",
-                "bounds": _records(interval) if self.grouped else _plain(list(interval)),
+                "bounds": records(interval) if self.grouped else plain_data(list(interval)),
             },
             "guarantee": self.guarantee.to_dict(),
             "bounding": self.bounding.to_dict(),
             "error": self.error.to_dict(),
             "event": self.event,
             **({"details": self.details} if self.details else {}),
+            **({"verdicts": self.verdict.flags} if self.grouped else {}),
         }
 
     def to_html(self) -> str:
@@ -151,6 +212,12 @@ class Release:
     def grouped(self) -> bool:
         """Whether the value is a frame."""
         return hasattr(self.value, "columns")
+
+    @property
+    def value_columns(self) -> list[str]:
+        """The columns of a frame that hold released numbers, each with an interval; the others are keys."""
+        given, frame = list(self.value.columns), self._ends
+        return [name for name in given if f"{name}_low" in frame.columns and f"{name}_low" not in given]
 
     @property
     def covers(self) -> str:
@@ -172,56 +239,38 @@ class Release:
 
     def lines(self) -> list[tuple[str, str]]:
         """What stands below the headline: interval, bound, error and guarantee, each with its name."""
-        lines = [
-            ("bound on a user", str(self.bounding)),
-            ("error", str(self.error)),
-            ("guarantee", self.guarantee.words()),
-        ]
+        lines = [("guarantee", self.guarantee.words())]
+        if not self.grouped or len(self.value):
+            lines = [("bound on a user", str(self.bounding)), ("error", str(self.error)), *lines]
         if "selection" in self.details:
             lines.insert(0, ("groups", self.details["selection"]["words"]))
+        if self.usable and self.why:
+            lines.insert(0, ("not usable", self.why))
         if not self.grouped:
-            interval = self.interval(0.95)
+            interval = self.interval(_USUAL)
             pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
             text = ", ".join(f"{rounded(low, noise)} to {rounded(high, noise)}" for (low, high), (_, noise) in pairs)
             lines.insert(0, ("95% interval", f"{text} ({self.covers})"))
         return lines
 
     def table(self) -> pd.DataFrame:
-        """The frame with its 95% intervals, rounded to what the noise leaves meaningful."""
-        frame: pd.DataFrame = self.interval(0.95).copy()
+        """The frame with its 95% intervals, rounded to what the noise leaves meaningful, and what is too noisy to use."""
+        frame: pd.DataFrame = self.interval(_USUAL)
         for name, noise in self.error.parts.items():
+            if noise is not None and math.isnan(noise):
+                continue  # the error of a quantile is one of ranks
             digits = 0 if not noise else max(0, 1 - math.floor(math.log10(noise)))
             for column in (name, f"{name}_low", f"{name}_high"):
                 if column in frame.columns:
                     frame[column] = frame[column].astype(float).round(digits).map(f"{{:,.{digits}f}}".format)
+        if not all(self.verdict.rows):
+            frame[free("usable", frame)] = ["yes" if usable else "too noisy" for usable in self.verdict.rows]
         return frame
 
     def __str__(self) -> str:
-        table = f"\n{self.table().to_string(index=False)}\n" if self.grouped else "\n"
-        return f"{self.headline()}{table}{hanging(self.lines())}"
+        table = f"\n{self.table().to_string(index=False)}\n" if self.grouped and len(self.value) else "\n"
+        return f"{self.warning()}{self.headline()}{table}{hanging(self.lines())}"
 
-
-def hanging(lines: Sequence[tuple[str, str]]) -> str:
-    """Named lines, wrapped to the terminal, with the text indented beside the names."""
-    width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
-    indent = " " * 19
-    return "\n".join(
-        textwrap.fill(text, width, initial_indent=f"  {name:<16} ", subsequent_indent=indent, break_long_words=False)
-        for name, text in lines
-    )
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - cells of a frame, on their way to JSON
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
+    def warning(self) -> str:
+        """What a reader has to know first; empty if the answer can be used."""
+        return "" if self.usable else f"{textwrap.fill(f'NOT USABLE: {self.why}.', width())}\n"

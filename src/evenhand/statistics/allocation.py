@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from typing import Protocol
 
 from evenhand.bounding import PROFILE_SHARE
 from evenhand.guarantee import exact_difference, exact_sum, half, split
@@ -22,6 +23,18 @@ _SHARE_OF_GROUPS = (0.4, 0.3)
 users, where a few noisy counts are enough (`benchmarks/accuracy/groups.py`)."""
 
 NOTHING = Decimal(0)
+
+
+class Budget(Protocol):
+    """ε and δ: of a request, or of a plan."""
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What may be spent."""
+
+    @property
+    def delta(self) -> Decimal:
+        """What may be spent."""
 
 
 class Mechanism(Enum):
@@ -70,7 +83,7 @@ class Allocation:
     @classmethod
     def of(
         cls,
-        request: Request,
+        request: Budget,
         weights: Mapping[str, Fraction],
         mechanisms: Mapping[str, Mechanism],
         profiles: Mapping[str, float | Decimal],

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
-from evenhand.release import Additive, Exact
+from evenhand.release import Additive, Exact, OfSize, Rule
 from evenhand.statistics.draft import Draft
 from evenhand.statistics.per_user import Total, public_total
 from evenhand.statistics.request import Request
@@ -32,6 +32,10 @@ class Count(Statistic):
         if request.relation.counts_are_public:
             return public_total(request, self, lambda users: users.rows)
         return Total(self, request, contribute=lambda strategy, summary: strategy.of_count(summary)).draft()
+
+    @property
+    def rule(self) -> Rule:
+        return OfSize("users" if self.distinct else "rows")
 
     def hidden(self, relation: Relation) -> tuple[str, ...]:
         return () if relation.counts_are_public else ("rows",)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from evenhand.guarantee import Guarantee, plain
 from evenhand.ledger import Cost, Ledger
-from evenhand.release import Bounding, Error, Interval, Receipt, Release, debit
-from evenhand.release.result import hanging
+from evenhand.release import Bounding, Error, Interval, Receipt, Release, Rule, debit
+from evenhand.release.shown import hanging
 from evenhand.tables.engines import one_reading
 
 NOTHING = Cost.pure(0)
@@ -19,6 +19,16 @@ UNBOUNDED = Bounding("none", None, "nothing has to be bounded", "a public fact u
 EXACT = Error(0.0, 0.0, "the exact answer is public")
 NOBODY = Bounding("none", None, "no group is shown, so nobody was bounded", "nothing had to be chosen")
 UNKNOWN = Error(None, None, "not known: it depends on the heavy users")
+
+
+class Foreseen(Protocol):
+    """What a preview says about groups (`foresight.py`)."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """In words, each with its name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,8 @@ NOT_SHOWN = NothingShown()
 class Outcome:
     """What running a draft yields: a value that may leave, and what is now known about it.
 
-    ``public_rows`` is the number of rows, where counts are public; ``cells``, whether groups are the cells of a histogram.
+    ``public_rows`` is the number of rows, where counts are public; ``cells``, whether groups are the cells of a histogram; ``rules``
+    say by column when a number is precise enough to be used, where the columns were not known before.
     """
 
     value: Any
@@ -51,6 +62,7 @@ class Outcome:
     details: dict[str, Any] = field(default_factory=dict)
     public_rows: int | None = None
     cells: bool = False
+    rules: Mapping[str, Rule] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,8 @@ class Draft:
         bounding: how users are, or will be, bounded.
         error: the forecast, as far as public facts tell.
         run: measures and adds noise, given the receipt of the debit.
+        rules: when a number is precise enough to be used, by column.
+        foreseen: works out, by statistic, the forecast for groups.
     """
 
     statistic: str
@@ -75,6 +89,8 @@ class Draft:
     bounding: Bounding
     error: Error
     run: Callable[[Receipt], Outcome]
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    foreseen: Callable[[], Mapping[str, Foreseen]] = dict
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
@@ -90,6 +106,7 @@ class Draft:
             event=receipt.event,
             details=outcome.details,
             cells=outcome.cells,
+            rules=outcome.rules or self.rules,
             _interval=outcome.interval,
         )
 
@@ -101,7 +118,7 @@ class Draft:
     def preview(self, ledger: Ledger | None) -> Preview:
         """What the release would cost and how well it would do; a ledger that is yet to be made can afford it."""
         affordable = ledger is None or ledger.can_afford(self.cost or NOTHING, self.guarantee)
-        return Preview(self.statistic, self.guarantee, self.bounding, self.error, affordable)
+        return Preview(self.statistic, self.guarantee, self.bounding, self.error, affordable, self.foreseen())
 
 
 @dataclass(frozen=True)
@@ -113,6 +130,8 @@ class Preview:
     bounding: Bounding
     error: Error
     affordable: bool
+    groups: Mapping[str, Foreseen] = field(default_factory=dict)
+    """By statistic, the forecast for a small, a middling and a large group, or what is missing for one."""
 
     @property
     def cost(self) -> Guarantee:
@@ -127,6 +146,7 @@ class Preview:
             "bounding": self.bounding.to_dict(),
             "error": self.error.to_dict(),
             "affordable": self.affordable,
+            **({"groups": {name: one.to_dict() for name, one in self.groups.items()}} if self.groups else {}),
         }
 
     def __str__(self) -> str:
@@ -135,7 +155,15 @@ class Preview:
         lines = [
             ("would cost", f"ε = {plain(self.guarantee.epsilon)}{delta}; {ledger}"),
             ("bound on a user", str(self.bounding)),
-            ("error", str(self.error)),
+            *(self._forecasts() or [("error", str(self.error))]),
             ("guarantee", self.guarantee.words()),
         ]
         return f"{self.statistic} (preview: nothing was read or spent)\n{hanging(lines)}"
+
+    def _forecasts(self) -> list[tuple[str, str]]:
+        alone = len(self.groups) == 1
+        return [
+            (name, text if alone else f"{statistic}: {text}")
+            for statistic, one in self.groups.items()
+            for name, text in one.lines()
+        ]

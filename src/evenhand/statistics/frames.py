@@ -26,6 +26,11 @@ class GroupedInterval:
         """What the intervals cover, in words."""
         return _covers([estimate.interval for column in self.estimates.values() for estimate in column[:1]])
 
+    @property
+    def sizes(self) -> dict[str, list[float | None]]:
+        """About how many rows each estimate is about, where that is released."""
+        return {name: [estimate.rows for estimate in column] for name, column in self.estimates.items()}
+
     def at(self, confidence: float) -> Ends:
         columns: dict[str, list[float]] = {}
         for name, estimates in self.estimates.items():

@@ -10,6 +10,7 @@ from typing import Any
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import IntegerNoise
+from evenhand.release import OfSize, Rule
 from evenhand.statistics.cells import MOST_CELLS, EdgeCells
 from evenhand.statistics.count import weighted_count
 from evenhand.statistics.keys import Keys
@@ -38,6 +39,10 @@ class RowsInCells(Statistic):
 
     def hidden(self, relation: Relation) -> tuple[str, ...]:
         return ("rows",)
+
+    @property
+    def rule(self) -> Rule:
+        return OfSize("rows")
 
     def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
         return {"rows": weight}

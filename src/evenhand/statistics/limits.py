@@ -14,12 +14,14 @@ from evenhand.bounding import (
     LARGEST_AMOUNT,
     Choice,
     GroupBound,
+    GroupCurve,
     Norm,
     NormClip,
     SmoothWeights,
     Strategy,
     best_bound,
-    concentration,
+    group_curves,
+    l2_of_rows,
 )
 from evenhand.guarantee import UsageError, divide, exact_sum
 from evenhand.noise import LARGEST_SCALE
@@ -29,6 +31,7 @@ from evenhand.profiles import (
     Histogram,
     Support,
     Wanted,
+    over,
     public_sizes,
     row_buckets,
     rows_with,
@@ -128,14 +131,7 @@ def chosen_amount(
             for norm, one in zip(norms, wanted, strict=False)
         ]
         basis, paid = histograms[0].basis, exact_sum(one.paid for one in histograms)
-        average = statistic.is_average
-        supports = [histogram.support if average else histogram.smoothed for histogram in histograms]
-        if wanted[0].given is not None:
-            supports = [
-                _spread_out(support, norm, statistic, groups) for support, norm in zip(supports, norms, strict=False)
-            ]
-        if len(supports) < len(norms):
-            supports.append(_roots(supports[0]))
+        supports = _supports(histograms, norms, statistic, groups, rows=wanted[0].given is not None)
     best = _best(supports, norms, statistic, noises, groups, average=not wanted or statistic.is_average)
     norm = next(one for one in norms if one.gaussian == best.gaussian)
     reach = 1 if norm.of_values else statistic.reach(request.relation)
@@ -171,13 +167,41 @@ def _best(
     return min(found, key=lambda bound: bound.noise)
 
 
-def _spread_out(support: Support, norm: Norm, statistic: Statistic, groups: int) -> Support:
-    """A given profile counts rows: their L2 norm, if users spread over the groups as all rows do together."""
-    if not norm.gaussian:
-        return support
-    unit = _unit(norm, statistic)
-    part = np.sqrt(np.minimum(unit / support.sizes + concentration(groups) / groups, 1.0))
-    return Support(support.sizes * part, support.users)
+def known_curves(
+    norms: Sequence[Norm], statistic: Statistic, wanted: Sequence[Wanted], noises: Noises, groups: int
+) -> tuple[GroupCurve, ...]:
+    """What `chosen_amount` will choose from, where all profiles are there already; in the unit of the norm."""
+    known = [(norm, one.known, one) for norm, one in zip(norms, wanted, strict=False) if one.known is not None]
+    histograms = [
+        _in_unit(over(profile, _raster(norm, statistic, one)), norm, statistic, one) for norm, profile, one in known
+    ]
+    supports = _supports(histograms, norms, statistic, groups, rows=wanted[0].given is not None)
+    return curves_of(supports, norms, noises, groups)
+
+
+def curves_of(
+    supports: Sequence[Support], norms: Sequence[Norm], noises: Noises, groups: int
+) -> tuple[GroupCurve, ...]:
+    """The forecast of a total for every bound on each of these norms: what `_best` chooses from."""
+    if norms[0].gaussian:
+        only = group_curves(supports[0], None, groups, noises.per_step(True), None)
+        return tuple(replace(curve, gaussian=True) for curve in only)
+    gaussian = noises.per_step(True) if len(norms) > 1 else None
+    return group_curves(supports[0], supports[-1] if gaussian else None, groups, noises.per_step(False), gaussian)
+
+
+def _supports(
+    histograms: Sequence[Histogram], norms: Sequence[Norm], statistic: Statistic, groups: int, rows: bool
+) -> list[Support]:
+    """Users by each norm. A profile that was given counts ``rows``: their L2 norm has to be guessed."""
+    average = statistic.is_average
+    supports = [histogram.support if average else histogram.smoothed for histogram in histograms]
+    if rows:
+        supports = [
+            l2_of_rows(support, groups, _unit(norm, statistic)) if norm.gaussian else support
+            for support, norm in zip(supports, norms, strict=False)
+        ]
+    return [*supports, _roots(supports[0])] if len(supports) < len(norms) else supports
 
 
 def _unit(norm: Norm, statistic: Statistic) -> int:
@@ -195,10 +219,19 @@ def _histogram(
     request: Request, receipt: Receipt, users: Rows, norm: Norm, statistic: Statistic, wanted: Wanted, paid: Decimal
 ) -> Histogram:
     """Users by their norm."""
-    unit = _unit(norm, statistic)
-    buckets = row_buckets() if unit == 1 or wanted.given is not None else total_buckets(unit)
+    buckets = _raster(norm, statistic, wanted)
     whole = users[norm.name].ceil().cast("int64") if norm.gaussian else users[norm.name]
     histogram = wanted.get(receipt, buckets, users_by_bucket(request.table, users, whole, buckets), paid)
+    return _in_unit(histogram, norm, statistic, wanted)
+
+
+def _raster(norm: Norm, statistic: Statistic, wanted: Wanted) -> Buckets:
+    unit = _unit(norm, statistic)
+    return row_buckets() if unit == 1 or wanted.given is not None else total_buckets(unit)
+
+
+def _in_unit(histogram: Histogram, norm: Norm, statistic: Statistic, wanted: Wanted) -> Histogram:
+    buckets, unit = histogram.buckets, _unit(norm, statistic)
     if wanted.given is None or unit == 1:
         return histogram
     # A given profile counts rows: in units of a value, a row is worth its largest.

@@ -22,12 +22,12 @@ from evenhand.profiles import (
     rows_with,
     users_by_bucket,
 )
-from evenhand.release import Additive, Error, Measurement, Ratio, Receipt
+from evenhand.release import Additive, Error, Measurement, OfSpread, Ratio, Receipt, Rule
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.per_user import PerUser, fetch_totals
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, OfColumn
-from evenhand.statistics.weighted_rows import VALUE_BITS
+from evenhand.statistics.weighted_rows import FULL, VALUE_BITS
 from evenhand.tables import Grid
 from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.grid import bits_for
@@ -48,6 +48,10 @@ class Mean(OfColumn):
     @property
     def is_average(self) -> bool:
         return True
+
+    @property
+    def rule(self) -> Rule:
+        return OfSpread(*self.range)
 
     @property
     def grid(self) -> Grid:
@@ -72,13 +76,14 @@ class Mean(OfColumn):
         if "below" in sums:
             total = sums["above"] + sums["below"]
             ratio = Ratio(sums["above"], total, (noise, noise), (0.0, 1.0), low, width, paired=True)
-            return Estimate(ratio.value, ratio, ratio.spread)
+            return Estimate(ratio.value, ratio, ratio.spread, max(total, 0) / (self.grid.top * FULL))
         if not sums["weight"]:  # publicly no rows: the middle, over the whole range
             return Estimate(low + width / 2, Additive(low + width / 2, noise, width, self.range), width / 2)
         unit = self.grid.units(1) / sums["weight"]
         value = low + sums["above"] * unit
         interval = Additive(value, noise, unit, self.range)
-        return Estimate(min(max(value, low), low + width), interval, noise.variance**0.5 * unit)
+        spread, rows = noise.variance**0.5 * unit, sums["weight"] / FULL
+        return Estimate(min(max(value, low), low + width), interval, spread, rows)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,10 @@ from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt, noise
 from evenhand.statistics.allocation import Allocation, Mechanism, gaussian_can_win, profile_share
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import UNBOUNDED, UNKNOWN
+from evenhand.statistics.foresight import GroupForecast, NoForecast
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import Noises, chosen_amount, given_amount, norm_of, profile_of_norm
+from evenhand.statistics.previewing import foreseen
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.statistics.weighted_rows import WEIGHT, WeightedRows, capacity_of, fetch_groups
@@ -99,6 +101,10 @@ class Part(ABC):
 
     def check(self, allocation: Allocation) -> None:  # noqa: B027 (most need nothing)
         """Refuse, before any debit, what could not be released."""
+
+    def foreseen(self, allocation: Allocation) -> GroupForecast | NoForecast | None:
+        """What a preview says about the groups, from public facts and profiles that are paid for; None if nothing."""
+        return None
 
     @abstractmethod
     def prepare(
@@ -181,6 +187,14 @@ class WeightedPart(Part):
         amount, _ = given_amount(self.request.strategy, self.norms[0], self.statistic)
         moves = self._moves(self.norms[0], capacity_of(amount))
         noise_for(moves, moves**2, allocation.shares[self.name].epsilon, allocation.delta)
+
+    def foreseen(self, allocation: Allocation) -> GroupForecast | NoForecast | None:
+        request, statistic, keys = self.request, self.statistic, self.keys
+        if statistic.is_average or request.relation.counts_are_public or (keys is not None and keys.groups < 2):
+            return None
+        share = allocation.shares[self.name]
+        rho = allocation.rho(self.name) if share.mechanism is not Mechanism.LAPLACE else None
+        return foreseen(request, statistic, keys, self.norms, self.wanted, Noises(share.epsilon, rho))
 
     @contextmanager
     def prepare(self, copy: Table, groups: Keys, allocation: Allocation | None, receipt: Receipt) -> Iterator[Prepared]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from statistics import median_high
+from types import MappingProxyType
 from typing import Any
 
 from evenhand.guarantee import UsageError, exact_sum
-from evenhand.release import Bounding, Error, Noisy, Receipt
+from evenhand.release import Bounding, Error, Noisy, Receipt, Rule
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import Cells
-from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Outcome
+from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Foreseen, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
 from evenhand.statistics.part import Part, Prepared, WeightedPart
@@ -125,7 +126,13 @@ class PerRow:
             described,
             Error(None),
             lambda receipt: self._run(parts, allocation, receipt),
+            foreseen=lambda: self._foreseen(hidden, allocation),
         )
+
+    def _foreseen(self, hidden: Mapping[str, Part], allocation: Allocation) -> Mapping[str, Foreseen]:
+        """By statistic, what a preview can say about the groups."""
+        found = {name: part.foreseen(allocation) for name, part in hidden.items()} if self.by else {}
+        return {name: forecast for name, forecast in found.items() if forecast is not None}
 
     def _run(self, parts: Mapping[str, Part], allocation: Allocation | None, receipt: Receipt) -> Outcome:
         with (
@@ -140,28 +147,32 @@ class PerRow:
                 for name, part in parts.items()
             }
             noisy = _noisy(prepared, Decimal(0) if allocation is None else allocation.delta, receipt)
-            estimates = self._estimates({name: one.read(noisy[name]) for name, one in prepared.items()})
+            estimates, rules = self._estimates({name: one.read(noisy[name]) for name, one in prepared.items()})
             first = next(iter(prepared.values()))
             if allocation is None:
-                return self._outcome(first.keys, estimates, UNBOUNDED, EXACT, None)
+                return self._outcome(first.keys, estimates, UNBOUNDED, EXACT, None, rules)
             bounding = joint_bounding(
                 {name: one.bounding for name, one in prepared.items() if one.bounding is not UNBOUNDED}
             )
             return self._outcome(
-                first.keys, estimates, bounding, first.error if len(prepared) == 1 else UNKNOWN, selection
+                first.keys, estimates, bounding, first.error if len(prepared) == 1 else UNKNOWN, selection, rules
             )
 
-    def _estimates(self, read: Mapping[str, Mapping[str, list[Estimate]]]) -> dict[str, list[Estimate]]:
-        """The columns of the result."""
+    def _estimates(
+        self, read: Mapping[str, Mapping[str, list[Estimate]]]
+    ) -> tuple[dict[str, list[Estimate]], dict[str, Rule]]:
+        """The columns of the result, and by which rule each is judged."""
         columns: dict[str, list[Estimate]] = {}
+        rules: dict[str, Rule] = {}
         for name, whole in self.statistics.items():
             if whole.components:
                 parts = [read[part][""] for part in _components(name, whole)]
-                columns[name] = [whole.combine(group) for group in zip(*parts, strict=True)]
+                columns[name], rules[name] = [whole.combine(group) for group in zip(*parts, strict=True)], whole.rule
                 continue
             for suffix, column in read[name].items():
-                columns[_column(name, suffix, alone=len(self.statistics) == 1)] = column
-        return columns
+                shown = _column(name, suffix, alone=len(self.statistics) == 1)
+                columns[shown], rules[shown] = column, whole.rule
+        return columns, rules
 
     def _reading(self) -> AbstractContextManager[Table]:
         """One reading of the columns that the release needs."""
@@ -193,6 +204,7 @@ class PerRow:
         bounding: Bounding,
         known: Error,
         selection: Selection | None,
+        rules: Mapping[str, Rule] = MappingProxyType({}),
     ) -> Outcome:
         details = {} if selection is None else {"selection": selection.to_dict()}
         noises = {
@@ -203,12 +215,12 @@ class PerRow:
         if self.listed:
             listed = [column[0] for column in estimates.values()]
             if [*estimates] == [*self.statistics] and len(listed) == 1:
-                return Outcome(listed[0].value, listed[0].interval, bounding, error, details)
+                return Outcome(listed[0].value, listed[0].interval, bounding, error, details, rules=rules)
             intervals = ListedInterval([estimate.interval for estimate in listed])
-            return Outcome([estimate.value for estimate in listed], intervals, bounding, error, details)
+            return Outcome([estimate.value for estimate in listed], intervals, bounding, error, details, rules=rules)
         value = frame(keys, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
         cells = isinstance(keys, Cells)
-        return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells)
+        return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells, rules=rules)
 
 
 def _noisy(prepared: Mapping[str, Prepared], delta: Decimal, receipt: Receipt) -> dict[str, list[Noisy]]:

@@ -102,7 +102,8 @@ class PerUser(ABC):
         self, bounding: Bounding, error: Error, wanted: Wanted | None, run: Callable[[Receipt], Outcome]
     ) -> Draft:
         request, query = self.request, {**self.statistic.query, "bounding": bounding.to_dict()}
-        return Draft(self.statistic.words, request.promise(wanted), request.pure(), query, bounding, error, run)
+        rules = {self.statistic.name: self.statistic.rule}
+        return Draft(self.statistic.words, request.promise(wanted), request.pure(), query, bounding, error, run, rules)
 
 
 @dataclass(frozen=True)

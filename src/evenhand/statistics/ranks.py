@@ -14,7 +14,7 @@ from evenhand.bounding import Choice, Norm, rank_bias, weight_for_quantiles
 from evenhand.guarantee import UsageError
 from evenhand.noise import LARGEST_SCALE
 from evenhand.profiles import Support
-from evenhand.release import Error, Receipt, noise_for
+from evenhand.release import Error, OfSpread, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import GridCells
 from evenhand.statistics.finding import SHAPE_SHARE, WEIGHTS_SHARE, Cost, find, moved
@@ -112,6 +112,10 @@ class OfRanks(RowsInCells):
     @abstractmethod
     def titles(self) -> tuple[str, ...]:
         """Their columns in a frame."""
+
+    @property
+    def rule(self) -> Rule:
+        return OfSpread(*parse_bounds(self.bounds))
 
     @property
     def is_average(self) -> bool:

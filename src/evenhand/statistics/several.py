@@ -37,8 +37,9 @@ def ask_several(request: Request, columns: Mapping[str, OfColumn]) -> Draft:
     words = ", ".join(each.statistic for each in drafts)
     earlier = (purchase for each in drafts for purchase in each.guarantee.earlier)
     return Draft(
-        words, request.guarantee().resting_on(*earlier), request.pure(), query, drafts[0].bounding, Error(None), run
-    )
+        words, request.guarantee().resting_on(*earlier), request.pure(), query, drafts[0].bounding, Error(None), run,
+        {name: statistic.rule for name, statistic in columns.items()},
+    )  # fmt: skip
 
 
 def on_one_reading(

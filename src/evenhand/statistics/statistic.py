@@ -17,7 +17,7 @@ from evenhand.bounding import weight_for_average
 from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import IntegerNoise
 from evenhand.profiles import Support
-from evenhand.release import Interval
+from evenhand.release import Interval, OfSize, Rule
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.weighted_rows import DistinctRows, WeightedRows
 from evenhand.tables import Bounds, Grid, Table, parse_bounds
@@ -33,11 +33,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The released value of one group, its interval, and the standard deviation of its noise."""
+    """The released value of one group, its interval, and the standard deviation of its noise.
+
+    ``rows`` says about how many rows, as weighted, it is a mean of, where that is released with it.
+    """
 
     value: float
     interval: Interval
     noise: float
+    rows: float | None = None
 
 
 class Statistic(ABC):
@@ -182,6 +186,11 @@ class Statistic(ABC):
 
         ``noise`` is None when nothing had to be hidden.
         """
+
+    @property
+    def rule(self) -> Rule:
+        """When a released value is precise enough to be used."""
+        return OfSize()
 
     @property
     def is_average(self) -> bool:

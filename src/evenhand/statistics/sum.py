@@ -63,7 +63,8 @@ class Sum(OfColumn):
                 error=outcome.error.scaled(rows),
             )
 
-        return replace(mean, statistic=self.words, query={**mean.query, **self.query}, run=run)
+        rules = {self.name: self.rule}
+        return replace(mean, statistic=self.words, query={**mean.query, **self.query}, run=run, rules=rules)
 
     @property
     def grid(self) -> Grid:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
-from evenhand.release import Interval, Ratio
+from evenhand.release import Interval, OfSize, Ratio, Rule
 from evenhand.statistics.draft import Draft
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.request import Request
@@ -50,6 +50,10 @@ class Variance(Mean):
 
     def ungrouped(self, request: Request) -> Draft | None:
         return None
+
+    @property
+    def rule(self) -> Rule:
+        return OfSize()
 
     def hidden(self, relation: Relation) -> tuple[str, ...]:
         return ("above", "below", "square", "rest")

@@ -1,0 +1,45 @@
+"""What a plan is asked with, checked."""
+
+from __future__ import annotations
+
+import math
+
+from evenhand.guarantee import Relation, UsageError
+from evenhand.profiles import Profile
+from evenhand.statistics import STATISTICS
+
+
+def relation_of(profile: Profile, protects: Relation | str | None) -> Relation:
+    """What is protected: as given, or as the profile was bought."""
+    own = profile.guarantee.relation if profile.guarantee else Relation.PRESENCE
+    relation = own if protects is None else Relation.parse(protects)
+    profile.for_relation(relation)
+    return relation
+
+
+def parse_value_bounds(statistic: str, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    """The range of values; none for a count."""
+    if STATISTICS[statistic].planned_as == "count":
+        return None
+    if bounds is None:
+        raise UsageError(
+            f"a plan for a {statistic} needs bounds=(lowest, highest): the range that values are clamped to, such as (0, 5)."
+        )
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise UsageError(f"bounds={bounds!r} is not a range; expected two numbers such as (0, 5).") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise UsageError(f"bounds=({low:g}, {high:g}) is not a range; expected finite numbers, the lower one first.")
+    return low, high
+
+
+def part_of_range(name: str, given: float | None, length: float, default: float) -> float:
+    """A given number as a part of the range."""
+    if given is None:
+        return default
+    if not (math.isfinite(given) and 0 <= given <= length):
+        raise UsageError(
+            f"{name}={given:g} is out of range; expected a number between 0 and the length of the bounds, {length:g}."
+        )
+    return given / length

@@ -1,0 +1,208 @@
+"""Whether a released number can be used or is too noisy: one rule for each kind of number.
+
+A number is usable if its 95% interval reaches at most so far from it. The rules read released numbers and public facts only, so
+a verdict costs nothing and may be published with the number.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evenhand.pages.numbers import rounded, three_digits
+
+if TYPE_CHECKING:
+    from evenhand.release.result import Release
+
+PART = 0.25
+"""How far the interval may reach, as a part of what matters: the value of a count, the spread of what is averaged.
+
+Laplace noise of scale b has a 95% interval of ± 3b. A group that holds nobody then looks usable only from 12b on, with
+probability 3e-6: public keys that don't occur are not called usable by chance, even where there are tens of thousands. And of
+two usable groups it is visible which is larger, if one is half as large again.
+"""
+
+SPREAD = 0.25
+"""Standard deviation of a single value, as a part of its bounds: a public guess, the same as in plans."""
+
+
+class Rule(Protocol):
+    """How far an interval may reach from a value that is to be used."""
+
+    def allowed(self, value: float) -> float:
+        """How far, at most."""
+
+    def needed(self, reach: float, value: float, rows: float | None) -> str:
+        """Below which size groups are too noisy, given how far the interval of one of them reaches; in words."""
+
+
+@dataclass(frozen=True)
+class OfSize:
+    """For counts, sums, and all that is large or small by itself: a quarter of the value.
+
+    Args:
+        unit: what it counts.
+    """
+
+    unit: str = ""
+
+    def allowed(self, value: float) -> float:
+        return PART * abs(value)
+
+    def needed(self, reach: float, value: float, rows: float | None) -> str:
+        return f"below about {_about(reach / PART)} {self.unit}".rstrip()
+
+
+@dataclass(frozen=True)
+class OfSpread:
+    """For means and quantiles: a quarter of the standard deviation of a single value, which is taken to be a quarter of the range.
+
+    Where all values have one sign, at most a quarter of the value too: bounds that are far too wide would make everything usable.
+
+    Args:
+        low: the smallest value.
+        high: the largest.
+    """
+
+    low: float
+    high: float
+
+    def allowed(self, value: float) -> float:
+        spread = PART * SPREAD * (self.high - self.low)
+        return spread if self.low < 0 < self.high else min(spread, PART * abs(value))
+
+    def needed(self, reach: float, value: float, rows: float | None) -> str:
+        allowed = self.allowed(value)
+        if rows is None or not rows > 0 or not allowed > 0:
+            return f"wider than ± {rounded(allowed)}"
+        return (
+            f"below about {_about(reach / allowed * rows)} weighted rows"  # the noise of a mean falls with their number
+        )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A released number, with its interval and its rule."""
+
+    value: float
+    low: float
+    high: float
+    rule: Rule | None
+    rows: float | None = None
+
+    @property
+    def reach(self) -> float:
+        """How far the interval reaches from the value."""
+        return max(self.high - self.value, self.value - self.low)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is precise enough; what nothing is known about is not called unusable."""
+        return self.rule is None or not self.reach > self.rule.allowed(self.value)
+
+    @property
+    def needed(self) -> str:
+        """Below which size such a group is too noisy."""
+        return "" if self.rule is None else self.rule.needed(self.reach, self.value, self.rows)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a release can be used.
+
+    Args:
+        numbers: what was released, by column; one number for each group, or just one.
+        groups: what the groups are called; empty for a release without groups.
+        nothing: why a release with groups shows none.
+    """
+
+    numbers: Mapping[str, Sequence[Judged]]
+    groups: str = ""
+    nothing: str = ""
+
+    @functools.cached_property
+    def flags(self) -> dict[str, list[bool]]:
+        """Whether each number is usable, by column."""
+        return {name: [number.usable for number in column] for name, column in self.numbers.items()}
+
+    @functools.cached_property
+    def rows(self) -> list[bool]:
+        """For each group, whether all its numbers are usable."""
+        return [all(flags) for flags in zip(*self.flags.values(), strict=True)]
+
+    @property
+    def usable(self) -> bool:
+        """Whether most groups are usable; without groups, whether every number is."""
+        return bool(self.rows) and (sum(self.rows) > len(self.rows) / 2 if self.groups else all(self.rows))
+
+    @property
+    def why(self) -> str:
+        """What is too noisy, in a sentence; empty if nothing is."""
+        if not self.rows:
+            return self.nothing
+        each = {name: self._why(column) for name, column in self.numbers.items()}
+        found = {name: words for name, words in each.items() if words}
+        words = "; ".join(f"{name}: {why}" if len(each) > 1 else why for name, why in found.items())
+        help = "more ε or larger groups would help" if self.groups else "more ε would help"
+        return words if self.usable else f"{words}; {help}"
+
+    def _why(self, column: Sequence[Judged]) -> str:
+        noisy = [number for number in column if not number.usable]
+        if not noisy:
+            return ""
+        # Where the noise of a mean is known best: in the largest group.
+        known = max(column, key=lambda number: number.rows or 0.0) if noisy[0].rows is not None else noisy[0]
+        if not self.groups:
+            value, reach = (rounded(float(number), known.reach / 2) for number in (known.value, known.reach))
+            return f"{value} ± {reach} is too noisy to use ({known.needed})"
+        those = f"all {len(column)}" if len(noisy) == len(column) > 1 else f"{len(noisy)} of {len(column)}"
+        return f"{those} {self.groups} {'is' if len(noisy) == 1 else 'are'} too noisy to use ({known.needed})"
+
+
+def verdict_of(release: Release, interval: Any, sizes: Mapping[str, Sequence[float | None]]) -> Verdict:  # noqa: ANN401 - ends, or a frame
+    """The verdict on a release, from its 95% interval.
+
+    Args:
+        release: what was released.
+        interval: its ends; a frame when grouped.
+        sizes: by column, about how many rows each group has, where that was released.
+    """
+    rules = release.rules
+    if not release.grouped:
+        several = isinstance(release.value, list | tuple)
+        values = list(release.value) if several else [release.value]
+        ends = list(interval) if several else [interval]
+        names = list(rules) if len(rules) == len(values) else [str(place) for place, _ in enumerate(values)]
+        return Verdict(
+            {
+                name: [Judged(value, low, high, rules.get(name))]
+                for name, value, (low, high) in zip(names, values, ends, strict=True)
+            }
+        )
+    columns = {}
+    for name in release.value_columns:
+        numbers = (interval[column].tolist() for column in (name, f"{name}_low", f"{name}_high"))
+        columns[name] = [
+            Judged(value, low, high, rules.get(name), rows)
+            for value, low, high, rows in zip(*numbers, sizes.get(name) or [None] * len(interval), strict=True)
+        ]
+    return Verdict(columns, "cells" if release.cells else "groups", _nothing(release.details.get("selection")))
+
+
+def _nothing(selection: Mapping[str, Any] | None) -> str:
+    if selection is None:
+        return "there is no group to show"
+    needed = selection.get("users_needed")
+    support = f" of about {needed:,} users" if isinstance(needed, int) else ""
+    return (
+        f"no group is shown, because none reached the support{support} that it needs; more ε, coarser groups, or public "
+        "keys (keys=[...]) would help"
+    )
+
+
+def _about(size: float) -> str:
+    """A size with two digits: it is a rough one."""
+    size = float(f"{size:.2g}")
+    return f"{size:,.0f}" if 1000 <= size < 1e15 else three_digits(size)
