@@ -8,7 +8,7 @@ from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curv
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
 from evenhand.bounding.norm_clip import NormClip
-from evenhand.bounding.over_groups import GroupBound, best_bound, concentration
+from evenhand.bounding.over_groups import GroupBound, best_bound, concentration, roots
 from evenhand.bounding.row_limit import RowLimit
 from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average, weight_for_quantile
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
@@ -48,6 +48,7 @@ __all__ = [
     "offered_names",
     "parse_bounding",
     "register",
+    "roots",
     "same_name",
     "smooth_bound",
     "weight_for_average",

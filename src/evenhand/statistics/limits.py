@@ -20,6 +20,7 @@ from evenhand.bounding import (
     Strategy,
     best_bound,
     concentration,
+    roots,
 )
 from evenhand.guarantee import UsageError, divide, exact_sum
 from evenhand.noise import LARGEST_SCALE
@@ -29,6 +30,7 @@ from evenhand.profiles import (
     Histogram,
     Support,
     Wanted,
+    norm_buckets,
     public_sizes,
     row_buckets,
     rows_with,
@@ -124,7 +126,7 @@ def chosen_amount(
     else:
         share = divide(paid, len([one for one in wanted if one.known is None]) or 1)
         histograms = [
-            _histogram(request, receipt, users, norm, statistic, one, share)
+            _histogram(request, receipt, users, norm, statistic, one, share, groups)
             for norm, one in zip(norms, wanted, strict=False)
         ]
         basis, paid = histograms[0].basis, exact_sum(one.paid for one in histograms)
@@ -135,7 +137,7 @@ def chosen_amount(
                 _spread_out(support, norm, statistic, groups) for support, norm in zip(supports, norms, strict=False)
             ]
         if len(supports) < len(norms):
-            supports.append(_roots(supports[0]))
+            supports.append(roots(supports[0]))  # one histogram tells both
     best = _best(supports, norms, statistic, noises, groups, average=not wanted or statistic.is_average)
     norm = next(one for one in norms if one.gaussian == best.gaussian)
     reach = 1 if norm.of_values else statistic.reach(request.relation)
@@ -184,25 +186,41 @@ def _unit(norm: Norm, statistic: Statistic) -> int:
     return statistic.sum_grid.reach if norm.of_values and statistic.sum_grid is not None else 1
 
 
-def _roots(support: Support) -> Support:
-    """L2 norms of users who count once in each of so many groups."""
-    lowest = None if support.lowest is None else np.sqrt(support.lowest)
-    return Support(np.sqrt(support.sizes), support.users, lowest)
-
-
 def _histogram(
-    request: Request, receipt: Receipt, users: Rows, norm: Norm, statistic: Statistic, wanted: Wanted, paid: Decimal
+    request: Request,
+    receipt: Receipt,
+    users: Rows,
+    norm: Norm,
+    statistic: Statistic,
+    wanted: Wanted,
+    paid: Decimal,
+    groups: int,
 ) -> Histogram:
     """Users by their norm."""
-    unit = _unit(norm, statistic)
-    buckets = row_buckets() if unit == 1 or wanted.given is not None else total_buckets(unit)
-    whole = users[norm.name].ceil().cast("int64") if norm.gaussian else users[norm.name]
+    unit, buckets = _unit(norm, statistic), _buckets(norm, statistic, wanted, groups)
+    # An L2 norm is a little too large (`WeightedRows.norms`): a whole one belongs into its own bucket, not into the next.
+    whole = (users[norm.name] * _DOWN).ceil().cast("int64") if norm.gaussian else users[norm.name]
     histogram = wanted.get(receipt, buckets, users_by_bucket(request.table, users, whole, buckets), paid)
     if wanted.given is None or unit == 1:
         return histogram
     # A given profile counts rows: in units of a value, a row is worth its largest.
     scaled = Buckets(tuple(edge * unit for edge in buckets.edges if edge * unit < 2**62), unit)
     return Histogram(scaled, list(histogram.counts)[: scaled.size], histogram.epsilon, histogram.basis)
+
+
+_DOWN = 1 - 2.0**-20
+
+
+def _buckets(norm: Norm, statistic: Statistic, wanted: Wanted, groups: int) -> Buckets:
+    """The raster of a profile: that of `session.profile` where one of rows will do."""
+    unit = _unit(norm, statistic)
+    if wanted.given is not None or wanted.about.quantity == "rows":
+        return row_buckets()
+    if unit > 1:
+        return total_buckets(unit)
+    if not statistic.distinct:
+        return norm_buckets()
+    return norm_buckets(math.isqrt(groups - 1) + 1 if norm.gaussian else groups)
 
 
 def _shown(amount: Fraction, norm: Norm, statistic: Statistic, grouped: bool) -> tuple[Strategy, str]:
