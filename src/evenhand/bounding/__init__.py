@@ -17,6 +17,7 @@ from evenhand.bounding.over_groups import (
     finely,
     group_curves,
     l2_of_rows,
+    roots,
 )
 from evenhand.bounding.quantile_weights import rank_bias, weight_for_quantiles
 from evenhand.bounding.row_limit import RowLimit
@@ -64,6 +65,7 @@ __all__ = [
     "parse_bounding",
     "rank_bias",
     "register",
+    "roots",
     "same_name",
     "smooth_bound",
     "weight_for_average",

@@ -26,6 +26,9 @@ def concentration(groups: int) -> float:
 
 
 _CANDIDATES = 240
+_LEAST = (
+    0.05  # the smallest bound, in norms of the lightest users: less makes no difference where noise drowns everything
+)
 _POINTS = 8
 
 
@@ -117,9 +120,15 @@ def l2_of_rows(support: Support, groups: int, unit: float = 1) -> Support:
     return Support(support.sizes * part, support.users)
 
 
+def roots(support: Support) -> Support:
+    """Users by L2 norm, from users by number of groups: who counts once in each of m groups has L2 norm √m."""
+    lowest = None if support.lowest is None else np.sqrt(support.lowest)
+    return Support(np.sqrt(support.sizes), support.users, lowest)
+
+
 def _curve(norms: Array, users: Array, added: Array, per_step: float, gaussian: bool) -> GroupCurve:
     """The forecast for many bounds."""
-    bounds = np.geomspace(norms[0], norms[-1], _CANDIDATES)
+    bounds = np.geomspace(_LEAST * norms[0], norms[-1], _CANDIDATES)
     mass = users * added
     total = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
     relative = np.append(np.cumsum((mass / norms)[::-1])[::-1], 0.0)

@@ -1,6 +1,6 @@
 """What is known about how much users contribute: given, kept by the session, or bought."""
 
-from evenhand.profiles.buckets import Buckets, row_buckets, total_buckets
+from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.profile import Basis, Profile
@@ -26,6 +26,7 @@ __all__ = [
     "exact_sizes",
     "locate",
     "location_request",
+    "norm_buckets",
     "or_one",
     "over",
     "public_sizes",

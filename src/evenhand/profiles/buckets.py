@@ -67,6 +67,24 @@ def row_buckets(largest: int = LARGEST_ROWS) -> Buckets:
     return Buckets(_raster(1, 0, largest), 1)
 
 
+_EACH = 6  # up to here each number has a bucket of its own
+
+
+def norm_buckets(largest: int | None = None) -> Buckets:
+    """Buckets for the norm of a user's rows over groups: as `row_buckets`, with one for each small number.
+
+    Over many groups a good bound is small, and between 3 and 4 lies a third of the noise.
+
+    Args:
+        largest: what no user exceeds, as a public fact: nobody is in more groups than there are. It has a bucket of its own,
+            since often many users are in all of them.
+    """
+    edges = {*_raster(1, 0, LARGEST_ROWS), *range(_EACH + 1)}
+    if largest is not None:
+        edges = {edge for edge in edges if edge < largest} | {largest - 1, largest}
+    return Buckets(tuple(sorted(edges)), 1)
+
+
 def total_buckets(unit: int, largest: int = LARGEST_TOTAL) -> Buckets:
     """Buckets for the absolute value of a user's sum, in grid units.
 

@@ -123,16 +123,27 @@ class Allocation:
         return cls(Cost.approximate(request.epsilon, delta), selection, shares, delta)
 
     def rho(self, name: str) -> Fraction:
-        """The ρ of one statistic, if it and all that may get Gaussian noise do: they share in proportion to their ε."""
-        may = {part: share.epsilon for part, share in self.shares.items() if share.mechanism is not Mechanism.LAPLACE}
-        total = exact_sum(may.values())
-        return rho_for(total, self.delta) * Fraction(may[name]) / Fraction(total)
+        """The ρ that one statistic will have at least if it gets Gaussian noise: with those that are sure to get it too.
+
+        All with Gaussian noise share the ρ of their ε together, which is more than each would have alone. Who else will be among them is not
+        known yet: counting on it could make a statistic worse than alone.
+        """
+        sure = {part: share.epsilon for part, share in self.shares.items() if share.mechanism is Mechanism.GAUSSIAN}
+        sure[name] = self.shares[name].epsilon
+        total = exact_sum(sure.values())
+        return rho_for(total, self.delta) * Fraction(sure[name]) / Fraction(total)
 
 
 def profile_share(request: Request, groups: int) -> Decimal | float:
     """The part of ε that buys the profile which chooses a bound over so many groups."""
+    return request.auto.share or share_for(groups)
+
+
+def share_for(groups: int) -> float:
+    """The same, if the analyst does not say."""
     coefficient, exponent = _SHARE_OF_GROUPS
-    return request.auto.share or min(float(PROFILE_SHARE), max(_LEAST_SHARE, round(coefficient * groups**-exponent, 4)))
+    wanted = round(coefficient * math.pow(groups, -exponent), 4)
+    return min(float(PROFILE_SHARE), max(_LEAST_SHARE, wanted))
 
 
 def gaussian_can_win(epsilon: Decimal, delta: Decimal, groups: int) -> bool:

@@ -22,6 +22,7 @@ from evenhand.bounding import (
     best_bound,
     group_curves,
     l2_of_rows,
+    roots,
 )
 from evenhand.guarantee import UsageError, divide, exact_sum
 from evenhand.noise import LARGEST_SCALE
@@ -31,6 +32,7 @@ from evenhand.profiles import (
     Histogram,
     Support,
     Wanted,
+    norm_buckets,
     over,
     public_sizes,
     row_buckets,
@@ -127,7 +129,7 @@ def chosen_amount(
     else:
         share = divide(paid, len([one for one in wanted if one.known is None]) or 1)
         histograms = [
-            _histogram(request, receipt, users, norm, statistic, one, share)
+            _histogram(request, receipt, users, norm, statistic, one, share, groups)
             for norm, one in zip(norms, wanted, strict=False)
         ]
         basis, paid = histograms[0].basis, exact_sum(one.paid for one in histograms)
@@ -173,7 +175,8 @@ def known_curves(
     """What `chosen_amount` will choose from, where all profiles are there already; in the unit of the norm."""
     known = [(norm, one.known, one) for norm, one in zip(norms, wanted, strict=False) if one.known is not None]
     histograms = [
-        _in_unit(over(profile, _raster(norm, statistic, one)), norm, statistic, one) for norm, profile, one in known
+        _in_unit(over(profile, _raster(norm, statistic, one, groups)), norm, statistic, one)
+        for norm, profile, one in known
     ]
     supports = _supports(histograms, norms, statistic, groups, rows=wanted[0].given is not None)
     return curves_of(supports, norms, noises, groups)
@@ -201,7 +204,7 @@ def _supports(
             l2_of_rows(support, groups, _unit(norm, statistic)) if norm.gaussian else support
             for support, norm in zip(supports, norms, strict=False)
         ]
-    return [*supports, _roots(supports[0])] if len(supports) < len(norms) else supports
+    return [*supports, roots(supports[0])] if len(supports) < len(norms) else supports
 
 
 def _unit(norm: Norm, statistic: Statistic) -> int:
@@ -209,25 +212,22 @@ def _unit(norm: Norm, statistic: Statistic) -> int:
     return statistic.sum_grid.reach if norm.of_values and statistic.sum_grid is not None else 1
 
 
-def _roots(support: Support) -> Support:
-    """L2 norms of users who count once in each of so many groups."""
-    lowest = None if support.lowest is None else np.sqrt(support.lowest)
-    return Support(np.sqrt(support.sizes), support.users, lowest)
-
-
 def _histogram(
-    request: Request, receipt: Receipt, users: Rows, norm: Norm, statistic: Statistic, wanted: Wanted, paid: Decimal
+    request: Request,
+    receipt: Receipt,
+    users: Rows,
+    norm: Norm,
+    statistic: Statistic,
+    wanted: Wanted,
+    paid: Decimal,
+    groups: int,
 ) -> Histogram:
     """Users by their norm."""
-    buckets = _raster(norm, statistic, wanted)
-    whole = users[norm.name].ceil().cast("int64") if norm.gaussian else users[norm.name]
+    buckets = _raster(norm, statistic, wanted, groups)
+    # An L2 norm is a little too large (`WeightedRows.norms`): a whole one belongs into its own bucket, not into the next.
+    whole = (users[norm.name] * _DOWN).ceil().cast("int64") if norm.gaussian else users[norm.name]
     histogram = wanted.get(receipt, buckets, users_by_bucket(request.table, users, whole, buckets), paid)
     return _in_unit(histogram, norm, statistic, wanted)
-
-
-def _raster(norm: Norm, statistic: Statistic, wanted: Wanted) -> Buckets:
-    unit = _unit(norm, statistic)
-    return row_buckets() if unit == 1 or wanted.given is not None else total_buckets(unit)
 
 
 def _in_unit(histogram: Histogram, norm: Norm, statistic: Statistic, wanted: Wanted) -> Histogram:
@@ -237,6 +237,21 @@ def _in_unit(histogram: Histogram, norm: Norm, statistic: Statistic, wanted: Wan
     # A given profile counts rows: in units of a value, a row is worth its largest.
     scaled = Buckets(tuple(edge * unit for edge in buckets.edges if edge * unit < 2**62), unit)
     return Histogram(scaled, list(histogram.counts)[: scaled.size], histogram.epsilon, histogram.basis)
+
+
+_DOWN = 1 - 2.0**-20
+
+
+def _raster(norm: Norm, statistic: Statistic, wanted: Wanted, groups: int) -> Buckets:
+    """The raster of a profile: that of `session.profile` where one of rows will do."""
+    unit = _unit(norm, statistic)
+    if wanted.given is not None or wanted.about.quantity == "rows":
+        return row_buckets()
+    if unit > 1:
+        return total_buckets(unit)
+    if not statistic.distinct:
+        return norm_buckets()
+    return norm_buckets(math.isqrt(groups - 1) + 1 if norm.gaussian else groups)
 
 
 def _shown(amount: Fraction, norm: Norm, statistic: Statistic, grouped: bool) -> tuple[Strategy, str]:

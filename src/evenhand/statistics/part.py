@@ -153,7 +153,7 @@ class WeightedPart(Part):
     def wanted(self) -> tuple[Wanted, ...]:
         request, keys = self.request, self.keys
         # Who counts once in each of m groups has L2 norm √m: one histogram tells both.
-        norms = (Norm.ROWS,) if self.statistic.distinct else self.norms
+        norms = self.norms[:1] if self.statistic.distinct else self.norms
         abouts = [
             None if keys is None else profile_of_norm(keys, self.statistic, norm, self._question) for norm in norms
         ]
