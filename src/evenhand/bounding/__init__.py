@@ -8,7 +8,15 @@ from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curv
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
 from evenhand.bounding.norm_clip import NormClip
+from evenhand.bounding.residual_norms import (
+    Distances,
+    best_groups_bound,
+    best_residual_bound,
+    best_rows_bound,
+    typical_groups,
+)
 from evenhand.bounding.row_limit import RowLimit
+from evenhand.bounding.shrinkage import shrunken_ratios, shrunken_steps
 from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average, weight_for_quantile
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
 from evenhand.bounding.total_cap import TotalCap, best_cap
@@ -28,6 +36,7 @@ __all__ = [
     "Choice",
     "Contribution",
     "Curve",
+    "Distances",
     "LocatedMean",
     "MeanContribution",
     "Norm",
@@ -39,13 +48,19 @@ __all__ = [
     "Summary",
     "TotalCap",
     "best_cap",
+    "best_groups_bound",
     "best_mean",
+    "best_residual_bound",
+    "best_rows_bound",
     "named",
     "offered_names",
     "parse_bounding",
     "register",
     "same_name",
+    "shrunken_ratios",
+    "shrunken_steps",
     "smooth_bound",
+    "typical_groups",
     "weight_for_average",
     "weight_for_quantile",
 ]

@@ -2,6 +2,7 @@
 
 from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
 from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
+from evenhand.release.residuals import ResidualMean
 from evenhand.release.result import Bounding, Error, Release
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Ratio",
     "Receipt",
     "Release",
+    "ResidualMean",
     "Scaled",
     "debit",
     "noise_for",

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
-from evenhand.guarantee import EvenhandError, Guarantee, Relation, divide, exact_difference
+from evenhand.guarantee import EvenhandError, Guarantee, Relation, divide, exact_difference, split
 from evenhand.ledger import Cost, Ledger
 from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, opendp, rho_for
 from evenhand.noise.steps import noise_multiplier
@@ -81,7 +81,27 @@ class Receipt:
         """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
         self._use(epsilon, delta)
-        return Noisy(noise.add_to(_exact(measurement)), noise)
+        return self._drawn(measurement, noise)
+
+    def numbers_by_share(
+        self, epsilon: Decimal, delta: Decimal = Decimal(0)
+    ) -> Callable[[Measurement, Fraction], Noisy]:
+        """What releases measurements one after the other, each with a share, and each chosen in view of those before.
+
+        Shares are parts of ε with Laplace noise and, if δ is given, parts of ρ with Gaussian noise; together at most 1.
+        """
+        if not delta:
+            return lambda measurement, share: self.numbers(measurement, split(epsilon, share)[0])
+        self._use(epsilon, delta)
+        rho, left = rho_for(epsilon, delta), [Fraction(1)]
+
+        def noisy(measurement: Measurement, share: Fraction) -> Noisy:
+            if not 0 < share <= left[0]:
+                raise EvenhandError(_OVERSPENT)
+            left[0] -= share
+            return self._drawn(measurement, Gaussian.calibrated(measurement.l2_squared, rho * share))
+
+        return noisy
 
     def numbers_of_all(
         self, measurements: Sequence[Measurement], epsilon: Decimal, delta: Decimal = Decimal(0)
@@ -93,7 +113,7 @@ class Receipt:
         self._use(epsilon, delta)
         rho = rho_for(epsilon, delta) / max(len(measurements), 1)
         noises = [Gaussian.calibrated(measurement.l2_squared, rho) for measurement in measurements]
-        return [Noisy(noise.add_to(_exact(one)), noise) for one, noise in zip(measurements, noises, strict=True)]
+        return [self._drawn(one, noise) for one, noise in zip(measurements, noises, strict=True)]
 
     def selected(self, measurement: Measurement, threshold: int, epsilon: Decimal, delta: Decimal) -> list[int]:
         """Which integers reach the threshold with Laplace noise, by position; δ pays for those that only one user made.
@@ -160,6 +180,9 @@ class Receipt:
     def public(self, fact: Secret[T], relation: Relation) -> T:
         """As the function `public`."""
         return public(fact, relation)
+
+    def _drawn(self, measurement: Measurement, noise: IntegerNoise) -> Noisy:
+        return Noisy(noise.add_to(_exact(measurement)), noise)
 
     def _use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
         """Take a part of what was paid for; each way out does so before it draws."""

@@ -92,7 +92,7 @@ def _by_row(
     public: Keys | None = None
     if not columns or keys is not None or not first.selects_keys:
         public = first.placed(_public_keys(table, columns, keys, other), table)
-    road = first.road or PerRow
+    road = (first.alone_by_group(request) if columns and len(parts) == 1 else first.road) or PerRow
     return road(request, parts, columns, public, other, per_user, listed).draft()
 
 

@@ -116,6 +116,10 @@ class Statistic(ABC):
         """The groups, split further by where a value lies, for histograms and quantiles."""
         return keys
 
+    def alone_by_group(self, request: Request) -> type[PerRow] | None:
+        """The road that it takes when it is asked for alone, by group; None for the usual one."""
+        return self.road
+
     @property
     def columns(self) -> tuple[tuple[str, Grid], ...]:
         """The value columns it reads, with their grids."""

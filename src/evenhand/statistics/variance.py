@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
@@ -20,6 +21,9 @@ from evenhand.statistics.mean import Mean
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate
 from evenhand.tables.expressions import Integers
+
+if TYPE_CHECKING:
+    from evenhand.statistics.per_row import PerRow
 
 _SQUARES = 3  # grid steps of the squares for one of the values
 
@@ -49,6 +53,9 @@ class Variance(Mean):
     planned_as = None
 
     def ungrouped(self, request: Request) -> Draft | None:
+        return None
+
+    def alone_by_group(self, request: Request) -> type[PerRow] | None:
         return None
 
     def hidden(self, relation: Relation) -> tuple[str, ...]:
