@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from evenhand.audit.group_distances import distances
 from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
@@ -99,6 +100,8 @@ def _fixed() -> Iterator[Line]:
         yield f"{name} by group, NormClip", relations, partial(grouped, bounding=NormClip(3)), 0.0
         gaussian = partial(grouped, bounding=NormClip(3, norm=2), delta=DELTA)
         yield f"{name} by group, NormClip L2", relations, gaussian, DELTA
+    yield "distances by group", BOTH, distances, 0.0
+    yield "distances by group, L2", VALUES, partial(distances, delta=DELTA), DELTA
     yield "users by group", PRESENCE, partial(_users, by="g", keys=list(GROUPS), bounding=NormClip(2)), 0.0
     yield "histogram, NormClip", BOTH, partial(_histogram, bounding=NormClip(3)), 0.0
     yield "histogram, NormClip L2", BOTH, partial(_histogram, bounding=NormClip(3, norm=2), delta=DELTA), DELTA

@@ -18,7 +18,7 @@ from evenhand.profiles.occupied import CAUTIOUS, highest_occupied
 KAPPA = 2.0
 """How unevenly what is cut spreads over groups: G·Σp², 1 for groups of equal size, about 3 for popular things."""
 
-_EDGES = 4.0 ** (np.arange(-48, 1) / 3)  # distances per row, as parts of the range: down to 2^-32
+_EDGES = 4.0 ** (np.arange(-24, 1) / 3)  # distances per row, as parts of the range: down to 2^-16, a grid step
 _WANTED = 80.0  # users in units of the noise's scale that are asked for their distance
 _HEAVY = 0.2  # of all users
 _VISIBLE = 2.0  # scales of the noise above which a bucket counts

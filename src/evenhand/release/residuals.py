@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ class ResidualMean(Fieller):
     def fraction(self) -> float:
         """The estimate of m; 0, the centre, when the rows are lost in noise."""
         low, high = self.feasible
-        (distance, rows), _, deviation = self._solved()
+        (distance, rows), _, deviation = self._solved
         if rows <= 2 * deviation:
             return min(max(0.0, low), high)
         return min(max(distance / rows, low), high)
@@ -52,7 +53,7 @@ class ResidualMean(Fieller):
     def spread(self) -> float:
         """The standard deviation of the released mean, to first order; half the range at most."""
         low, high = self.feasible
-        (_, rows), _, deviation = self._solved()
+        (_, rows), _, deviation = self._solved
         variance = sum(
             (coefficient * self._deviation(index)) ** 2
             for index, coefficient in enumerate(self._coefficients(self.fraction))
@@ -62,7 +63,7 @@ class ResidualMean(Fieller):
         return self.unit * min(math.sqrt(variance) / rows, (high - low) / 2)
 
     def plausible(self, m: float, confidence: float) -> bool:
-        (distance, rows), _, _ = self._solved()
+        (distance, rows), _, _ = self._solved
         scales = [abs(coefficient) * self._scale(index) for index, coefficient in enumerate(self._coefficients(m))]
         laplace = all(isinstance(noise, Laplace | None) for noise in self.noises)
         return _tail(scales, abs(distance - m * rows), laplace) >= 1 - confidence
@@ -75,6 +76,7 @@ class ResidualMean(Fieller):
         noise = self.noises[index]
         return 0.0 if noise is None else math.sqrt(noise.variance) * self.scales[index]
 
+    @functools.cached_property
     def _solved(self) -> tuple[tuple[float, float], list[tuple[float, float]], float]:
         """(M, N), how much each of the three numbers counts in them, and the standard deviation of N."""
         first, second = (1 / max(self._deviation(index), 1e-300) ** 2 for index in (0, 1))
@@ -100,7 +102,7 @@ class ResidualMean(Fieller):
 
     def _coefficients(self, m: float) -> list[float]:
         """How much each noise counts in M − m·N, which is 0 at the true m."""
-        _, gains, _ = self._solved()
+        _, gains, _ = self._solved
         return [distance - m * rows for distance, rows in gains]
 
 

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import ClassVar
 
 from evenhand.bounding import PROFILE_SHARE, SmoothWeights, typical_groups, weight_for_average
 from evenhand.guarantee import split
@@ -41,6 +42,8 @@ _BASIS = "released histograms of groups, rows and distances"
 @dataclass(frozen=True)
 class GroupMeans(PerRow):
     """One mean by group, its bound left to Evenhand."""
+
+    too_rough: ClassVar[float] = TOO_ROUGH
 
     @property
     def mean(self) -> OfColumn:
@@ -94,7 +97,7 @@ class GroupMeans(PerRow):
         gaussian = bool(allocation.delta) and _gaussian_wins(left, allocation.delta, typical)
         purse = Purse.of(receipt, left, allocation.delta if gaussian else _NONE)
         public = relation.counts_are_public
-        if not (public or gaussian) and roughness(purse, groups, typical, found.rows) > TOO_ROUGH:
+        if not (public or gaussian) and roughness(purse, groups, typical, found.rows) > self.too_rough:
             return self._weighted(pairs, purse, paid)
         shares = Shares.of(purse, groups, typical, found.people, found.rows, public)
         located = LocatedGroups(replace(pairs, squared=gaussian), purse, shares, found, typical, receipt)
@@ -113,7 +116,8 @@ class GroupMeans(PerRow):
         self, pairs: Pairs, users: Rows, epsilon: Decimal, receipt: Receipt
     ) -> tuple[Support, Decimal, Decimal]:
         """Users by number of groups, public or bought; what was paid, and what is left."""
-        table, buckets, relation = pairs.table, row_buckets(), self.request.relation
+        table, relation = pairs.table, self.request.relation
+        buckets = row_buckets(max(2 * pairs.keys.groups, 4))  # nobody is in more groups than there are
         measured = users_by_bucket(table, users, users.groups, buckets)
         if relation.counts_are_public:
             counts = receipt.public(measured.integers(), relation)

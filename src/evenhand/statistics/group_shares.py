@@ -17,12 +17,12 @@ GROUPS_SHARE = Decimal("0.03")
 TOO_ROUGH = 0.06
 """The noise of a rough mean, with all that is left, as a part of the range, above which nothing is located: too few people."""
 
-_SHARPEST = 0.028  # noise of a rough mean that is good enough, as a part of the range
+_SHARPEST = 0.035  # noise of a rough mean that is good enough, as a part of the range
 _ROUGH = (0.05, 0.2)  # shares for rough means, and for rows: at least this much, and at most
 _FIRST = 0.12  # for distances from the rough centres: with them the centres are found anew
 _EVIDENCE = 100.0  # users × ε that a histogram of distances should hold
 _FIRST_DISTANCES, _DISTANCES = (0.015, 0.06), (0.03, 0.12)
-_FEW_GROUPS = 0.15  # over √G, for the histogram of rows: few groups share the cost of a bad bound
+_FEW_GROUPS = 0.1  # over √G, for the histogram of rows: few groups share the cost of a bad bound
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +18,15 @@ from evenhand.bounding import (
     shrunken_steps,
 )
 from evenhand.noise import IntegerNoise
-from evenhand.profiles import Array, Support, support_of_histogram, total_buckets, users_by_bucket, users_by_place
+from evenhand.profiles import (
+    Array,
+    Buckets,
+    Support,
+    support_of_histogram,
+    total_buckets,
+    users_by_bucket,
+    users_by_place,
+)
 from evenhand.release import Measurement, Noisy, Receipt, ResidualMean
 from evenhand.statistics.group_shares import Purse, Shares
 from evenhand.statistics.pairs import OCTAVES, PART, ROW, Centres, Pairs, picked
@@ -30,6 +36,7 @@ from evenhand.tables.expressions import Column, Integers, Rows
 _FAINT = 1e-9
 """The scale of the noise of public counts."""
 
+_SIZES = Buckets((0, *(edge for edge in total_buckets(ROW).edges if ROW >> OCTAVES <= edge <= ROW << 20)), ROW)
 _EXACT = 2**52  # capacities up to here make exact weights
 
 
@@ -145,7 +152,7 @@ class LocatedGroups:
 
     def _support(self, users: Rows) -> Support:
         """Users by rows, in usual rows: public, or as a noisy histogram shows them."""
-        table, buckets = self.pairs.table, total_buckets(ROW)
+        table, buckets = self.pairs.table, _SIZES
         measured = users_by_bucket(table, users, _whole(users.rows_norm), buckets)
         if self.public:
             counts, scale = self.receipt.public(measured.integers(), table.relation), _FAINT
@@ -185,10 +192,9 @@ class LocatedGroups:
         scale = self.purse.deviation(share, self.moves, math.sqrt(self.moves)) / math.sqrt(2)
         wanted = Distances.of(support, scale)
         asked = users.filter(users.rows_norm >= max(math.floor(wanted.rows * ROW), 1))
-        one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")
         unit = ibis.literal(ROW / self.pairs.grid.width, "float64")
         distance = asked.residual_norm.cast("float64") * unit / asked.rows_norm.cast("float64")
-        place = functools.reduce(operator.add, ((distance > edge).ifelse(one, zero) for edge in wanted.edges.tolist()))
+        place = _place(distance, wanted.size)
         measured = users_by_place(self.pairs.table, asked, place, wanted.size, self.moves)
         return wanted.norms(support, self.purse.draw(measured, share).values)
 
@@ -239,6 +245,18 @@ class LocatedGroups:
         Any bound is safe, so those that would not fit are lowered, never refused once ε is spent.
         """
         return max(1, min(int(bound * FULL), _EXACT, self.purse.largest(share) // reach))
+
+
+def _place(distance: Column, size: int) -> Integers:
+    """The bucket of a distance among edges 4^(i/3) that end at 1, by its logarithm: one of ``size``, whatever a logarithm gives.
+
+    Slightly lowered, so that engines whose logarithms differ in the last bit agree on distances at an edge.
+    """
+    import ibis
+
+    lowered = ibis.greatest(distance * ibis.literal(1 - 1e-9, "float64"), ibis.literal(1e-12, "float64"))
+    steps = (lowered.ln() * ibis.literal(3 / math.log(4), "float64")).ceil().cast("int64")
+    return ibis.least(ibis.greatest(steps + (size - 2), 0), size - 1)
 
 
 def _whole(norm: Column) -> Integers:

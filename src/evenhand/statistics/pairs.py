@@ -63,7 +63,7 @@ class Pairs:
 
     @classmethod
     @contextmanager
-    def of(cls, copy: Table, keys: Keys, column: str, grid: Grid) -> Iterator[Pairs]:
+    def of(cls, copy: Table, keys: Keys, column: str, grid: Grid, squared: bool = False) -> Iterator[Pairs]:
         """Form the pairs once, and keep them in the engine."""
         import ibis
 
@@ -72,7 +72,7 @@ class Pairs:
             count=ibis.least(rows.count(), MOST_ROWS), above=saturating_sum(rows.value_0)
         )
         with copy.engine.kept(pairs) as kept:
-            yield cls(copy, keys, grid, kept)
+            yield cls(copy, keys, grid, kept, squared)
 
     @contextmanager
     def users(self, placed: Rows | None = None, **integers: Integers) -> Iterator[Rows]:
