@@ -38,7 +38,7 @@ from evenhand.ledger import mechanism_delta
 from evenhand.noise import Gaussian, Laplace
 from evenhand.profiles import Array, Buckets, Support, row_buckets, support_of_histogram
 from evenhand.release import Measurement, Noisy, ResidualMean
-from evenhand.statistics.group_means import _gaussian_wins
+from evenhand.statistics.group_means import GroupMeans
 from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.located_groups import _SIZES
 from evenhand.statistics.pairs import OCTAVES, ROW
@@ -92,7 +92,7 @@ def located(table: Grouped, epsilon: Decimal, delta: Decimal, relation: Relation
     found = start.histogram(buckets, table.groups_per_user, Fraction(1), public)
     typical = min(typical_groups(found), groups)
     usable = mechanism_delta(delta)
-    gaussian = bool(usable) and _gaussian_wins(left, usable, typical)
+    gaussian = bool(usable) and GroupMeans.gaussian_wins(left, usable, typical)
     run = Run(table, relation, rng, Purse(left, usable if gaussian else _NONE, _unused))
     if not (public or gaussian) and roughness(run.purse, groups, typical, found.rows) > TOO_ROUGH:
         return weighted(table, float(left), rng)
@@ -243,7 +243,7 @@ def report(lines: Sequence[tuple[str, int, float, float, Relation, tuple[float, 
     text = [
         f"# Means by group against a loop over groups with ε/G, {datetime.date.today().isoformat()}",
         "",
-        "RMSE over groups as a multiple of the loop's, 10,000 users; in brackets the one-sided 95% limit (tables drawn anew), then weighted rows, the rule before.",
+        "RMSE over groups as a multiple of the loop's, 10,000 users; in brackets the one-sided 95% limit (tables drawn anew), then, under presence, weighted rows, the rule before.",
         f"Of {len(ours)} cases the median is {np.median(ours):.2f}, the 95% quantile {np.quantile(ours, 0.95):.2f}, the largest {ours.max():.2f}; "
         f"{int((ours <= 1.05).sum())} are at most 1.05.",
         "",
@@ -251,7 +251,8 @@ def report(lines: Sequence[tuple[str, int, float, float, Relation, tuple[float, 
         "|---|---|---|---|---|---|---|",
     ]
     text += [
-        f"| {shape} | {groups} | {epsilon:g} | {delta:g} | {relation.value} | {ours:.2f} ({limit:.2f}) | {before:.2f} |"
+        f"| {shape} | {groups} | {epsilon:g} | {delta:g} | {relation.value} | {ours:.2f} ({limit:.2f}) | "
+        + ("– |" if relation.counts_are_public else f"{before:.2f} |")
         for shape, groups, epsilon, delta, relation, (ours, limit, before) in lines
     ]
     return "\n".join(text) + "\n"

@@ -77,7 +77,13 @@ class GroupMeans(PerRow):
         """Whether Gaussian noise would win if users were in all groups; how many groups there are may not be known yet."""
         request, delta = self.request, mechanism_delta(self.request.delta)
         groups = math.inf if self.keys is None else self.keys.groups
-        return bool(delta) and _gaussian_wins(request.epsilon, delta, groups)
+        return bool(delta) and self.gaussian_wins(request.epsilon, delta, groups)
+
+    @staticmethod
+    def gaussian_wins(epsilon: Decimal, delta: Decimal, groups: float) -> bool:
+        """Whether Gaussian noise on the L2 norm of a user in so many groups is smaller than Laplace noise on the L1 norm."""
+        gaussian = 1 / math.sqrt(2 * max(float(rho_for(epsilon, delta)), 1e-300))
+        return gaussian < math.sqrt(2 * groups) / float(epsilon)
 
     def _released(self, allocation: Allocation, receipt: Receipt) -> Outcome:
         mean = self.mean
@@ -94,7 +100,7 @@ class GroupMeans(PerRow):
         relation, groups = self.request.relation, pairs.keys.groups
         found, paid, left = self._groups_per_user(pairs, users, allocation.epsilon, receipt)
         typical = min(typical_groups(found), groups)
-        gaussian = bool(allocation.delta) and _gaussian_wins(left, allocation.delta, typical)
+        gaussian = bool(allocation.delta) and self.gaussian_wins(left, allocation.delta, typical)
         purse = Purse.of(receipt, left, allocation.delta if gaussian else _NONE)
         public = relation.counts_are_public
         if not (public or gaussian) and roughness(purse, groups, typical, found.rows) > self.too_rough:
@@ -155,8 +161,3 @@ class GroupMeans(PerRow):
         words = f"all rows of a user are used, weighted to count as at most {float(bound):,.4g} rows over all groups"
         paid += split(purse.epsilon, share)[0]
         return estimates, Bounding(strategy.title, float(bound), words, f"chosen from {_BASIS}", paid)
-
-
-def _gaussian_wins(epsilon: Decimal, delta: Decimal, groups: float) -> bool:
-    """Whether Gaussian noise on the L2 norm of a user in so many groups is smaller than Laplace noise on the L1 norm."""
-    return 1 / math.sqrt(2 * max(float(rho_for(epsilon, delta)), 1e-300)) < math.sqrt(2 * groups) / float(epsilon)
