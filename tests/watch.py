@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from evenhand.noise import NoisyMax, TopK, TruncatedGeometric, Way, seam
+from evenhand.noise import IntegerNoise, Laplace, NoisyMax, TopK, TruncatedGeometric, Way, seam
 from evenhand.release import Choices, Measurement, Noisy, Receipt, noise_for
 from evenhand.release.door import saturated
 from evenhand.session import Drafts
@@ -127,10 +127,12 @@ class _Watching(Receipt):
         return [self._measure(measurement, epsilon, delta) for measurement in measurements]
 
     def _measure(self, measurement: Measurement, epsilon: Decimal, delta: Decimal) -> Noisy:
-        noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
+        return self._drawn(measurement, noise_for(measurement.l1, measurement.l2_squared, epsilon, delta))
+
+    def _drawn(self, measurement: Measurement, noise: IntegerNoise) -> Noisy:
         exact = saturated(measurement.integers().reveal())
         output = [value + self._pretend(float(noise.scale)) for value in exact]
-        l1 = None if delta else measurement.l1  # Gaussian noise protects the L2 norm only
+        l1 = measurement.l1 if isinstance(noise, Laplace) else None  # Gaussian noise protects the L2 norm only
         step = self._record(Step("sum", exact, l1, measurement.l2_squared, output, self._payments))
         return Noisy(list(step.output), noise)
 

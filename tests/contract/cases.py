@@ -11,11 +11,15 @@ from functools import partial
 from typing import Any
 
 import evenhand as eh
+from evenhand.audit.group_distances import distances, located_by_group
 from evenhand.audit.located import located_mean
+from evenhand.session import Drafts
+from evenhand.statistics import Draft
 from nasty import HIGH, KEYS, LOW
 from watch import Ask
 
 BOUNDS = (LOW, HIGH)
+_FEW = 5
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Case:
         attains: the share of the declared L1 bound that some extreme pair reaches; None where the bound is chosen.
         steady: the strategy draws rows at random, so other users' rows are made alike.
         on_spark: part of the small suite on Spark.
+        examples: how many pairs of tables to try, for a release of many statements; None for the usual number.
     """
 
     name: str
@@ -37,6 +42,7 @@ class Case:
     attains: float | None = 1.0
     steady: bool = False
     on_spark: bool = False
+    examples: int | None = None
 
     def __str__(self) -> str:
         return f"{self.name}-{self.relation}"
@@ -140,7 +146,10 @@ def _grouped_cases() -> Iterator[Case]:
         ):
             given: dict[str, Any] = {"epsilon": 1, "bounding": bounding}
             yield Case(f"sum-by-{how}", relation, _ask("sum", "v", bounds=BOUNDS, **by, **given), attains)
-            yield Case(f"mean-by-{how}", relation, _ask("mean", "v", bounds=BOUNDS, **third, **given), attains)
+            few = _FEW if bounding == "auto" else None
+            yield Case(
+                f"mean-by-{how}", relation, _ask("mean", "v", bounds=BOUNDS, **third, **given), attains, examples=few
+            )
             yield Case(f"variance-{how}", relation, _ask("variance", "v", bounds=BOUNDS, **given), None)
             yield Case(f"histogram-{how}", relation, _ask("histogram", "v", edges, **given), attains)
             yield Case(f"median-by-{how}", relation, _ask("median", "v", bounds=BOUNDS, **by, **given), None)
@@ -150,6 +159,11 @@ def _grouped_cases() -> Iterator[Case]:
                 _ask("aggregate", n=eh.count(), m=eh.mean("v", bounds=BOUNDS), **by, **given),
                 None,
             )
+        for how, options in (("laplace", {}), ("gaussian", {"delta": 1e-6}), ("tiny-ε", {"epsilon": "1e-6"})):
+            yield Case(
+                f"mean-by-located-{how}", relation, _located_by_group(**options), None, on_spark=how == "laplace"
+            )
+        yield Case("distances-by", relation, _distances, None, examples=2 * _FEW, on_spark=True)
         yield Case("count-by-auto", relation, _ask("count", **third, epsilon=1), None)
         yield Case("users-by-auto", relation, _ask("users", **by, epsilon=1), None)
         yield Case("quantiles", relation, _ask("quantiles", "v", [0.1, 0.9], bounds=BOUNDS, epsilon=1), None)
@@ -193,7 +207,12 @@ def _grouped_cases() -> Iterator[Case]:
             f"count-by-secret-keys-{k}", "presence", _ask("count", **secret, groups_per_user=k), None, steady=True
         )
     yield Case(
-        "mean-by-secret-keys", "presence", _ask("mean", "v", bounds=BOUNDS, **secret, other="rest"), None, steady=True
+        "mean-by-secret-keys",
+        "presence",
+        _ask("mean", "v", bounds=BOUNDS, **secret, other="rest"),
+        None,
+        True,
+        examples=_FEW,
     )
     ratio = _ask("ratio", eh.sum("v", bounds=BOUNDS), eh.users(), **secret, other="rest")
     l2: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "bounding": eh.NormClip(2, norm=2)}
@@ -205,6 +224,14 @@ def _grouped_cases() -> Iterator[Case]:
         given = {"epsilon": 1, "bounding": strategy}
         yield Case(f"count-by-{strategy.title}", "presence", _ask("count", **by, **given), steady=True)
         yield Case(f"users-by-{strategy.title}", "presence", _ask("users", **by, **given), steady=True)
+
+
+def _located_by_group(**options: Any) -> Ask:
+    return lambda ask: located_by_group(ask, "v", BOUNDS, "g", list(KEYS), other="others", **options)
+
+
+def _distances(ask: Drafts) -> Draft:
+    return distances(ask)
 
 
 def _ask(question: str, *arguments: Any, **options: Any) -> Ask:

@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 from cases import CASES, Case
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
@@ -50,7 +50,7 @@ def test_no_user_moves_more_than_declared(case: Case) -> None:
             with same_draw(seed or 0) if case.steady and case.relation == "values" else nullcontext():
                 compare(case.ask, one, other, seed)
 
-        check()
+        (check if case.examples is None else settings(max_examples=case.examples)(check))()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.attains is not None], ids=str)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenhand as eh
+from evenhand.audit.group_distances import located_by_group
 from watch import Ask, integers
 
 on_spark = pytest.mark.spark
@@ -76,6 +77,14 @@ ASKS: dict[str, tuple[str, Ask]] = {
     "mean auto, values": ("values", _ask("mean", "v", bounds=_SMALL)),
     "count row limit": ("presence", _ask("count", bounding=eh.RowLimit(3))),
     "users": ("presence", _ask("users")),
+    "means by group, located": (
+        "presence",
+        lambda ask: located_by_group(ask, "v", _SMALL, "g", ["a", "b"], other="rest"),
+    ),
+    "means by group, located, L2": (
+        "presence",
+        lambda ask: located_by_group(ask, "v", _SMALL, "g", ["a", "b"], other="rest", delta=1e-6),
+    ),
     "means by group": ("presence", _ask("mean", "v", bounds=_SMALL, by="g", keys=["a", "b"], other="rest")),
     "counts by group, Gaussian": (
         "presence",

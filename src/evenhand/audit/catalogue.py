@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from evenhand.audit import selecting
+from evenhand.audit.group_distances import distances
 from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
@@ -108,6 +109,8 @@ def _fixed() -> Iterator[Line]:
         yield f"{name} by group, NormClip", relations, partial(grouped, bounding=NormClip(3)), 0.0
         gaussian = partial(grouped, bounding=NormClip(3, norm=2), delta=DELTA)
         yield f"{name} by group, NormClip L2", relations, gaussian, DELTA
+    yield "distances by group", BOTH, distances, 0.0
+    yield "distances by group, L2", VALUES, partial(distances, delta=DELTA), DELTA
     yield "users by group", PRESENCE, partial(_users, by="g", keys=list(GROUPS), bounding=NormClip(2)), 0.0
     per_user = partial(_per_user, by="g", keys=list(GROUPS), bounding=NormClip(2))
     yield "mean per user by group, NormClip", VALUES, per_user, 0.0

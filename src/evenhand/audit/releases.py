@@ -137,9 +137,8 @@ class Transcript(Receipt):
         super().__init__(epsilon, delta, event)
         self.seen: list[float] = []
 
-    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
-        """As `Receipt.numbers`."""
-        noisy = super().numbers(measurement, epsilon, delta)
+    def _drawn(self, measurement: Measurement, noise: IntegerNoise) -> Noisy:
+        noisy = super()._drawn(measurement, noise)
         self.seen += [value / float(noisy.noise.scale) for value in noisy.values]
         return noisy
 

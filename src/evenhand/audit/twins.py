@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
+from evenhand.audit.group_distances import GivenBound, distances
 from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
@@ -23,7 +25,7 @@ from evenhand.release import Measurement, Noisy, not_private
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Mean, PerUserMean
 from evenhand.tables import Secret
-from evenhand.tables.expressions import Integers
+from evenhand.tables.expressions import Integers, Rows
 
 BOUNDS = (LOW, HIGH)
 
@@ -60,6 +62,26 @@ class OneSide(LocatedMean):
     def of_mean(self, summary: Summary, relation: Relation) -> MeanContribution:
         honest = super().of_mean(summary, relation)
         return replace(honest, sums=replace(honest.sums, l1=self.above, l2_squared=self.above**2))
+
+
+@dataclass(frozen=True)
+class Unclamped(GivenBound):
+    """Takes everybody's distances for 0, so that nobody is scaled down."""
+
+    broken_on_purpose = True
+
+    def _norms(self, placed: Rows) -> AbstractContextManager[Rows]:
+        return self.pairs.users(placed, rows_norm=placed.size, residual_norm=placed.residual * 0)
+
+
+def centre_from_rows(ask: Drafts) -> Draft:
+    """Takes the exact mean of the table for the centre of all groups: a user with many rows moves the distances of all others."""
+    rows = ask.table.expression
+    found = not_private(
+        ask.table.engine.fetch(rows.filter(rows.v.between(LOW, HIGH)).v.mean().name("mean").as_table())
+    ).to_pylist()
+    mean = found[0]["mean"]
+    return distances(ask, centre=0.5 if mean is None else min(max((mean - LOW) / (HIGH - LOW), 0.0), 1.0))
 
 
 def halved(noise: IntegerNoise) -> IntegerNoise:
@@ -216,6 +238,12 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), values),
         Twin(FixedRelease("presence bound under values", claim, _cap(HalvedRange(5))), values),
         Twin(FixedRelease("bound read off private cells", claim, bound_from_cells), values),
+        Twin(FixedRelease("distances not scaled down", claim, partial(distances, steps=Unclamped)), presence, giant),
+        Twin(
+            FixedRelease("centres read from the table", claim, centre_from_rows),
+            presence,
+            "a giant at the top, equal users",
+        ),
         Twin(FixedRelease("rows sampled by their order", claim, first_rows), presence),
         Twin(FixedRelease("exact row count", claim, lambda ask: count(public_counts(ask))), presence),
         Twin(FixedRelease("budget not split between columns", claim, two_columns, receipt=Unsplit), presence),

@@ -20,7 +20,15 @@ from evenhand.bounding.over_groups import (
     roots,
 )
 from evenhand.bounding.quantile_weights import rank_bias, weight_for_quantiles
+from evenhand.bounding.residual_norms import (
+    Distances,
+    best_groups_bound,
+    best_residual_bound,
+    best_rows_bound,
+    typical_groups,
+)
 from evenhand.bounding.row_limit import RowLimit
+from evenhand.bounding.shrinkage import shrunken_ratios, shrunken_steps
 from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
 from evenhand.bounding.total_cap import TotalCap, best_cap
@@ -40,6 +48,7 @@ __all__ = [
     "Choice",
     "Contribution",
     "Curve",
+    "Distances",
     "GroupBound",
     "GroupCurve",
     "GroupSizes",
@@ -55,7 +64,10 @@ __all__ = [
     "TotalCap",
     "best_bound",
     "best_cap",
+    "best_groups_bound",
     "best_mean",
+    "best_residual_bound",
+    "best_rows_bound",
     "concentration",
     "finely",
     "group_curves",
@@ -67,7 +79,10 @@ __all__ = [
     "register",
     "roots",
     "same_name",
+    "shrunken_ratios",
+    "shrunken_steps",
     "smooth_bound",
+    "typical_groups",
     "weight_for_average",
     "weight_for_quantiles",
 ]

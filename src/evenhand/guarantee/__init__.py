@@ -5,11 +5,11 @@ from evenhand.guarantee.amounts import (
     divide,
     exact_difference,
     exact_sum,
-    half,
     parse_delta,
     parse_epsilon,
     parse_fraction,
     plain,
+    portion,
     split,
 )
 from evenhand.guarantee.errors import (
@@ -40,11 +40,11 @@ __all__ = [
     "divide",
     "exact_difference",
     "exact_sum",
-    "half",
     "parse_delta",
     "parse_epsilon",
     "parse_fraction",
     "plain",
+    "portion",
     "split",
     "suggest",
 ]

@@ -61,9 +61,9 @@ def divide(epsilon: Decimal, parts: int) -> Decimal:
     )
 
 
-def half(amount: Decimal) -> Decimal:
-    """Half of an amount, exactly: a δ may be too small for the decimals that `split` keeps."""
-    return _EXACT.multiply(amount, Decimal("0.5"))
+def portion(amount: Decimal, parts: int) -> Decimal:
+    """One of so many equal parts, rounded down in its 70th digit: a δ may be too small for the decimals that `split` keeps."""
+    return Context(prec=70, rounding=ROUND_FLOOR).divide(amount, Decimal(parts)) if parts > 1 else amount
 
 
 def exact_sum(amounts: Iterable[Decimal]) -> Decimal:

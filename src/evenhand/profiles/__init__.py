@@ -1,7 +1,7 @@
 """What is known about how much users contribute: given, kept by the session, or bought."""
 
 from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
-from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket
+from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.profile import Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
@@ -36,4 +36,5 @@ __all__ = [
     "support_of_histogram",
     "total_buckets",
     "users_by_bucket",
+    "users_by_place",
 ]

@@ -3,6 +3,7 @@
 from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
 from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
 from evenhand.release.quotient import Quotient
+from evenhand.release.residuals import ResidualMean
 from evenhand.release.result import Bounding, Error, Release
 from evenhand.release.verdicts import OfSize, OfSpread, Rule, Verdict
 
@@ -23,6 +24,7 @@ __all__ = [
     "Ratio",
     "Receipt",
     "Release",
+    "ResidualMean",
     "Rule",
     "Scaled",
     "Verdict",

@@ -81,7 +81,27 @@ class Receipt:
         """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
         noise = noise_for(measurement.l1, measurement.l2_squared, epsilon, delta)
         self._use(epsilon, delta)
-        return Noisy(noise.add_to(_exact(measurement)), noise)
+        return self._drawn(measurement, noise)
+
+    def numbers_by_share(
+        self, epsilon: Decimal, delta: Decimal = Decimal(0)
+    ) -> Callable[[Measurement, Fraction], Noisy]:
+        """What releases measurements one after the other, each with a share, and each chosen in view of those before.
+
+        Shares are parts of ε with Laplace noise and, if δ is given, parts of ρ with Gaussian noise; together at most 1.
+        """
+        if not delta:
+            return lambda measurement, share: self.numbers(measurement, split(epsilon, share)[0])
+        self._use(epsilon, delta)
+        rho, left = rho_for(epsilon, delta), [Fraction(1)]
+
+        def noisy(measurement: Measurement, share: Fraction) -> Noisy:
+            if not 0 < share <= left[0]:
+                raise EvenhandError(_OVERSPENT)
+            left[0] -= share
+            return self._drawn(measurement, Gaussian.calibrated(measurement.l2_squared, rho * share))
+
+        return noisy
 
     def numbers_of_all(
         self,
@@ -102,7 +122,7 @@ class Receipt:
         noises = [
             Gaussian.calibrated(one.l2_squared, rho * share) for one, share in zip(measurements, shares, strict=True)
         ]
-        return [Noisy(noise.add_to(_exact(one)), noise) for one, noise in zip(measurements, noises, strict=True)]
+        return [self._drawn(one, noise) for one, noise in zip(measurements, noises, strict=True)]
 
     def selected(self, way: Way) -> Callable[[Measurement], list[int]]:
         """What tells which supports pass, by position, in one round of ``way`` after the other; all are paid for at once.
@@ -192,6 +212,9 @@ class Receipt:
     def public(self, fact: Secret[T], relation: Relation) -> T:
         """As the function `public`."""
         return public(fact, relation)
+
+    def _drawn(self, measurement: Measurement, noise: IntegerNoise) -> Noisy:
+        return Noisy(noise.add_to(_exact(measurement)), noise)
 
     def _use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
         """Take a part of what was paid for; each way out does so before it draws."""

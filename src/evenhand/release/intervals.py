@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -64,8 +65,49 @@ class Scaled:
         return low * self.factor, high * self.factor
 
 
+class Fieller(ABC):
+    """An interval of all m that the released numbers leave plausible (Fieller's method), as ``offset + unit·m``."""
+
+    feasible: tuple[float, float]
+    offset: float
+    unit: float
+
+    @property
+    @abstractmethod
+    def fraction(self) -> float:
+        """The estimate of m."""
+
+    @abstractmethod
+    def plausible(self, m: float, confidence: float) -> bool:
+        """Whether noise alone explains the released numbers, if m is true."""
+
+    @property
+    def value(self) -> float:
+        """The released mean."""
+        return self.offset + self.unit * self.fraction
+
+    def at(self, confidence: float) -> tuple[float, float]:
+        low, high = self.feasible
+        steps = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
+        plausible = [m for m in steps if self.plausible(m, confidence)] + [self.fraction]
+        step = (high - low) / _STEPS
+        first = self._edge(min(plausible), -step, confidence)
+        last = self._edge(max(plausible), step, confidence)
+        return self.offset + self.unit * first, self.offset + self.unit * last
+
+    def _edge(self, inside: float, step: float, confidence: float) -> float:
+        """From a plausible m, walk to where plausibility ends, by bisection; the outer side is returned."""
+        outside = min(max(inside + step, self.feasible[0]), self.feasible[1])
+        if self.plausible(outside, confidence):
+            return outside
+        for _ in range(50):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if self.plausible(middle, confidence) else (inside, middle)
+        return outside
+
+
 @dataclass(frozen=True)
-class Ratio:
+class Ratio(Fieller):
     """A mean ``offset + unit·m`` with ``m = numerator/denominator``, both of them noisy (Fieller's method).
 
     At the true m the known quantity ``numerator − m·denominator`` is pure noise ``c₁(m)·Z₁ − c₂(m)·Z₂``. The interval holds
@@ -109,11 +151,6 @@ class Ratio:
         return min(max(self.denominator, self.expected / 2), self.expected * 2)
 
     @property
-    def value(self) -> float:
-        """The released mean."""
-        return self.offset + self.unit * self.fraction
-
-    @property
     def spread(self) -> float:
         """The standard deviation of the released mean, to first order; half the range at most."""
         low, high = self.feasible
@@ -121,27 +158,8 @@ class Ratio:
         deviation = math.hypot(first * self.noises[0].variance ** 0.5, second * self.noises[1].variance ** 0.5)
         return self.unit * min(deviation / max(self._divisor, 1), (high - low) / 2)
 
-    def at(self, confidence: float) -> tuple[float, float]:
-        low, high = self.feasible
-        steps = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
-        plausible = [m for m in steps if self._plausible(m, confidence)] + [self.fraction]
-        step = (high - low) / _STEPS
-        first = self._edge(min(plausible), -step, confidence)
-        last = self._edge(max(plausible), step, confidence)
-        return self.offset + self.unit * first, self.offset + self.unit * last
-
-    def _plausible(self, m: float, confidence: float) -> bool:
+    def plausible(self, m: float, confidence: float) -> bool:
         return self._tail(m, abs(self.numerator - m * self.denominator)) >= 1 - confidence
-
-    def _edge(self, inside: float, step: float, confidence: float) -> float:
-        """From a plausible m, walk to where plausibility ends, by bisection; the outer side is returned."""
-        outside = min(max(inside + step, self.feasible[0]), self.feasible[1])
-        if self._plausible(outside, confidence):
-            return outside
-        for _ in range(50):
-            middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if self._plausible(middle, confidence) else (inside, middle)
-        return outside
 
     def _coefficients(self, m: float) -> tuple[float, float]:
         return (1 - m, m) if self.paired else (1.0, abs(m))

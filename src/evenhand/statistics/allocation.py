@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Protocol
 
 from evenhand.bounding import PROFILE_SHARE
-from evenhand.guarantee import exact_difference, exact_sum, half, split
+from evenhand.guarantee import exact_difference, exact_sum, portion, split
 from evenhand.ledger import Cost, mechanism_delta, rho_with_pure
 from evenhand.noise import rho_for
 from evenhand.statistics.request import Request
@@ -21,8 +21,6 @@ _LEAST_SHARE = 0.08
 _SHARE_OF_GROUPS = (0.4, 0.3)
 """With G groups a profile takes 0.4·G^−0.3 of ε. Many groups share the noise of one bound, which then lies among the bulk of the
 users, where a few noisy counts are enough (`benchmarks/accuracy/groups.py`)."""
-
-NOTHING = Decimal(0)
 
 
 class Budget(Protocol):
@@ -35,6 +33,9 @@ class Budget(Protocol):
     @property
     def delta(self) -> Decimal:
         """What may be spent."""
+
+
+NOTHING = Decimal(0)
 
 
 class Mechanism(Enum):
@@ -53,15 +54,18 @@ class Share:
         profile: ε for choosing its bound.
         epsilon: ε for the statistic itself.
         mechanism: which noise.
+        delta: of a statistic that draws its noise by itself.
     """
 
     profile: Decimal
     epsilon: Decimal
     mechanism: Mechanism
+    delta: Decimal = NOTHING
 
     def divided(self, profile: float | Decimal) -> Share:
         """The same ε with another part of it for choosing the bound."""
-        return Share(*split(exact_sum((self.profile, self.epsilon)), profile), self.mechanism)
+        first, rest = split(exact_sum((self.profile, self.epsilon)), profile)
+        return replace(self, profile=first, epsilon=rest)
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ class Allocation:
         mechanisms: Mapping[str, Mechanism],
         profiles: Mapping[str, float | Decimal],
         selects: bool,
+        apart: Sequence[str] = (),
     ) -> Allocation:
         """Divide the request's budget.
 
@@ -97,6 +102,8 @@ class Allocation:
             mechanisms: of the same.
             profiles: for each, the part of its ε that buys what chooses the bound; 0 if that is given or known.
             selects: whether keys have to be selected.
+            apart: the statistics that draw their noise by themselves; those that may be Gaussian get equal parts of δ, the others
+                share one more.
         """
         usable = mechanism_delta(request.delta)
         kinds = set(mechanisms.values())
@@ -104,23 +111,28 @@ class Allocation:
         selection, rest = (NOTHING, NOTHING), request.epsilon
         if selects:
             first, rest = split(rest, _SELECTION)
-            delta = half(delta)
+            delta = portion(delta, 2)
             selection = (first, exact_difference(usable, delta))
+        spent = delta
+        alone = [name for name in apart if mechanisms[name] is not Mechanism.LAPLACE]
+        others = {mechanism for name, mechanism in mechanisms.items() if name not in apart} - {Mechanism.LAPLACE}
+        delta = portion(delta, max(len(alone) + bool(others), 1))
         total = sum(weights.values(), Fraction(0))
         shares: dict[str, Share] = {}
         for name, weight in weights.items():
             own, _ = split(rest, weight / total)
-            shares[name] = Share(NOTHING, own, mechanisms[name]).divided(profiles[name])
+            mine = delta if name in alone else NOTHING
+            shares[name] = Share(NOTHING, own, mechanisms[name], mine).divided(profiles[name])
         if selects:
             return cls(Cost.approximate(request.epsilon, usable), selection, shares, delta)
-        if not delta:
+        if not spent:
             return cls(Cost.pure(request.epsilon), selection, shares, delta)
         if kinds == {Mechanism.GAUSSIAN}:
-            spent = exact_sum(share.profile for share in shares.values())
+            pure = exact_sum(share.profile for share in shares.values())
             left = exact_sum(share.epsilon for share in shares.values())
-            rho = rho_with_pure(rho_for(left, delta), spent)
+            rho = rho_with_pure(rho_for(left, delta), pure)
             return cls(Cost.zcdp(rho, epsilon=request.epsilon, delta=delta), selection, shares, delta)
-        return cls(Cost.approximate(request.epsilon, delta), selection, shares, delta)
+        return cls(Cost.approximate(request.epsilon, spent), selection, shares, delta)
 
     def rho(self, name: str) -> Fraction:
         """The ρ that one statistic will have at least if it gets Gaussian noise: with those that are sure to get it too.
@@ -146,7 +158,7 @@ def share_for(groups: int) -> float:
     return min(float(PROFILE_SHARE), max(_LEAST_SHARE, wanted))
 
 
-def gaussian_can_win(epsilon: Decimal, delta: Decimal, groups: int) -> bool:
+def gaussian_can_win(epsilon: Decimal, delta: Decimal, groups: float) -> bool:
     """Whether Gaussian noise on an L2 bound can be smaller than Laplace noise on an L1 bound at all.
 
     The L1 norm of what a user adds to G groups is at most √G times the L2 norm.

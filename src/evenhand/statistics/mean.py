@@ -6,9 +6,9 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Choice, MeanContribution, Strategy, best_mean
+from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Auto, Choice, MeanContribution, Strategy, best_mean
 from evenhand.guarantee import Relation, UsageError, exact_difference, exact_sum, split
 from evenhand.noise import IntegerNoise
 from evenhand.profiles import (
@@ -32,6 +32,9 @@ from evenhand.tables import Grid
 from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.grid import bits_for
 
+if TYPE_CHECKING:
+    from evenhand.statistics.part import Part
+
 
 @dataclass(frozen=True)
 class Mean(OfColumn):
@@ -44,6 +47,12 @@ class Mean(OfColumn):
         low, _ = self.range
         grid = Grid.about(self.range, origin=low, bits=bits_for(request.epsilon))
         return UserMeans(self, request, ((self.column, grid),)).draft()
+
+    def road_for(self, request: Request) -> type[Part] | None:
+        """Around a centre of each group, where nothing is said about the bound."""
+        from evenhand.statistics.group_means import GroupMeans  # which is made of roads that know statistics
+
+        return GroupMeans if request.strategy is None and request.auto == Auto() else None
 
     @property
     def is_average(self) -> bool:

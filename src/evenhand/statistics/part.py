@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from evenhand.bounding import Choice, Norm
 from evenhand.profiles import Wanted
@@ -69,6 +69,9 @@ class Part(ABC):
         statistic: what is asked.
         groups: the public groups; None if they are not known before the table is read.
     """
+
+    draws: ClassVar[bool] = False
+    """Whether it draws its own noise, step by step, with its own part of δ."""
 
     request: Request
     name: str

@@ -77,9 +77,12 @@ class PerRow:
             for part, (statistic, _) in _components(name, whole).items()
         }
         return {
-            name: (statistic.road or WeightedPart)(self.request, name, statistic, self.groups)
+            name: self._road(statistic)(self.request, name, statistic, self.groups)
             for name, statistic in single.items()
         }
+
+    def _road(self, statistic: Statistic) -> type[Part]:
+        return (statistic.road_for(self.request) if self.by else statistic.road) or WeightedPart
 
     def _weights(self, hidden: Mapping[str, Part]) -> dict[str, Fraction]:
         """How the parts that need noise share ε."""
@@ -112,6 +115,7 @@ class PerRow:
             {name: part.mechanism for name, part in hidden.items()},
             {name: part.profile for name, part in hidden.items()},
             selects,
+            [name for name, part in hidden.items() if part.draws],
         )
         for part in hidden.values():
             part.check(allocation)

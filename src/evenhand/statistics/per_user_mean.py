@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evenhand.bounding import PROFILE_SHARE, Choice, SmoothWeights, Strategy, TotalCap, best_cap
 from evenhand.bounding.contribution import clamp
@@ -23,6 +23,9 @@ from evenhand.statistics.weighted_rows import VALUE_BITS, WeightedRows
 from evenhand.tables import Grid, Table
 from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.grid import bits_for
+
+if TYPE_CHECKING:
+    from evenhand.statistics.part import Part
 
 _FEWEST_STEPS = 2**8
 """Between the bounds of a total."""
@@ -59,6 +62,9 @@ class PerUserMean(Mean):
                 f"bounds={self.range} are too close together for their distance from zero: totals would be rounded more coarsely "
                 "than they differ. Give wider bounds, or ask for of='mean'."
             )
+
+    def road_for(self, request: Request) -> type[Part] | None:
+        return None
 
     @property
     def words(self) -> str:

@@ -139,6 +139,10 @@ class Statistic(ABC):
         """The groups, split further by where a value lies, for histograms and quantiles."""
         return keys
 
+    def road_for(self, request: Request) -> type[Part] | None:
+        """How it is bounded and measured by group; None for weighted rows."""
+        return self.road
+
     @property
     def components(self) -> dict[str, tuple[Statistic, Fraction]]:
         """Of a statistic that is made of others: those by name, with their parts of ε, and `combine`; none for most."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
@@ -20,6 +21,9 @@ from evenhand.statistics.mean import Mean
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate
 from evenhand.tables.expressions import Integers
+
+if TYPE_CHECKING:
+    from evenhand.statistics.part import Part
 
 _SQUARES = 3  # grid steps of the squares for one of the values
 
@@ -54,6 +58,9 @@ class Variance(Mean):
     @property
     def rule(self) -> Rule:
         return OfSize()
+
+    def road_for(self, request: Request) -> type[Part] | None:
+        return None
 
     def hidden(self, relation: Relation) -> tuple[str, ...]:
         return ("above", "below", "square", "rest")

@@ -1,0 +1,112 @@
+"""The best bounds for means by group: on a user's distances from the centres, and on a user's rows, over all groups together.
+
+How far a user with s rows lies from the centres is s times a distance per row. So the norms of all users are forecast from two
+noisy histograms: of rows, which shows the heavy users, and of distances per row, which differ little among users with many rows and
+so are seen with a small part of ε. The bound minimises ``noise² + κ·(cut/G)² + Σ cut²/G``, the mean squared error of a group's sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.profiles import Array, Support
+from evenhand.profiles.occupied import CAUTIOUS, highest_occupied
+
+KAPPA = 2.0
+"""How unevenly what is cut spreads over groups: G·Σp², 1 for groups of equal size, about 3 for popular things."""
+
+_EDGES = 4.0 ** (np.arange(-24, 1) / 3)  # distances per row, as parts of the range: down to 2^-16, a grid step
+_WANTED = 80.0  # users in units of the noise's scale that are asked for their distance
+_HEAVY = 0.2  # of all users
+_VISIBLE = 2.0  # scales of the noise above which a bucket counts
+_CAPS = 160
+
+
+@dataclass(frozen=True)
+class Distances:
+    """A histogram of distances per row to buy, from users with at least so many rows; ``scale`` is that of its noise."""
+
+    rows: float
+    scale: float
+    edges: Array
+
+    @classmethod
+    def of(cls, support: Support, scale: float) -> Distances:
+        """Ask the users with most rows: their distances have the least sampling error, and bounds affect them most."""
+        wanted = max(_WANTED * scale, _HEAVY * support.people)
+        place = max(support._place(wanted), 0)
+        least = support.sizes if support.lowest is None else support.lowest
+        return cls(float(least[place]), scale, _EDGES)
+
+    @property
+    def size(self) -> int:
+        """The number of buckets, the open one at the top included."""
+        return len(self.edges) + 1
+
+    def norms(self, support: Support, counts: npt.ArrayLike) -> Support | None:
+        """Users by norm, as far as both histograms tell; None if no distance stands out from the noise."""
+        noisy = np.asarray(counts, dtype=np.float64)
+        noisy[-2] += noisy[-1]
+        noisy = noisy[:-1]
+        top, found = highest_occupied(noisy[None, :], self.edges, self.scale, 1.0, CAUTIOUS)
+        seen = np.where((noisy > _VISIBLE * self.scale) & (np.arange(len(noisy)) <= top[0]), noisy, 0.0)
+        if not found[0] or not seen.any():
+            return None
+        rows, there = support.spread_out(), seen > 0
+        middle = self.edges[there] * (1 + 4 ** (-1 / 3)) / 2
+        norms = np.outer(rows.sizes, middle).ravel()
+        users = np.outer(rows.users, seen[there] / seen.sum()).ravel()
+        sizes, place = np.unique(norms, return_inverse=True)
+        return Support(sizes, np.bincount(place, weights=users).astype(np.float64))
+
+
+def best_residual_bound(norms: Support, noise: float, groups: int, spread: float) -> float:
+    """The bound on a user's distances over all groups.
+
+    Args:
+        norms: users by norm.
+        noise: the standard deviation of a group's noise under a bound of 1.
+        groups: how many there are.
+        spread: by how much a cut norm stands for more in the groups together: 1 for L1, √k for L2 norms of users in k groups.
+    """
+    largest = float(norms.sizes[-1])
+    bounds = np.geomspace(largest * 1e-4, largest * 1.1, _CAPS)
+    total, squares = _cut(norms, bounds)
+    error = (noise * bounds) ** 2 + KAPPA * (spread * total / groups) ** 2 + squares / groups
+    return float(bounds[error.argmin()])
+
+
+def best_rows_bound(rows: Support, noise: float, groups: int, spread: float) -> float:
+    """The bound on a user's rows over all groups; arguments as above."""
+    rows = rows.spread_out()
+    total, _ = _cut(rows, rows.sizes)
+    error = (noise * rows.sizes) ** 2 + KAPPA * (spread * total / groups) ** 2
+    return float(rows.sizes[error.argmin()])
+
+
+def _cut(norms: Support, bounds: Array) -> tuple[Array, Array]:
+    """What each bound cuts off: in all, and the sum of squares."""
+    beyond = np.searchsorted(norms.sizes, bounds, side="right")
+    count, first, second = (
+        np.append(np.cumsum((norms.users * norms.sizes**power)[::-1])[::-1], 0.0)[beyond] for power in (0, 1, 2)
+    )
+    total = np.maximum(first - bounds * count, 0.0)
+    return total, np.maximum(second - 2 * bounds * first + bounds**2 * count, 0.0)
+
+
+def typical_groups(groups_per_user: Support) -> float:
+    """The number of groups of the user behind a typical pair of user and group."""
+    sizes, users = groups_per_user.sizes, groups_per_user.users
+    return float(users @ sizes**2) / max(float(users @ sizes), 1.0)
+
+
+def best_groups_bound(groups_per_user: Support, noise: float, groups: int, squared: bool) -> float:
+    """How many groups a user counts in at most, when rough means are released; what is cut hardly moves a ratio."""
+    sizes = np.minimum(groups_per_user.sizes, groups)
+    bounds = np.unique(np.append(sizes, 1.0))
+    total, _ = _cut(Support(sizes, groups_per_user.users), bounds)
+    norms = np.sqrt(bounds) if squared else bounds
+    return float(bounds[((noise * norms) ** 2 + (total / (4 * groups)) ** 2).argmin()])

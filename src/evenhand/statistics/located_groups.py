@@ -1,0 +1,263 @@
+"""The steps of a located mean by group: rough means, then distances from centres, twice (see `group_means.py`)."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from evenhand.bounding import (
+    Distances,
+    best_groups_bound,
+    best_residual_bound,
+    best_rows_bound,
+    shrunken_ratios,
+    shrunken_steps,
+)
+from evenhand.noise import IntegerNoise
+from evenhand.profiles import (
+    Array,
+    Buckets,
+    Support,
+    support_of_histogram,
+    total_buckets,
+    users_by_bucket,
+    users_by_place,
+)
+from evenhand.release import Measurement, Noisy, Receipt, ResidualMean
+from evenhand.statistics.group_shares import Purse, Shares
+from evenhand.statistics.pairs import OCTAVES, PART, ROW, Centres, Pairs, picked
+from evenhand.statistics.weighted_rows import FULL
+from evenhand.tables.expressions import Column, Integers, Rows
+
+_FAINT = 1e-9
+"""The scale of the noise of public counts."""
+
+_SIZES = Buckets((0, *(edge for edge in total_buckets(ROW).edges if ROW >> OCTAVES <= edge <= ROW << 20)), ROW)
+_EXACT = 2**52  # capacities up to here make exact weights
+
+
+@dataclass(frozen=True)
+class Around:
+    """What was released around the centres of one round.
+
+    Args:
+        centres: the centres.
+        distances: by group, in grid steps × usual rows × `FULL`.
+        bound: on a user's distances, as a part of the range × usual rows.
+    """
+
+    centres: Centres
+    distances: Noisy
+    bound: float
+
+
+@dataclass(frozen=True)
+class LocatedGroups:
+    """Everything that the steps need.
+
+    Args:
+        pairs: of user and group.
+        purse: what is left, in shares.
+        shares: of the steps.
+        groups_per_user: as far as is known.
+        typical: groups of a typical user.
+        receipt: for public facts.
+    """
+
+    pairs: Pairs
+    purse: Purse
+    shares: Shares
+    groups_per_user: Support
+    typical: float
+    receipt: Receipt
+
+    @property
+    def public(self) -> bool:
+        """Whether row counts and groups are public."""
+        return self.pairs.table.relation.counts_are_public
+
+    @property
+    def moves(self) -> int:
+        """How many times the bound one user moves a bounded sum: a user whose values change may turn from one end to the other."""
+        return self.pairs.table.relation.moves
+
+    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float]:
+        """The means of all groups, and the bound on a user's distances; ``users`` holds the number of groups of each."""
+        centres, weights = self._rough(users)
+        noise, placed = None, self.pairs.about(centres)
+        with self._norms(placed) as users:
+            support = self._support(users)
+            if weights is None:
+                counted = self._rows(placed, users, support)
+                weights, noise = np.array(counted.values) / (FULL * ROW), counted.noise
+            first = self._around(centres, placed, users, support, 0)
+        better = self._moved(first, weights, noise)
+        placed = self.pairs.about(better)
+        with self._norms(placed) as users:
+            second = self._around(better, placed, users, support, 1)
+        return self._means(first, second, weights, noise), second.bound
+
+    def _norms(self, placed: Rows) -> AbstractContextManager[Rows]:
+        return self.pairs.users(placed, rows_norm=placed.size, residual_norm=placed.residual)
+
+    def _rough(self, users: Rows) -> tuple[Centres, Array | None]:
+        """A centre for each group, and how many rows a user there usually has; where they are public, also the rows, so counted."""
+        pairs, purse, share = self.pairs, self.purse, self.shares.rough
+        reach = (1, 1.0) if self.public else (2, math.sqrt(2))
+        bound = best_groups_bound(
+            self.groups_per_user, purse.deviation(share, *reach), pairs.keys.groups, purse.squared
+        )
+        capacity = self._capacity(share, math.sqrt(bound) if purse.squared else bound, PART)
+        norm, parts = "root" if purse.squared else "groups", pairs.parts()
+        if self.public:
+            return self._rough_public(users, parts, norm, capacity)
+        sums = pairs.sums(users, [(name, capacity, norm) for name in parts], **parts)
+        most = PART * capacity
+        noisy = purse.draw(Measurement(picked(sums, *parts), 2 * most, 2 * most**2), share)
+        above, below, octave = np.array(noisy.values, dtype=np.float64).reshape(3, -1) / (PART * FULL)
+        weights, noise = above + below, math.sqrt(noisy.noise.variance) / (PART * FULL)
+        middle = min(max(float(above.sum()) / max(float(weights.sum()), 1.0), 0.0), 1.0)
+        centres = shrunken_ratios(above, weights, noise * math.hypot(middle, 1 - middle), noise)
+        octaves = shrunken_ratios(octave, weights, noise, noise)
+        return self._centres(centres, 2.0 ** (-OCTAVES * octaves)), None
+
+    def _rough_public(self, users: Rows, parts: dict[str, Integers], norm: str, capacity: int) -> tuple[Centres, Array]:
+        """Where row counts are public only the means of pairs are hidden."""
+        pairs, share = self.pairs, self.shares.rough
+        one = parts["above"] * 0 + 1
+        sums = pairs.sums(
+            users,
+            [("above", capacity, norm), ("weight", capacity, norm)],
+            above=parts["above"],
+            weight=one,
+            pairs=one,
+            size=pairs.rows["count"] + 0,
+        )
+        most = PART * capacity
+        noisy = self.purse.draw(Measurement(picked(sums, "above"), most, most**2), share)
+        known = self.receipt.public(picked(sums, "weight", "pairs", "size")(), pairs.table.relation)
+        weight, count, rows = np.array(known, dtype=np.float64).reshape(3, -1)
+        noise = math.sqrt(noisy.noise.variance) / (PART * FULL)
+        centres = shrunken_ratios(np.array(noisy.values) / (PART * FULL), weight / FULL, noise, 0.0)
+        scales = np.where(rows > 0, count / np.maximum(rows, 1), 1.0)
+        return self._centres(centres, scales), rows * scales
+
+    def _centres(self, parts: Array, scales: Array) -> Centres:
+        width = self.pairs.grid.width
+        return Centres(np.clip(np.rint(parts * width), 0, width).astype(np.int64), np.minimum(scales, 1.0))
+
+    def _support(self, users: Rows) -> Support:
+        """Users by rows, in usual rows: public, or as a noisy histogram shows them."""
+        table, buckets = self.pairs.table, _SIZES
+        measured = users_by_bucket(table, users, _whole(users.rows_norm), buckets)
+        if self.public:
+            counts, scale = self.receipt.public(measured.integers(), table.relation), _FAINT
+        else:
+            counts = self.purse.draw(measured, self.shares.rows_profile).values
+            scale = self.purse.deviation(self.shares.rows_profile, 1, 1) / math.sqrt(2)
+        found = support_of_histogram(buckets, counts, scale)
+        return Support(found.sizes / ROW, found.users, None if found.lowest is None else found.lowest / ROW)
+
+    def _rows(self, placed: Rows, users: Rows, support: Support) -> Noisy:
+        """Rows by group, in usual rows."""
+        share = self.shares.rows
+        bound = best_rows_bound(support, self.purse.deviation(share, 1, 1), self.pairs.keys.groups, self._spread)
+        capacity = self._capacity(share, bound * ROW)
+        sums = self.pairs.sums(users, [("size", capacity, "rows_norm")], placed)
+        return self.purse.draw(Measurement(picked(sums, "size"), capacity, capacity**2), share)
+
+    def _around(self, centres: Centres, placed: Rows, users: Rows, support: Support, turn: int) -> Around:
+        """Distances from the centres by group, bounded for each user."""
+        purse, share, width = self.purse, self.shares.sums[turn], self.pairs.grid.width
+        norms = self._distances(users, support, self.shares.distances[turn])
+        noise = purse.deviation(share, self.moves, self.moves)
+        bound = 1.0 if norms is None else best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
+        capacity = self._capacity(share, bound * width)
+        moved = self.moves * capacity
+        sums = self.pairs.sums(users, [("residual", capacity, "residual_norm")], placed)
+        return Around(
+            centres,
+            purse.draw(Measurement(picked(sums, "residual"), moved, moved**2), share),
+            capacity / (width * FULL),
+        )
+
+    def _distances(self, users: Rows, support: Support, share: Fraction) -> Support | None:
+        """Users by the norm of their distances, from a noisy histogram of distances per row of users with many rows."""
+        import ibis
+
+        scale = self.purse.deviation(share, self.moves, math.sqrt(self.moves)) / math.sqrt(2)
+        wanted = Distances.of(support, scale)
+        asked = users.filter(users.rows_norm >= max(math.floor(wanted.rows * ROW), 1))
+        unit = ibis.literal(ROW / self.pairs.grid.width, "float64")
+        distance = asked.residual_norm.cast("float64") * unit / asked.rows_norm.cast("float64")
+        place = _place(distance, wanted.size)
+        measured = users_by_place(self.pairs.table, asked, place, wanted.size, self.moves)
+        return wanted.norms(support, self.purse.draw(measured, share).values)
+
+    def _moved(self, first: Around, weights: Array, noise: IntegerNoise | None) -> Centres:
+        """Better centres, as far as the distances from the first ones stand out from their noise."""
+        steps = shrunken_steps(
+            np.array(first.distances.values) / FULL,
+            weights,
+            math.sqrt(first.distances.noise.variance) / FULL,
+            0.0 if noise is None else math.sqrt(noise.variance) / (FULL * ROW),
+        )
+        moved = np.clip(np.rint(first.centres.centres + steps), 0, self.pairs.grid.width)
+        return Centres(moved.astype(np.int64), first.centres.scales)
+
+    def _means(self, first: Around, second: Around, weights: Array, noise: IntegerNoise | None) -> list[ResidualMean]:
+        grid, unit = self.pairs.grid, self.pairs.grid.units(1)
+        noises = (first.distances.noise, second.distances.noise, noise)
+        return [
+            ResidualMean(
+                before / FULL,
+                after / FULL,
+                float(centre - start),
+                float(rows),
+                (1 / FULL, 1 / FULL, 1 / (FULL * ROW)),
+                noises,
+                (float(-centre), float(grid.width - centre)),
+                grid.low + unit * centre,
+                unit,
+            )
+            for before, after, start, centre, rows in zip(
+                first.distances.values,
+                second.distances.values,
+                first.centres.centres.tolist(),
+                second.centres.centres.tolist(),
+                weights.tolist(),
+                strict=True,
+            )
+        ]
+
+    @property
+    def _spread(self) -> float:
+        """By how much a cut norm stands for more in all groups together."""
+        return math.sqrt(self.typical) if self.purse.squared else 1.0
+
+    def _capacity(self, share: Fraction, bound: float, reach: int = 1) -> int:
+        """A bound in integer steps as what the weighted steps of one user add up to, at most; noise for it fits 64 bits.
+
+        Any bound is safe, so those that would not fit are lowered, never refused once ε is spent.
+        """
+        return max(1, min(int(bound * FULL), _EXACT, self.purse.largest(share) // reach))
+
+
+def _place(distance: Column, size: int) -> Integers:
+    """The bucket of a distance among edges 4^(i/3) that end at 1, by its logarithm: one of ``size``, whatever a logarithm gives.
+
+    Slightly lowered, so that engines whose logarithms differ in the last bit agree on distances at an edge.
+    """
+    import ibis
+
+    lowered = ibis.greatest(distance * ibis.literal(1 - 1e-9, "float64"), ibis.literal(1e-12, "float64"))
+    steps = (lowered.ln() * ibis.literal(3 / math.log(4), "float64")).ceil().cast("int64")
+    return ibis.least(ibis.greatest(steps + (size - 2), 0), size - 1)
+
+
+def _whole(norm: Column) -> Integers:
+    return norm.cast("float64").ceil().cast("int64")
