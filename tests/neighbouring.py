@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import evenhand as eh
+from evenhand.statistics import Draft
 from watch import Ask, Step, watch
 
 
@@ -35,5 +36,9 @@ def _change(step: Step, other: Step) -> float:
     return l1 / step.l1 if step.l1 else 0.0
 
 
-def _public(draft: object) -> dict[str, object]:
-    return {name: repr(value) for name, value in vars(draft).items() if name != "run"}
+def _public(draft: Draft) -> dict[str, object]:
+    """What a draft says, and what a preview would."""
+    said: dict[str, object] = {
+        name: repr(value) for name, value in vars(draft).items() if name not in ("run", "foreseen")
+    }
+    return said | {"foreseen": {name: forecast.to_dict() for name, forecast in draft.foreseen().items()}}
