@@ -23,12 +23,12 @@ from evenhand.guarantee import split
 from evenhand.ledger import Cost, mechanism_delta
 from evenhand.noise import rho_for
 from evenhand.profiles import Support, row_buckets, support_of_histogram, users_by_bucket
-from evenhand.release import Bounding, Error, Measurement, Receipt
+from evenhand.release import Bounding, Error, Measurement, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.draft import NOBODY, NOT_SHOWN, UNKNOWN, Draft, Outcome
 from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.located_groups import LocatedGroups
-from evenhand.statistics.pairs import Pairs, picked
+from evenhand.statistics.pairs import PART, Pairs, picked
 from evenhand.statistics.per_row import PerRow
 from evenhand.statistics.statistic import Estimate, OfColumn
 from evenhand.statistics.weighted_rows import FULL, capacity_of
@@ -36,6 +36,7 @@ from evenhand.tables.expressions import Rows
 
 _NONE = Decimal(0)
 _FAINT = 1e-9  # the scale of the noise of public counts
+_LARGEST = 2**46  # weighted grid steps of a user then fit 62 bits
 _BASIS = "released histograms of groups, rows and distances"
 
 
@@ -61,6 +62,10 @@ class GroupMeans(PerRow):
             delta = mechanism_delta(request.delta) if self._may_be_gaussian() else _NONE
             cost = Cost.approximate(request.epsilon, delta) if delta else Cost.pure(request.epsilon)
             allocation = Allocation(cost, (_NONE, _NONE), _NONE, request.epsilon, delta)
+        least, _ = split(allocation.epsilon, GROUPS_SHARE)
+        noise_for(
+            4 * PART, (4 * PART) ** 2, least
+        )  # refuses, before any debit, an ε whose noise fits no integers at all
         words = "the bound will be chosen privately, around centres of the groups that are found privately"
         described = Bounding("auto", None, words, "auto, for 25% to 80% of ε")
         return Draft(
@@ -143,9 +148,7 @@ class GroupMeans(PerRow):
             left = float(purse.epsilon) * float(1 - share)
             support = support_of_histogram(buckets, noisy.values, float(noisy.noise.scale))
             bound = weight_for_average(support, left / groups)
-            most = purse.largest(1 - share) // (FULL * pairs.grid.width)
-            bound = min(bound, Fraction(max(most, 1)))
-            capacity = capacity_of(bound)
+            capacity = max(1, min(capacity_of(bound), purse.largest(1 - share) // pairs.grid.width, _LARGEST))
             reach = rows["count"] * pairs.grid.width
             above = ibis.least(rows.above, reach)  # where counts saturate
             both = {"above": above, "below": reach - above}
@@ -157,7 +160,7 @@ class GroupMeans(PerRow):
             mean.read({"above": values[group], "below": values[groups + group]}, released.noise)
             for group in range(groups)
         ]
-        strategy = SmoothWeights(bound)
-        words = f"all rows of a user are used, weighted to count as at most {float(bound):,.4g} rows over all groups"
+        shown = capacity / FULL
+        words = f"all rows of a user are used, weighted to count as at most {shown:,.4g} rows over all groups"
         paid += split(purse.epsilon, share)[0]
-        return estimates, Bounding(strategy.title, float(bound), words, f"chosen from {_BASIS}", paid)
+        return estimates, Bounding(SmoothWeights.title, shown, words, f"chosen from {_BASIS}", paid)
