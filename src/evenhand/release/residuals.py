@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from evenhand.noise import IntegerNoise, Laplace
 from evenhand.release.intervals import Fieller
 
+_LEAST = 1e-9  # a large ε leaves no noise that doubles can tell from none
+
 
 @dataclass(frozen=True)
 class ResidualMean(Fieller):
@@ -79,15 +81,15 @@ class ResidualMean(Fieller):
     @functools.cached_property
     def _solved(self) -> tuple[tuple[float, float], list[tuple[float, float]], float]:
         """(M, N), how much each of the three numbers counts in them, and the standard deviation of N."""
-        first, second = (1 / max(self._deviation(index), 1e-300) ** 2 for index in (0, 1))
+        first, second = (1 / max(self._deviation(index), _LEAST) ** 2 for index in (0, 1))
         if self.noises[2] is None:
             both = first + second
             gains = [(first / both, 0.0), (second / both, 0.0), (-self.gap * first / both, 1.0)]
             deviation = 0.0
         else:
-            third = 1 / max(self._deviation(2), 1e-300) ** 2
+            third = 1 / max(self._deviation(2), _LEAST) ** 2
             mm, mn, nn = first + second, first * self.gap, third + first * self.gap**2
-            determinant = mm * nn - mn**2
+            determinant = mm * third + first * second * self.gap**2  # mm·nn − mn², without cancellation
             inverse = (nn / determinant, -mn / determinant, mm / determinant)
             gains = [
                 (first * (inverse[0] + self.gap * inverse[1]), first * (inverse[1] + self.gap * inverse[2])),

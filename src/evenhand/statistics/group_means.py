@@ -25,12 +25,12 @@ from evenhand.bounding import PROFILE_SHARE, SmoothWeights, typical_groups, weig
 from evenhand.guarantee import split
 from evenhand.ledger import mechanism_delta
 from evenhand.profiles import Support, row_buckets, support_of_histogram, users_by_bucket
-from evenhand.release import Bounding, Measurement, Receipt
+from evenhand.release import Bounding, Measurement, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
 from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.located_groups import LocatedGroups
-from evenhand.statistics.pairs import Pairs, picked
+from evenhand.statistics.pairs import PART, Pairs, picked
 from evenhand.statistics.part import Part, Prepared
 from evenhand.statistics.statistic import Estimate, OfColumn
 from evenhand.statistics.weighted_rows import FULL, capacity_of
@@ -39,6 +39,7 @@ from evenhand.tables.expressions import Rows
 
 _NONE = Decimal(0)
 _FAINT = 1e-9  # the scale of the noise of public counts
+_LARGEST = 2**46  # weighted grid steps of a user then fit 62 bits
 _BASIS = "released histograms of groups, rows and distances"
 
 
@@ -71,6 +72,11 @@ class GroupMeans(Part):
     def described(self) -> Bounding:
         words = "the bound will be chosen privately, around centres of the groups that are found privately"
         return Bounding("auto", None, words, "auto, for 25% to 80% of ε")
+
+    def check(self, allocation: Allocation) -> None:
+        """Refuse an ε whose noise fits no integers at all."""
+        least, _ = split(allocation.shares[self.name].epsilon, GROUPS_SHARE)
+        noise_for(4 * PART, (4 * PART) ** 2, least)
 
     @contextmanager
     def prepare(self, copy: Table, groups: Keys, allocation: Allocation | None, receipt: Receipt) -> Iterator[Prepared]:
@@ -127,9 +133,7 @@ class GroupMeans(Part):
             left = float(purse.epsilon) * float(1 - share)
             support = support_of_histogram(buckets, noisy.values, float(noisy.noise.scale))
             bound = weight_for_average(support, left / groups)
-            most = purse.largest(1 - share) // (FULL * pairs.grid.width)
-            bound = min(bound, Fraction(max(most, 1)))
-            capacity = capacity_of(bound)
+            capacity = max(1, min(capacity_of(bound), purse.largest(1 - share) // pairs.grid.width, _LARGEST))
             reach = rows["count"] * pairs.grid.width
             above = ibis.least(rows.above, reach)  # where counts saturate
             both = {"above": above, "below": reach - above}
@@ -141,7 +145,7 @@ class GroupMeans(Part):
             mean.read({"above": values[group], "below": values[groups + group]}, released.noise)
             for group in range(groups)
         ]
-        strategy = SmoothWeights(bound)
-        words = f"all rows of a user are used, weighted to count as at most {float(bound):,.4g} rows over all groups"
+        shown = capacity / FULL
+        words = f"all rows of a user are used, weighted to count as at most {shown:,.4g} rows over all groups"
         paid += split(purse.epsilon, share)[0]
-        return estimates, Bounding(strategy.title, float(bound), words, f"chosen from {_BASIS}", paid)
+        return estimates, Bounding(SmoothWeights.title, shown, words, f"chosen from {_BASIS}", paid)
