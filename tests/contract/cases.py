@@ -12,6 +12,7 @@ from typing import Any
 
 import evenhand as eh
 from evenhand.audit.located import located_mean
+from evenhand.statistics import Quantiles, Users
 from nasty import HIGH, KEYS, LOW
 from watch import Ask
 
@@ -145,6 +146,22 @@ def _grouped_cases() -> Iterator[Case]:
                 _ask("aggregate", n=eh.count(), m=eh.mean("v", bounds=BOUNDS), **by, **given),
                 None,
             )
+        yield Case(
+            "aggregate-of-all",
+            relation,
+            _ask(
+                "aggregate",
+                n=eh.count(),
+                people=Users(),
+                s=eh.sum("v", bounds=BOUNDS),
+                q=Quantiles("v", [0.1, 0.5], BOUNDS),
+                weights={"n": 3, "q": 0.5},
+                **by,
+                epsilon=1,
+                delta=1e-6,
+            ),
+            None,
+        )
         yield Case("count-by-auto", relation, _ask("count", **third, epsilon=1), None)
         yield Case("users-by-auto", relation, _ask("users", **by, epsilon=1), None)
         yield Case("quantiles", relation, _ask("quantiles", "v", [0.1, 0.9], bounds=BOUNDS, epsilon=1), None)
@@ -168,6 +185,11 @@ def _grouped_cases() -> Iterator[Case]:
             _ask("sum", "v", bounds=BOUNDS, **by, epsilon=1, bounding=eh.RowLimit(2)),
             steady=True,
         )
+    # With 60 groups more Gaussian noise can win: which noise each statistic gets is decided by a bought profile.
+    wide: dict[str, Any] = {"by": "g", "keys": [*KEYS, *(f"nobody is here {i}" for i in range(60))], "delta": 1e-6}
+    yield Case("sum-by-63-auto", "presence", _ask("sum", "v", bounds=BOUNDS, **wide, epsilon=1), None)
+    both: dict[str, Any] = {"n": eh.count(), "s": eh.sum("v", bounds=BOUNDS), "weights": {"s": 2}}
+    yield Case("aggregate-by-63-of-two", "presence", _ask("aggregate", **both, **wide, epsilon=1), None)
     secret: dict[str, Any] = {"by": "g", "epsilon": 1, "delta": 1e-6}
     for k in (None, 1, 3):
         yield Case(
