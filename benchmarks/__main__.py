@@ -7,7 +7,12 @@ import sys
 
 GROUPS = {
     "speed": ["benchmarks.speed.duckdb_ratio", "benchmarks.speed.spark_ratio", "benchmarks.speed.peers"],
-    "accuracy": ["benchmarks.accuracy", "benchmarks.accuracy.selection"],
+    "accuracy": [
+        "benchmarks.accuracy",
+        "benchmarks.accuracy.selection",
+        "benchmarks.accuracy.groups",
+        "benchmarks.accuracy.group_releases",
+    ],
     "planning": ["benchmarks.accuracy.plan_speed"],
     "learning": ["benchmarks.learning"],
     "recommender": ["benchmarks.recommender"],

@@ -164,6 +164,22 @@ def _grouped_cases() -> Iterator[Case]:
                 f"mean-by-located-{how}", relation, _located_by_group(**options), None, on_spark=how == "laplace"
             )
         yield Case("distances-by", relation, _distances, None, examples=2 * _FEW, on_spark=True)
+        yield Case(
+            "aggregate-of-all",
+            relation,
+            _ask(
+                "aggregate",
+                n=eh.count(),
+                people=eh.users(),
+                s=eh.sum("v", bounds=BOUNDS),
+                q=eh.quantiles("v", [0.1, 0.5], BOUNDS),
+                weights={"n": 3, "q": 0.5},
+                **by,
+                epsilon=1,
+                delta=1e-6,
+            ),
+            None,
+        )
         yield Case("count-by-auto", relation, _ask("count", **third, epsilon=1), None)
         yield Case("users-by-auto", relation, _ask("users", **by, epsilon=1), None)
         yield Case("quantiles", relation, _ask("quantiles", "v", [0.1, 0.9], bounds=BOUNDS, epsilon=1), None)
@@ -201,6 +217,11 @@ def _grouped_cases() -> Iterator[Case]:
     yield Case("top-hidden", "presence", _ask("top", "g", 3, **hidden), None, steady=True)
     hidden |= {"of": "rows", "groups_per_user": 1}
     yield Case("top-hidden-1", "presence", _ask("top", "g", 3, **hidden), None, steady=True)
+    # With 60 groups more Gaussian noise can win: which noise each statistic gets is decided by a bought profile.
+    wide: dict[str, Any] = {"by": "g", "keys": [*KEYS, *(f"nobody is here {i}" for i in range(60))], "delta": 1e-6}
+    yield Case("sum-by-63-auto", "presence", _ask("sum", "v", bounds=BOUNDS, **wide, epsilon=1), None)
+    both: dict[str, Any] = {"n": eh.count(), "s": eh.sum("v", bounds=BOUNDS), "weights": {"s": 2}}
+    yield Case("aggregate-by-63-of-two", "presence", _ask("aggregate", **both, **wide, epsilon=1), None)
     secret: dict[str, Any] = {"by": "g", "epsilon": 1, "delta": 1e-6}
     for k in (None, 1, 3):
         yield Case(

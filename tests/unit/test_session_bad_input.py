@@ -284,3 +284,16 @@ def test_an_l2_bound_that_would_be_read_off_private_cells_is_refused(tmp_path: P
     with pytest.raises(eh.UsageError, match="without a bound can't be chosen"):
         eh.Session(table, ledger).histogram("v", edges=[0, 0.5, 1], epsilon=1, delta=1e-6, bounding=eh.NormClip(norm=2))
     assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "weights", [{"other": 1}, {"n": 0}, {"n": -1}, {"n": math.nan}, {"n": "much"}, {"n": 1e9}, [1, 2], 3], ids=repr
+)
+def test_weights_of_an_aggregate(session: eh.Session, weights: Any) -> None:
+    parts: dict[str, Any] = {"n": eh.count(), "m": eh.mean("rating", bounds=(0, 5))}
+    _refused(
+        session,
+        eh.UsageError,
+        "expected a positive number for each of",
+        lambda ask: ask.aggregate(by="genre", keys=["x", "y"], epsilon=1, weights=weights, **parts),
+    )
