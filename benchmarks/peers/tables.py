@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.shapes import from_quantiles
+from benchmarks import shapes
+from benchmarks.shapes import from_quantiles, user_means
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -71,6 +72,15 @@ def log_normal(users: int, mu: float, sd: float, items: int, exponent: float, se
     return Table(user, value, (0.0, 200.0), {"item": item.astype(np.int64)}, {"item": items})
 
 
+def stars(rows: Integers, seed: int) -> Table:
+    """Ratings from 0 to 5 without groups, for given rows per user; busy users differ in one direction."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(len(rows)), rows)
+    own = 5 * user_means(rows, rng, noise=0.0)
+    value = np.clip(np.round(2 * (own[user] + rng.normal(0, 1, len(user)))) / 2, 0, 5)
+    return Table(user, value, (0.0, 5.0), {}, {})
+
+
 def views() -> Table:
     """The table of ``evenhand demo``: stars by genre."""
     import tempfile
@@ -91,6 +101,8 @@ TABLES: dict[str, Callable[[], Table]] = {
     "shops": lambda: log_normal(20_000, 1.2, 1.0, 40, 0.6, 32),
     "books": lambda: log_normal(40_000, 0.8, 1.7, 20_000, 0.7, 33),
     "single": lambda: log_normal(30_000, -5, 0.1, 4_000, 1.0, 34),
+    "purchases": lambda: stars(shapes.shop(), 36),
+    "course": lambda: stars(shapes.course(), 37),
     "demo": views,
     "tiny": lambda: log_normal(300, 1.0, 0.8, 6, 0.5, 35),
 }
