@@ -150,25 +150,21 @@ def _selections(question: Question, pairs: Pairs) -> list[Parameters]:
             (np.bincount(pairs.group, weights=np.minimum(1, l0 / own), minlength=pairs.groups) >= threshold).sum()
         )
 
-    def laplace(l0: int, eps: float) -> float:
-        return 1 - l0 / eps * math.log(2 * -math.expm1(math.log1p(-DELTA) / l0))
+    def laplace(l0: int) -> float:
+        return 1 - l0 / epsilon * math.log(2 * -math.expm1(math.log1p(-DELTA) / l0))
 
-    def gaussian(l0: int, share: float) -> float:
-        spread = analytic_sigma(share * epsilon, DELTA / 2 * share) * math.sqrt(l0)
-        return 1 + spread * float(norm.isf(-math.expm1(math.log1p(-DELTA / 2 * share) / l0)))
+    def gaussian(l0: int) -> float:
+        spread = analytic_sigma(epsilon, DELTA / 2) * math.sqrt(l0)
+        return 1 + spread * float(norm.isf(-math.expm1(math.log1p(-DELTA / 2) / l0)))
 
     def geometric(l0: int) -> float:
         eps, delta = epsilon / 2 / l0, DELTA / l0
         return 1 + math.log((math.expm1(eps) + 2 * delta) / (delta * (math.exp(eps) + 1))) / eps  # where half are kept
 
-    def weighted(l0: int) -> float:
-        return gaussian(1, 0.5) * math.sqrt(l0)  # as if everybody had l0 groups: a rough guide to l0 only
-
     ways: list[tuple[Any, Parameters]] = [
         (geometric, {"selection": "truncated geometric", "noise": "laplace"}),
-        (lambda l0: laplace(l0, epsilon), {"selection": "laplace thresholding", "noise": "laplace", "together": True}),
-        (lambda l0: gaussian(l0, 1.0), {"selection": "gaussian thresholding", "noise": "gaussian", "together": True}),
-        (weighted, {"selection": "weighted gaussian", "noise": "gaussian"}),
+        (laplace, {"selection": "laplace thresholding", "noise": "laplace", "together": True}),
+        (gaussian, {"selection": "gaussian thresholding", "noise": "gaussian", "together": True}),
     ]
     grid = steps(own.max(), 1.5)
     return [best((-found(l0, threshold(l0)), {"l0": l0, "linf": 1, **way}) for l0 in grid) for threshold, way in ways]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +113,16 @@ def _score(question: Question, rows: Table, exact: Any, line: dict[str, Any]) ->
 
 
 def gathered(parameters: Parameters, scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Scores of several runs, one list for each figure, to four digits."""
-    names = dict.fromkeys(name for one in scores for name in one)
-    short: Callable[[Any], Any] = lambda value: value if isinstance(value, str) else float(f"{value:.4g}")  # noqa: E731
-    return {"parameters": parameters, **{name: [short(one[name]) for one in scores if name in one] for name in names}}
+    """Scores of several runs, one list for each figure, to four digits; what has no value (an error over no keys) is left out."""
+    figures: dict[str, list[Any]] = {}
+    for one in scores:
+        for name, value in one.items():
+            own = figures.setdefault(name, [])
+            if isinstance(value, str):
+                own.append(value)
+            elif not math.isnan(value):
+                own.append(float(f"{value:.4g}"))
+    return {"parameters": parameters, **figures}
 
 
 def _today() -> str:

@@ -19,8 +19,7 @@ Sides = Mapping[str, Mapping[str, Any]]
 
 def middle(kept: Mapping[str, Any], figure: str) -> float:
     """The median over runs."""
-    numbers = [number for number in kept.get(figure, []) if not math.isnan(number)]
-    return float(np.median(numbers)) if numbers else math.nan
+    return float(np.median(kept[figure])) if kept.get(figure) else math.nan
 
 
 def best(tried: Sequence[Mapping[str, Any]], hidden: bool) -> Mapping[str, Any] | None:
@@ -46,7 +45,7 @@ def report(sides: Sides, questions: Sequence[Question], date: str) -> str:
     hidden = [question for question in questions if question.hidden and answered(mine, question, "default")]
     return f"""# Evenhand beside other libraries, {date}
 
-{_installed(others)}
+{_installed(sides)}
 
 {_verdicts(mine, others, [*public, *hidden])}
 
@@ -62,7 +61,7 @@ quantile over that median.
 
 {_keys(mine, others, hidden)}
 
-## Seconds for one release, median
+## Seconds for one release, median (other work was done on the machine: only orders of magnitude count)
 
 {_seconds(mine, others, [*public, *hidden])}
 """
@@ -76,10 +75,17 @@ def _cells(others: Sides, question: Question) -> list[Mapping[str, Any] | None]:
     return [answered(side, question, column) for side in others.values() for column in COLUMNS]
 
 
+def _runs(side: Mapping[str, Any]) -> str:
+    by = side.get("questions", {}).values()
+    runs = [len(one["seconds"]) for columns in by for tried in columns.values() for one in tried if "seconds" in one]
+    return f"{min(runs)} to {max(runs)} runs of each question" if runs else "no answers"
+
+
 def _installed(others: Sides) -> str:
     lines = []
     for name, side in others.items():
-        lines.append(f"- {name}: " + (f"not run: {side['reason']}" if "reason" in side else f"run on {side['date']}"))
+        ran = f"run on {side.get('date')}, {_runs(side)}"
+        lines.append(f"- {name}: " + (f"not run: {side['reason']}" if "reason" in side else ran))
         errors = sorted(
             {
                 error
@@ -90,7 +96,7 @@ def _installed(others: Sides) -> str:
             }
         )
         lines += [f"  - failed: {error.splitlines()[0][:160]}" for error in errors]
-    return "\n".join(lines) or "No other library was run."
+    return "\n".join(lines)
 
 
 def _advantage(mine: Mapping[str, Any], question: Question, other: Mapping[str, Any]) -> float:
@@ -134,7 +140,7 @@ def _errors(mine: Mapping[str, Any], others: Sides, questions: Iterable[Question
 
 
 def _high(kept: Mapping[str, Any]) -> float:
-    return float(np.nanquantile(kept["rmse"], 0.95))
+    return float(np.quantile(kept["rmse"], 0.95))
 
 
 def _pair(found: Mapping[str, Any] | None, unit: float) -> str:

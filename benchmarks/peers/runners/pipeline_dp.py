@@ -64,19 +64,6 @@ def _aggregate(job: Job, rows: Rows, epsilon: float, delta: float, public: list[
     return {int(key): [float(number) for number in values] for key, values in result}
 
 
-def _weighted(job: Job, rows: Rows) -> list[int]:
-    """Keys by its weighted Gaussian selection, with half of the budget."""
-    accountant = dp.NaiveBudgetAccountant(job["epsilon"] / 2, job["delta"] / 2)
-    engine = dp.DPEngine(accountant, dp.LocalBackend())
-    strategy = dp.PartitionSelectionStrategy.WEIGHTED_GAUSSIAN_THRESHOLDING
-    parameters = dp.SelectPartitionsParams(
-        max_partitions_contributed=job["parameters"]["l0"], partition_selection_strategy=strategy
-    )
-    found = engine.select_partitions(rows, parameters, _extractors())
-    accountant.compute_budgets()
-    return [int(key) for key in found]
-
-
 def answer(job: Job) -> Answer:
     """One release."""
     rows, given = _columns(job["path"], job["by"]), job["parameters"]
@@ -89,9 +76,6 @@ def answer(job: Job) -> Answer:
     }
     if not job["hidden"]:
         return _aggregate(job, rows, epsilon, job["delta"], list(range(job["groups"])), **common)
-    if given["selection"] == "weighted gaussian":
-        keys = _weighted(job, rows)
-        return _aggregate(job, rows, epsilon / 2, job["delta"] / 2, keys, **common) if keys else {}
     strategy = dp.PartitionSelectionStrategy[given["selection"].upper().replace(" ", "_")]
     common |= {"partition_selection_strategy": strategy, "post_aggregation_thresholding": given.get("together", False)}
     return _aggregate(job, rows, epsilon, job["delta"], None, **common)
