@@ -1,4 +1,7 @@
-"""``make bench``: run all benchmarks, or those named: ``python -m benchmarks speed accuracy``."""
+"""``make bench``: run all benchmarks, or those named: ``python -m benchmarks speed accuracy``.
+
+Options are handed on: ``python -m benchmarks peers --ours``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import subprocess
 import sys
 
 GROUPS = {
-    "speed": ["benchmarks.speed.duckdb_ratio", "benchmarks.speed.spark_ratio", "benchmarks.speed.peers"],
+    "speed": ["benchmarks.speed.duckdb_ratio", "benchmarks.speed.spark_ratio"],
     "accuracy": [
         "benchmarks.accuracy",
         "benchmarks.accuracy.selection",
@@ -16,11 +19,14 @@ GROUPS = {
     "planning": ["benchmarks.accuracy.plan_speed"],
     "learning": ["benchmarks.learning"],
     "recommender": ["benchmarks.recommender"],
+    "peers": ["benchmarks.peers"],
 }
 
 
 def main(wanted: list[str]) -> int:
     """Each benchmark runs in a process of its own, so that none pays for another's memory."""
+    options = [word for word in wanted if word.startswith("-")]
+    wanted = [word for word in wanted if not word.startswith("-")]
     unknown = [group for group in wanted if group not in GROUPS]
     if unknown:
         print(f"no benchmark {unknown[0]!r}; expected some of: {', '.join(GROUPS)}.", file=sys.stderr)
@@ -29,7 +35,7 @@ def main(wanted: list[str]) -> int:
     for group in wanted or list(GROUPS):
         for module in GROUPS[group]:
             print(f"\n== {module}", flush=True)
-            failed += subprocess.run([sys.executable, "-m", module], check=False).returncode != 0
+            failed += subprocess.run([sys.executable, "-m", module, *options], check=False).returncode != 0
     return failed
 
 

@@ -16,9 +16,6 @@ METHODS = (
     "median cap",
     "95% cap",
     "amin2019 literally",
-    "PipelineDP advice",
-    "Tumult get_bounds",
-    "OpenDP recipe",
 )
 
 Cells = dict[tuple[str, str], float]  # by shape and ε
@@ -36,7 +33,7 @@ The mean's error against the best smooth weights in hindsight, geometric mean: {
 
 {_totals(result)}
 
-## Count by other methods, the same multiples
+## Count by simple rules, the same multiples
 
 {_methods(result["count"])}
 

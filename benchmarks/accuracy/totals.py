@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.accuracy.noise import discrete_laplace
-from benchmarks.accuracy.peers import PEERS
+from benchmarks.accuracy.rules import RULES
 from evenhand.bounding import PROFILE_SHARE
 from evenhand.bounding.total_cap import total_caps
 from evenhand.profiles import Buckets, row_buckets, total_buckets
@@ -65,16 +65,16 @@ def errors(truth: Truth, caps: Array, epsilon: float, rng: np.random.Generator) 
 
 
 def measure(
-    statistic: str, rows: npt.NDArray[np.int64], epsilon: float, repeats: int, seed: int, peers: bool = True
+    statistic: str, rows: npt.NDArray[np.int64], epsilon: float, repeats: int, seed: int, rules: bool = True
 ) -> dict[str, Any]:
-    """Quantiles of |error| in multiples of the oracle, for Evenhand and for what others advise."""
+    """Quantiles of |error| in multiples of the oracle, for Evenhand and for simple rules."""
     rng = np.random.default_rng(seed)
     totals = rows if statistic == "count" else user_totals(rows, rng)
     truth, buckets = Truth(totals), buckets_for(statistic)
     oracle = truth.oracle(epsilon)
     methods = {"Evenhand": ours(buckets, buckets.histogram(totals), epsilon, repeats, rng)}
-    if peers:
-        methods |= {name: choose(totals.astype(np.float64), epsilon, repeats, rng) for name, choose in PEERS.items()}
+    if rules:
+        methods |= {name: choose(totals.astype(np.float64), epsilon, repeats, rng) for name, choose in RULES.items()}
     result: dict[str, Any] = {"oracle": oracle, "total": float(truth.sums[-1])}
     for name, (caps, left) in methods.items():
         multiples = errors(truth, caps, left, rng) / oracle

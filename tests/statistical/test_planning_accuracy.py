@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from benchmarks.accuracy import means, peers, totals
+from benchmarks.accuracy import means, rules, totals
 from benchmarks.accuracy.cases import COUNTS, VALUES, draw_means
 
 from evenhand.guarantee import Relation
@@ -33,7 +33,7 @@ ON = [
 @pytest.mark.parametrize("statistic", ["count", "sum"])
 def test_counts_and_sums_stay_near_the_oracle(name: str, statistic: str) -> None:
     for epsilon in (0.1, 1.0):
-        found = totals.measure(statistic, COUNTS[name](), epsilon, 4000, seed=1, peers=False)["Evenhand"]
+        found = totals.measure(statistic, COUNTS[name](), epsilon, 4000, seed=1, rules=False)["Evenhand"]
         assert found["median"] <= 3
         assert found["95%"] <= 6
         assert found["99.9%"] <= 50
@@ -42,7 +42,7 @@ def test_counts_and_sums_stay_near_the_oracle(name: str, statistic: str) -> None
 def test_the_obvious_mechanism_fails_the_same_bars() -> None:
     rows, rng = COUNTS["course"](), np.random.default_rng(2)
     truth = totals.Truth(rows)
-    caps, left = peers.amin2019(rows.astype(np.float64), 0.1, 4000, rng)
+    caps, left = rules.amin2019(rows.astype(np.float64), 0.1, 4000, rng)
     multiples = totals.errors(truth, caps, left, rng) / truth.oracle(0.1)
     assert np.median(multiples) > 3
     assert np.quantile(multiples, 0.95) > 50

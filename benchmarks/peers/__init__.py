@@ -1,0 +1,1 @@
+"""Other libraries and Evenhand on the same tables, each really run."""
