@@ -45,6 +45,8 @@ SLOW_NAMES = (
     "top of selected keys (presence)",
 )
 SLOW = [case for case in releases() if case.title in SLOW_NAMES]
+# The exact laws of coins draw nothing; that the shipped coins have these laws is checked in `unit/test_noise_passing.py`.
+DRAWN = [case for case in selections() if not isinstance(case.mechanism, KnownLaw)]
 
 
 @pytest.mark.parametrize("twin", [twin for twin in twins() if twin.pair is None], ids=lambda twin: twin.mechanism.name)
@@ -79,7 +81,7 @@ def test_estimators_keep_their_claims(case: Case) -> None:
     assert not finding.refuted, finding
 
 
-@pytest.mark.parametrize("case", [*learners(), *selections()], ids=lambda case: case.title)
+@pytest.mark.parametrize("case", [*learners(), *DRAWN], ids=lambda case: case.title)
 def test_estimators_and_selection_without_noise_are_caught(case: Case) -> None:
     """Each case runs the code that is shipped: take the noise out of it, and the audit must notice."""
     with seam.replaced(seam.silent):
@@ -100,7 +102,7 @@ def test_searches_keep_their_claim(case: Case) -> None:
 def test_selection_keeps_its_claim_and_uses_it(case: Case) -> None:
     finding = audit(case.mechanism, case.neighbours(quick=True), SAMPLES)
     assert not finding.refuted, finding
-    assert finding.epsilon > 0.2
+    assert finding.epsilon > 0.2 * case.mechanism.claim.epsilon
 
 
 @pytest.mark.parametrize("case", [*sketches()], ids=lambda case: case.title)
@@ -119,7 +121,7 @@ def _reached(*arguments: object) -> None:
     raise Shipped
 
 
-@pytest.mark.parametrize("case", [*releases(), *selections()], ids=lambda case: case.title)
+@pytest.mark.parametrize("case", [*releases(), *DRAWN], ids=lambda case: case.title)
 def test_every_case_runs_the_shipped_noise(case: Case) -> None:
     """An audit of a formula, or of numbers that were remembered with their noise, would go on without it."""
     pair = case.neighbours(quick=True)[0]

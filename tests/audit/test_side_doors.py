@@ -110,6 +110,8 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "median": lambda ask: ask.median("value", bounds=BOUNDS, epsilon=1),
     "quantiles": lambda ask: ask.quantiles("value", [0.5], bounds=BOUNDS, epsilon=1),
     "histogram": lambda ask: ask.histogram("value", [0, 1, 2, 5], epsilon=1),
+    "top": lambda ask: ask.top("group", 2, epsilon=1, delta=1e-6),
+    "distinct": lambda ask: ask.distinct("group", epsilon=1),
     "aggregate": lambda ask: ask.aggregate(
         by="group", epsilon=0.1, delta=1e-6, n=eh.count(), m=eh.mean("value", bounds=BOUNDS)
     ),
