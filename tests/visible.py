@@ -75,12 +75,17 @@ class Tape:
         """All noise comes from this tape."""
         honest = Receipt.selected
 
-        def selected(receipt: Receipt, *arguments: Any, **options: Any) -> Any:
-            self._selecting += 1
-            try:
-                return honest(receipt, *arguments, **options)
-            finally:
-                self._selecting -= 1
+        def selected(receipt: Receipt, way: Any) -> Any:
+            passing = honest(receipt, way)
+
+            def look(measurement: Any) -> Any:
+                self._selecting += 1
+                try:
+                    return passing(measurement)
+                finally:
+                    self._selecting -= 1
+
+            return look
 
         largest = Receipt.largest
 

@@ -32,7 +32,12 @@ def test_the_readme_type_checks(tmp_path: Path) -> None:
 
 
 def test_wrong_code_does_not_type_check(tmp_path: Path) -> None:
-    wrong = ['session.meadian("rating")', "session.count(epsilon=[0.1])", "session.ledger.remaining.sigma", "eh.Table()"]
+    wrong = [
+        'session.meadian("rating")',
+        "session.count(epsilon=[0.1])",
+        "session.ledger.remaining.sigma",
+        "eh.Table()",
+    ]
     status, said = check(OPEN + "\n".join(wrong), tmp_path)
     assert status == 1, said
     assert re.findall(r":(\d+): error:", said) == [str(OPEN.count("\n") + 1 + place) for place in range(len(wrong))]

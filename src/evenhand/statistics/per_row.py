@@ -145,7 +145,7 @@ class PerRow:
             ExitStack() as stack,
         ):
             if not groups.groups:
-                return self._outcome(groups, {name: [] for name in parts}, NOBODY, NOT_SHOWN, selection)
+                return self._outcome(groups, {name: [] for name in self.statistics}, NOBODY, NOT_SHOWN, selection)
             prepared = {
                 name: stack.enter_context(part.prepare(copy, groups, allocation, receipt))
                 for name, part in parts.items()
