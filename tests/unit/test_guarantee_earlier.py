@@ -52,11 +52,11 @@ BOUGHT_ON_THE_WAY: dict[str, tuple[Ask, Ask]] = {
     "mean, then sum": (BOUGHT_ON_PURPOSE["mean"], BOUGHT_ON_PURPOSE["sum by rows"]),
     "variance, then quantiles": (BOUGHT_ON_PURPOSE["variance"], BOUGHT_ON_PURPOSE["quantiles"]),
     "by group": (
-        lambda ask: ask.mean("v", **BOUNDS, **KEYS, **ONE),
+        lambda ask: ask.quantiles("v", [0.5], **BOUNDS, **KEYS, **ONE),
         lambda ask: ask.variance("v", **BOUNDS, **KEYS, **ONE),
     ),
     "quantiles by group": (
-        lambda ask: ask.mean("v", **BOUNDS, **KEYS, **ONE),
+        lambda ask: ask.variance("v", **BOUNDS, **KEYS, **ONE),
         lambda ask: ask.quantiles("v", [0.5], **BOUNDS, **KEYS, **ONE),
     ),
 }
