@@ -242,7 +242,8 @@ class GroupForecast:
         }
         if self.names is not None:
             data |= {"selection": self.names.to_dict(), "share_shown": self.share_shown}
-        return data
+        rounded: dict[str, Any] = _rounded(data)
+        return rounded
 
 
 @dataclass(frozen=True)
@@ -278,3 +279,12 @@ def source_of(profile: Profile) -> str:
 def rows_of(profile: Profile) -> Support:
     """Users by number of rows, those too few to be seen included: as bounds over groups are chosen."""
     return over(profile, row_buckets()).smoothed
+
+
+def _rounded(data: Any) -> Any:  # noqa: ANN401 - plain data of any shape
+    """Figures with six digits: sums of floats may differ in the last bit from one run to the next, and a forecast knows less."""
+    if isinstance(data, float):
+        return float(f"{data:.6g}")
+    if isinstance(data, dict):
+        return {name: _rounded(value) for name, value in data.items()}
+    return [_rounded(value) for value in data] if isinstance(data, list) else data
