@@ -62,7 +62,9 @@ quantile over that median.
 
 {_keys(mine, others, hidden)}
 
-## Seconds for one release, median (other work was done on the machine: only orders of magnitude count)
+## Seconds for one release, median (load of the machine)
+
+Comparable only where the load is known and alike; "?" where it was not recorded.
 
 {_seconds(mine, others, [*public, *hidden])}
 """
@@ -174,16 +176,22 @@ def _keys(mine: Mapping[str, Any], others: Sides, questions: Iterable[Question])
 
 
 def _seconds(mine: Mapping[str, Any], others: Sides, questions: Iterable[Question]) -> str:
-    names = [name.rsplit(" ", 1)[0] for name in others]
-    rows = []
-    for question in questions:
-        own = answered(mine, question, "default") or {}
-        cells = [answered(side, question, "known") for side in others.values()]
-        rows.append(
-            [
-                question.name,
-                f"{middle(own, 'seconds'):.2f}",
-                *(f"{middle(cell, 'seconds'):.2f}" if cell else "-" for cell in cells),
-            ]
+    def cell(found: Mapping[str, Any] | None) -> str:
+        if found is None:
+            return "-"
+        return (
+            f"{middle(found, 'seconds'):.2f} ({middle(found, 'load'):.0f})"
+            if "load" in found
+            else f"{middle(found, 'seconds'):.2f} (?)"
         )
+
+    names = [name.rsplit(" ", 1)[0] for name in others]
+    rows = [
+        [
+            question.name,
+            cell(answered(mine, question, "default")),
+            *(cell(answered(side, question, "known")) for side in others.values()),
+        ]
+        for question in questions
+    ]
     return table(["question", "Evenhand", *names], rows)
