@@ -40,7 +40,10 @@ def run_ours(questions: Iterable[Question], runs: int, place: Path) -> dict[str,
         exact = truth(question, rows)
         ours.release(question, rows, path)  # not measured: the first one loads libraries
         answers = [ours.timed(question, rows, path) for _ in range(runs if question.by else 3 * runs)]
-        scores = [{**score(question, rows, exact, values), "seconds": seconds} for values, seconds in answers]
+        scores = [
+            {**score(question, rows, exact, values), "seconds": seconds, "load": os.getloadavg()[0]}
+            for values, seconds in answers
+        ]
         found[question.name] = {"default": [gathered({}, scores)]}
         print(question.name, flush=True)
     return {"name": "Evenhand", "date": _today(), "questions": found}
@@ -109,7 +112,7 @@ def _scored(asked: Sequence[Question], jobs: Sequence[Job], answers: Path) -> di
 def _score(question: Question, rows: Table, exact: Any, line: dict[str, Any]) -> dict[str, Any]:
     if "error" in line:
         return {"error": line["error"]}
-    return {**score(question, rows, exact, dict(line["values"])), "seconds": line["seconds"]}
+    return {**score(question, rows, exact, dict(line["values"])), "seconds": line["seconds"], "load": line["load"]}
 
 
 def gathered(parameters: Parameters, scores: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A runner imports nothing but this module, the standard library, pyarrow and the 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -60,6 +61,7 @@ def serve(answer: Callable[[Job], Answer]) -> None:
                     # The other library's failure is a result; the report shows it.
                     line["error"] = f"{type(problem).__name__}: {problem}"[:300]
                 line["seconds"] = time.perf_counter() - start
+                line["load"] = os.getloadavg()[0]  # seconds on a busy machine say little
                 out.write(json.dumps(line) + "\n")
                 out.flush()
                 spent += line["seconds"]
