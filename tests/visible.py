@@ -241,7 +241,7 @@ class _Plain:
         self._patterns = [
             (re.escape(folder), "<folder>"),
             (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<id>"),
-            (r"event [0-9a-f]{8}", "event <id>"),
+            (r"event(\s|\\n)+[0-9a-f]{8}", "event <id>"),
             (r"evenhand_\d+_\d+", "<name>"),
             (r"0x[0-9a-f]{6,}", "<address>"),
         ]
