@@ -286,6 +286,18 @@ def test_an_l2_bound_that_would_be_read_off_private_cells_is_refused(tmp_path: P
     assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.parametrize("bounding", [eh.NormClip(3, norm=2), eh.NormClip(norm=2)], ids=str)
+@pytest.mark.parametrize("grouped", [{}, {"by": "rating", "keys": [1.0, 2.0]}], ids=["alone", "by group"])
+def test_quantiles_rest_on_a_total_weight_so_an_l2_bound_is_refused(
+    session: eh.Session, grouped: dict[str, Any], bounding: eh.NormClip
+) -> None:
+    """Under an L2 norm a user with rows at many points has more weight than the choice of a point is private for."""
+    for ask in (session.median, session.quantiles):
+        with pytest.raises(eh.UsageError, match="rests on a user's total weight"):
+            ask("rating", bounds=(0, 5), epsilon=1, delta=1e-6, bounding=bounding, **grouped)
+    assert session.ledger.spent.epsilon == 0
+
+
 @pytest.mark.parametrize(
     "weights", [{"other": 1}, {"n": 0}, {"n": -1}, {"n": math.nan}, {"n": "much"}, {"n": 1e9}, [1, 2], 3], ids=repr
 )

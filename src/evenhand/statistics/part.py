@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
 from evenhand.bounding import Choice, Norm
+from evenhand.guarantee import UsageError
 from evenhand.profiles import Wanted
 from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, gaussian_can_win, profile_share
@@ -125,9 +126,19 @@ class WeightedPart(Part):
         """The groups, split into cells where the statistic does that."""
         return None if self.groups is None else self.statistic.placed(self.groups, self.request.table)
 
+    laplace: ClassVar[bool] = False
+    """Whether what follows rests on an L1 norm, so that Gaussian noise and L2 norms are out of the question."""
+
     @functools.cached_property
     def mechanism(self) -> Mechanism:
         request, keys = self.request, self.keys
+        if self.laplace:
+            if request.named is not None and request.named.gaussian:
+                raise UsageError(
+                    f"{request.named.title}(norm=2) does not bound {self.statistic.name}, which rests on a user's total weight; use norm=1, "
+                    "eh.SmoothWeights, or leave bounding='auto'."
+                )
+            return Mechanism.LAPLACE
         if request.strategy is not None:
             return Mechanism.GAUSSIAN if request.strategy.gaussian and request.delta else Mechanism.LAPLACE
         # Where counts are public the cells of a histogram are not, nor is an L2 norm over them: it must not choose the bound.

@@ -42,8 +42,7 @@ _POINT_BITS = 12
 class Ranks(WeightedPart):
     """Weighted rows up to the bounded weights; then points are chosen instead of noise being added."""
 
-    def can_be_gaussian(self, keys: Keys | None) -> bool:
-        return False
+    laplace: ClassVar[bool] = True
 
     def spread(self, keys: Keys) -> int:
         """Each quantile is one number per group."""
