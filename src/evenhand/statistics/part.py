@@ -8,31 +8,22 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
-from evenhand.bounding import Choice, Norm
-from evenhand.guarantee import UsageError
 from evenhand.profiles import Wanted
-from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt, noise_for
-from evenhand.statistics.allocation import Allocation, Mechanism, gaussian_can_win, profile_share
-from evenhand.statistics.cells import Cells
-from evenhand.statistics.draft import UNBOUNDED, UNKNOWN
+from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt
+from evenhand.statistics.allocation import Allocation, Mechanism
+from evenhand.statistics.draft import UNKNOWN
 from evenhand.statistics.foresight import GroupForecast, NoForecast
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.limits import Noises, chosen_amount, given_amount, norm_of, profile_of_norm
-from evenhand.statistics.previewing import foreseen
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, Statistic
-from evenhand.statistics.weighted_rows import WEIGHT, WeightedRows, capacity_of, fetch_groups
-from evenhand.tables import Secret, Table
-from evenhand.tables.expressions import Integers, Rows
-
-Sums: TypeAlias = Callable[[], Secret[dict[str, list[int]]]]
+from evenhand.tables import Table
 
 
 @dataclass(frozen=True)
@@ -115,187 +106,3 @@ class Part(ABC):
         self, copy: Table, groups: Keys, allocation: Allocation | None, receipt: Receipt
     ) -> AbstractContextManager[Prepared]:
         """Bound each user, given or by choice; ``copy`` is the one reading that norms and sums are both about."""
-
-
-@dataclass(frozen=True)
-class WeightedPart(Part):
-    """Rows weighted by user (`weighted_rows.py`): what most statistics do."""
-
-    @functools.cached_property
-    def keys(self) -> Keys | None:
-        """The groups, split into cells where the statistic does that."""
-        return None if self.groups is None else self.statistic.placed(self.groups, self.request.table)
-
-    laplace: ClassVar[bool] = False
-    """Whether what follows rests on an L1 norm, so that Gaussian noise and L2 norms are out of the question."""
-
-    @functools.cached_property
-    def mechanism(self) -> Mechanism:
-        request, keys = self.request, self.keys
-        if self.laplace:
-            if request.named is not None and request.named.gaussian:
-                raise UsageError(
-                    f"{request.named.title}(norm=2) does not bound {self.statistic.name}, which rests on a user's total weight; use norm=1, "
-                    "eh.SmoothWeights, or leave bounding='auto'."
-                )
-            return Mechanism.LAPLACE
-        if request.strategy is not None:
-            return Mechanism.GAUSSIAN if request.strategy.gaussian and request.delta else Mechanism.LAPLACE
-        # Where counts are public the cells of a histogram are not, nor is an L2 norm over them: it must not choose the bound.
-        private = isinstance(keys, Cells) and request.relation.counts_are_public
-        if not request.delta or private:
-            return Mechanism.LAPLACE
-        if request.named is not None:
-            return Mechanism.GAUSSIAN if request.named.gaussian else Mechanism.LAPLACE
-        return Mechanism.EITHER if self.can_be_gaussian(keys) else Mechanism.LAPLACE
-
-    def can_be_gaussian(self, keys: Keys | None) -> bool:
-        """Whether Gaussian noise can forecast less; unknown groups may be many."""
-        return keys is None or gaussian_can_win(self.request.epsilon, self.request.delta, keys.groups)
-
-    def spread(self, keys: Keys) -> int:
-        """Over how many released numbers what a user adds is spread."""
-        return keys.groups
-
-    @property
-    def norms(self) -> tuple[Norm, ...]:
-        """The norms that may be bounded."""
-        kinds = {Mechanism.LAPLACE: (False,), Mechanism.GAUSSIAN: (True,), Mechanism.EITHER: (False, True)}
-        return tuple(norm_of(self.request, self.statistic, gaussian) for gaussian in kinds[self.mechanism])
-
-    @functools.cached_property
-    def wanted(self) -> tuple[Wanted, ...]:
-        request, keys = self.request, self.keys
-        # Who counts once in each of m groups has L2 norm √m: one histogram tells both.
-        norms = self.norms[:1] if self.statistic.distinct else self.norms
-        abouts = [
-            None if keys is None else profile_of_norm(keys, self.statistic, norm, self._question) for norm in norms
-        ]
-        return tuple(wanted for wanted in map(request.wants, abouts) if wanted is not None)
-
-    @property
-    def _question(self) -> str:
-        """What a kept profile serves once: the same question again buys anew."""
-        return f"{self.name}: {self.statistic.words}"
-
-    @property
-    def profile(self) -> float | Decimal:
-        if all(wanted.known is not None for wanted in self.wanted):
-            return 0.0
-        return self.share(1 if self.keys is None else self.spread(self.keys))
-
-    def share(self, groups: int) -> float | Decimal:
-        """The part of ε that buys the profile for so many groups."""
-        return profile_share(self.request, groups)
-
-    def described(self) -> Bounding:
-        request = self.request
-        if request.strategy is not None:
-            return given_amount(request.strategy, self.norms[0], self.statistic)[1].bounding
-        return request.pending(self.wanted[0] if self.wanted else None, Decimal(str(self.profile)))
-
-    def check(self, allocation: Allocation) -> None:
-        """Refuse a bound whose noise would not fit 64 bits."""
-        if self.request.strategy is None:
-            return
-        amount, _ = given_amount(self.request.strategy, self.norms[0], self.statistic)
-        moves = self._moves(self.norms[0], capacity_of(amount))
-        noise_for(moves, moves**2, allocation.shares[self.name].epsilon, allocation.delta)
-
-    def foreseen(self, allocation: Allocation) -> GroupForecast | NoForecast | None:
-        request, statistic, keys = self.request, self.statistic, self.keys
-        if statistic.is_average or request.relation.counts_are_public or (keys is not None and keys.groups < 2):
-            return None
-        share = allocation.shares[self.name]
-        rho = allocation.rho(self.name) if share.mechanism is not Mechanism.LAPLACE else None
-        return foreseen(request, statistic, keys, self.norms, self.wanted, Noises(share.epsilon, rho))
-
-    @contextmanager
-    def prepare(self, copy: Table, groups: Keys, allocation: Allocation | None, receipt: Receipt) -> Iterator[Prepared]:
-        keys = self.statistic.placed(groups, self.request.table)
-        norms = self.norms if self.is_hidden else (Norm.ROWS,)
-        with self._rows(copy, keys).fixed() as rows, self.request.table.engine.kept(rows.norms(norms)) as users:
-            if not self.is_hidden:
-                estimates = self._read(self._public(self._sums(rows, users, Norm.ROWS, 1), receipt), None, keys)
-                yield Prepared(keys, (), (), Decimal(0), False, UNBOUNDED, lambda _: {"": estimates})
-                return
-            assert allocation is not None
-            norm, amount, choice, left = self._bound(users, keys, allocation, receipt)
-            capacity = capacity_of(amount)
-            yield self.bounded(keys, self._sums(rows, users, norm, capacity), norm, capacity, choice, left, receipt)
-
-    def bounded(
-        self, keys: Keys, sums: Sums, norm: Norm, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
-    ) -> Prepared:
-        """What is measured of bounded users, and how it is read."""
-        return Prepared(
-            keys,
-            [self._measure(sums, self._moves(norm, capacity))],
-            [Fraction(1)],
-            left,
-            norm.gaussian,
-            choice.bounding,
-            lambda noisy: {"": self._read(self._public(sums, receipt), noisy[0], keys)},
-        )
-
-    def _bound(
-        self, users: Rows, keys: Keys, allocation: Allocation, receipt: Receipt
-    ) -> tuple[Norm, Fraction, Choice, Decimal]:
-        """The norm that is bounded, the bound, and what is left of ε."""
-        request, share = self.request, allocation.shares[self.name]
-        if request.strategy is not None:
-            amount, choice = given_amount(request.strategy, self.norms[0], self.statistic)
-            return self.norms[0], amount, choice, share.epsilon
-        if self.groups is None and share.profile:
-            share = share.divided(self.share(self.spread(keys)))
-        rho = allocation.rho(self.name) if share.mechanism is not Mechanism.LAPLACE else None
-        noises = Noises(share.epsilon, rho)
-        norm, amount, choice = chosen_amount(
-            request, receipt, users, self.norms, self.statistic, self.wanted, share.profile, noises, self.spread(keys)
-        )
-        return norm, amount, choice, share.epsilon
-
-    def _moves(self, norm: Norm, capacity: int) -> int:
-        """How far one user moves the hidden integers."""
-        return capacity if norm.of_values else capacity * self.statistic.reach(self.request.relation)
-
-    def _rows(self, copy: Table, keys: Keys) -> WeightedRows:
-        strategy = self.request.strategy
-        return self.statistic.shape(
-            copy, keys, self.statistic.columns, None if strategy is None else strategy.rows_kept
-        )
-
-    def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int) -> Sums:
-        """All integers by group, from one query that runs at most once."""
-        weighted, relation = rows.weighted(users, norm, capacity), self.request.relation
-        values = [weighted[f"value_{index}"] for index in range(len(self.statistic.columns))]
-        needed = {*self.statistic.hidden(relation), *self.statistic.public(relation)}
-        named = self.statistic.integers(weighted[WEIGHT], values)
-        integers: dict[str, Integers] = {name: value for name, value in named.items() if name in needed}
-        return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
-
-    def _measure(self, sums: Sums, moves: int) -> Measurement:
-        """The hidden integers, group after group, and how far one user can move them."""
-        names = self.statistic.hidden(self.request.relation)
-        return Measurement(
-            lambda: sums().map(lambda cells: [count for name in names for count in cells[name]]), moves, moves**2
-        )
-
-    def _public(self, sums: Sums, receipt: Receipt) -> dict[str, list[int]]:
-        """The integers that are public under the relation."""
-        names, relation = self.statistic.public(self.request.relation), self.request.relation
-        if not names:
-            return {}
-        return receipt.public(sums().map(lambda cells: {name: cells[name] for name in names}), relation)
-
-    def _read(self, public: dict[str, list[int]], noisy: Noisy | None, keys: Keys) -> list[Estimate]:
-        """The estimates from noisy integers and from those that are public."""
-        groups, columns = keys.groups, dict(public)
-        if noisy is not None:
-            for index, name in enumerate(self.statistic.hidden(self.request.relation)):
-                columns[name] = noisy.values[index * groups : (index + 1) * groups]
-        noise = None if noisy is None else noisy.noise
-        return [
-            self.statistic.read({name: column[group] for name, column in columns.items()}, noise)
-            for group in range(groups)
-        ]

@@ -18,11 +18,12 @@ from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Foreseen, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.keys import Keys, public_keys
-from evenhand.statistics.part import Part, Prepared, WeightedPart
+from evenhand.statistics.part import Part, Prepared
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.several import joint_bounding
 from evenhand.statistics.statistic import Estimate, Statistic
+from evenhand.statistics.weighted_part import WeightedPart
 from evenhand.tables import Table
 
 

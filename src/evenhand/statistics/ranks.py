@@ -21,11 +21,12 @@ from evenhand.statistics.finding import SHAPE_SHARE, WEIGHTS_SHARE, Cost, find, 
 from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import given_amount
-from evenhand.statistics.part import Prepared, Sums, WeightedPart
+from evenhand.statistics.part import Prepared
 from evenhand.statistics.rank_intervals import Found, RankInterval
 from evenhand.statistics.search import rounds
 from evenhand.statistics.shape import Tree
 from evenhand.statistics.statistic import Estimate
+from evenhand.statistics.weighted_part import Sums, WeightedPart
 from evenhand.statistics.weighted_rows import FULL, capacity_of
 from evenhand.tables import Bounds, Grid, Table, parse_bounds
 
