@@ -7,11 +7,13 @@ a verdict costs nothing and may be published with the number.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenhand.pages.numbers import rounded, three_digits
+from evenhand.pages.numbers import rounded, three_digits, written
+from evenhand.release.intervals import Interval, why_not
 
 if TYPE_CHECKING:
     from evenhand.release.result import Release
@@ -84,13 +86,14 @@ class OfSpread:
 
 @dataclass(frozen=True)
 class Judged:
-    """A released number, with its interval and its rule."""
+    """A released number, with its interval and its rule; ``why`` says why the interval itself can't tell where the truth is."""
 
     value: float
     low: float
     high: float
     rule: Rule | None
     rows: float | None = None
+    why: str = ""
 
     @property
     def reach(self) -> float:
@@ -100,7 +103,14 @@ class Judged:
     @property
     def usable(self) -> bool:
         """Whether it is precise enough; what nothing is known about is not called unusable."""
-        return self.rule is None or not self.reach > self.rule.allowed(self.value)
+        return not self.why and (self.rule is None or not self.reach > self.rule.allowed(self.value))
+
+    @property
+    def precision(self) -> str:
+        """How far the interval reaches, as a part of the value; empty where that says nothing."""
+        if not (self.value and math.isfinite(self.reach)):
+            return ""
+        return f"± {written(100 * self.reach / abs(self.value), 2)}%" if self.reach else "exact"
 
     @property
     def needed(self) -> str:
@@ -138,6 +148,14 @@ class Verdict:
         return bool(self.rows) and (sum(self.rows) > len(self.rows) / 2 if self.groups else all(self.rows))
 
     @property
+    def words(self) -> str:
+        """How precise what can be used is, for a reader."""
+        if self.groups:
+            return f"yes, all {len(self.rows)} {self.groups}" if all(self.rows) else f"yes, most; {self.why}"
+        precise = [number.precision for column in self.numbers.values() for number in column]
+        return f"yes: {', '.join(precise)}" if all(precise) else "yes"
+
+    @property
     def why(self) -> str:
         """What is too noisy, in a sentence; empty if nothing is."""
         if not self.rows:
@@ -145,31 +163,38 @@ class Verdict:
         each = {name: self._why(column) for name, column in self.numbers.items()}
         found = {name: words for name, words in each.items() if words}
         words = "; ".join(f"{name}: {why}" if len(each) > 1 else why for name, why in found.items())
+        told = any(number.why for column in self.numbers.values() for number in column)
         help = "more ε or larger groups would help" if self.groups else "more ε would help"
-        return words if self.usable else f"{words}; {help}"
+        return words if self.usable or told else f"{words}; {help}"
 
     def _why(self, column: Sequence[Judged]) -> str:
         noisy = [number for number in column if not number.usable]
         if not noisy:
             return ""
+        reason = next((number.why for number in noisy if number.why), "")
+        if reason and not self.groups:
+            return reason
         # Where the noise of a mean is known best: in the largest group.
         known = max(column, key=lambda number: number.rows or 0.0) if noisy[0].rows is not None else noisy[0]
         if not self.groups:
             value, reach = (rounded(float(number), known.reach / 2) for number in (known.value, known.reach))
             return f"{value} ± {reach} is too noisy to use ({known.needed})"
         those = f"all {len(column)}" if len(noisy) == len(column) > 1 else f"{len(noisy)} of {len(column)}"
-        return f"{those} {self.groups} {'is' if len(noisy) == 1 else 'are'} too noisy to use ({known.needed})"
+        return f"{those} {self.groups} {'is' if len(noisy) == 1 else 'are'} too noisy to use ({reason or known.needed})"
 
 
-def verdict_of(release: Release, interval: Any, sizes: Mapping[str, Sequence[float | None]]) -> Verdict:  # noqa: ANN401 - ends, or a frame
+def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  # noqa: ANN401 - ends, or a frame
     """The verdict on a release, from its 95% interval.
 
     Args:
         release: what was released.
         interval: its ends; a frame when grouped.
-        sizes: by column, about how many rows each group has, where that was released.
+        source: where they come from. It may say by column about how many rows each group has (``sizes``), and why it can't tell
+            where the truth is (``why``, or ``whys`` for several).
     """
     rules = release.rules
+    sizes: Mapping[str, Sequence[float | None]] = getattr(source, "sizes", {})
+    whys: Any = getattr(source, "whys", {})
     if not release.grouped:
         several = isinstance(release.value, list | tuple)
         values = list(release.value) if several else [release.value]
@@ -177,16 +202,23 @@ def verdict_of(release: Release, interval: Any, sizes: Mapping[str, Sequence[flo
         names = list(rules) if len(rules) == len(values) else [str(place) for place, _ in enumerate(values)]
         return Verdict(
             {
-                name: [Judged(value, low, high, rules.get(name))]
-                for name, value, (low, high) in zip(names, values, ends, strict=True)
+                name: [Judged(value, low, high, rules.get(name), why=why)]
+                for name, value, (low, high), why in zip(
+                    names, values, ends, whys or [why_not(source)] * len(values), strict=True
+                )
             }
         )
     columns = {}
     for name in release.value_columns:
         numbers = (interval[column].tolist() for column in (name, f"{name}_low", f"{name}_high"))
         columns[name] = [
-            Judged(value, low, high, rules.get(name), rows)
-            for value, low, high, rows in zip(*numbers, sizes.get(name) or [None] * len(interval), strict=True)
+            Judged(value, low, high, rules.get(name), rows, why)
+            for value, low, high, rows, why in zip(
+                *numbers,
+                sizes.get(name) or [None] * len(interval),
+                whys.get(name) or [""] * len(interval),
+                strict=True,
+            )
         ]
     return Verdict(columns, "cells" if release.cells else "groups", _nothing(release.details.get("selection")))
 
