@@ -88,7 +88,7 @@ def views() -> Table:
     from evenhand.apps.demo import make_views
 
     with tempfile.TemporaryDirectory() as folder:
-        make_views(Path(folder) / "views.parquet")
+        make_views(Path(folder) / "views.parquet", seed=2026)
         table = pq.read_table(Path(folder) / "views.parquet")
     genre = np.unique(table["genre"].to_numpy(zero_copy_only=False), return_inverse=True)[1].astype(np.int64)
     keys, stars = {"genre": genre}, table["stars"].to_numpy()

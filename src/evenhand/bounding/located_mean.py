@@ -23,6 +23,7 @@ from evenhand.bounding.contribution import Bounded, Summary
 from evenhand.bounding.forecasts import Curve, Evaluate, Question
 from evenhand.bounding.strategy import LARGEST_BOUND, Strategy
 from evenhand.guarantee import Relation, UsageError, split
+from evenhand.pages.numbers import written
 from evenhand.profiles import Array, Location, Sums, Support, location_request
 from evenhand.tables import Grid
 from evenhand.tables.summaries import MOST_ROWS
@@ -96,10 +97,10 @@ class LocatedMean(Strategy):
 
     def in_units(self, grid: Grid) -> tuple[float, str]:
         """The bound in the unit of the values, and what it does, in words."""
-        reach = f"{grid.units(self.below):,.4g} below and {grid.units(self.above):,.4g} above"
+        reach = f"{written(grid.units(self.below))} below and {written(grid.units(self.above))} above"
         if self.below == self.above:
-            reach = f"{grid.units(self.above):,.4g} away from"
-        words = f"each user's sum is capped at {reach} rows × {grid.low + grid.units(self.centre):.4g}"
+            reach = f"{written(grid.units(self.above))} away from"
+        words = f"each user's sum is capped at {reach} rows × {written(grid.low + grid.units(self.centre))}"
         return grid.units(self.bound), words
 
     @classmethod

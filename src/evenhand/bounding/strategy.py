@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
 from evenhand.bounding.forecasts import Evaluate, Question
 from evenhand.guarantee import Amount, EvenhandError, Relation, UsageError, parse_fraction
+from evenhand.pages.numbers import written
 from evenhand.profiles import Array, Histogram, Support
 from evenhand.tables import Grid
 
@@ -142,7 +143,7 @@ class Strategy(ABC):
 
     def shown(self, otherwise: str) -> str:
         """The bound in words; ``otherwise`` while it is left to be chosen."""
-        return f"{float(self.bound):g}" if self.is_set else otherwise
+        return written(float(self.bound)) if self.is_set else otherwise
 
     def steps(self, steps_per_unit: Fraction | int = 1, largest: int = LARGEST_BOUND) -> int:
         """The bound in whole grid steps, rounded up; refused, before data is read, if it leaves the integer range."""

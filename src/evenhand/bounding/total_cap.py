@@ -20,6 +20,7 @@ from evenhand.bounding.contribution import Bounded, Summary
 from evenhand.bounding.forecasts import Curve, Evaluate, Question, discrete_laplace_sd, sum_curve
 from evenhand.bounding.strategy import LARGEST_BOUND, UNSET, Limit, Norm, Strategy
 from evenhand.guarantee import Relation, UsageError
+from evenhand.pages.numbers import written
 from evenhand.profiles import Array, Buckets, Cut, Histogram, Sums, Support
 from evenhand.profiles.occupied import highest_occupied
 from evenhand.profiles.posterior import TRIMMED
@@ -68,7 +69,7 @@ class TotalCap(Strategy):
         return Bounded(summary.total, high - low, low)
 
     def over_groups(self, norm: Norm, grid: Grid | None) -> tuple[Fraction, str]:
-        words = f"what a user adds to all groups together is scaled down to at most {float(self.bound):g}"
+        words = f"what a user adds to all groups together is scaled down to at most {written(float(self.bound))}"
         return in_norm(self.bound, norm, grid), words
 
     @classmethod

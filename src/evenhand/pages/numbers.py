@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 
 
+def written(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits as people write it: 17,820 and 0.0032, not 1.782e+04; whole numbers keep all of theirs."""
+    if not math.isfinite(value) or not value:
+        return f"{value:g}"
+    if not 1e-5 <= abs(value) < 1e15:
+        return f"{value:.{digits - 1}e}"
+    decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+    shown = f"{value:,.{decimals}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
 def three_digits(value: float) -> str:
-    """A number with three significant digits, as a person would write it."""
-    if value == 0:
-        return "0"
-    if abs(value) >= 1e7 or abs(value) < 1e-4:
-        return f"{value:.2e}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+    """A number with three significant digits."""
+    return written(value, 3)
 
 
 def percent(part: float) -> str:
@@ -30,7 +35,7 @@ def rounded(value: object, noise: float | None = None) -> str:
     if noise and noise > 0:
         digits = max(0, 2 - math.floor(math.log10(noise)) - 1)
         return f"{value:,.{min(digits, 12)}f}"
-    return f"{value:,.4g}"
+    return written(value)
 
 
 def ends_in_words(low: float, high: float, noise: float | None = None) -> str:

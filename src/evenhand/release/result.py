@@ -253,22 +253,29 @@ class Release:
         return list(zip(self.value, noises, strict=True))
 
     def lines(self) -> list[tuple[str, str]]:
-        """What stands below the headline: interval, bound, error and guarantee, each with its name."""
-        lines = [("guarantee", self.guarantee.words())]
+        """What stands below the headline, by name: interval, whether to use it, the cost; then the rest."""
+        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
+        cost = f"ε = {plain(epsilon)}{f', δ = {plain(delta)}' if delta else ''}" if epsilon else "nothing"
+        lines = [*([("usable", self.verdict.words)] if self.usable else []), ("cost", cost)]
         if not self.grouped or len(self.value):
-            lines = [("bound on a user", str(self.bounding)), ("error", str(self.error)), *lines]
-        if "correction" in self.details:
-            lines.insert(0, ("correction", self.details["correction"]["words"]))
+            lines.append(("the interval", self._meaning()))
+        lines += [(name, self.details[name]["words"]) for name in ("correction", "bounds") if name in self.details]
         if "selection" in self.details:
-            lines.insert(0, ("groups", self.details["selection"]["words"]))
-        if self.usable and self.why:
-            lines.insert(0, ("not usable", self.why))
-        if not self.grouped:
-            interval = self.interval(_USUAL)
-            pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
-            text = ", ".join(ends_in_words(low, high, noise) for (low, high), (_, noise) in pairs)
-            lines.insert(0, ("95% interval", f"{text} ({self.covers})"))
-        return lines
+            lines.append(("groups", self.details["selection"]["words"]))
+        if not self.grouped or len(self.value):
+            lines += [("bound on a user", str(self.bounding)), ("error", str(self.error))]
+        lines.append(("guarantee", self.guarantee.words()))
+        return lines if self.grouped else [("95% interval", self._in_words(self.interval(_USUAL))), *lines]
+
+    def _in_words(self, interval: Ends) -> str:
+        pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
+        return ", ".join(ends_in_words(low, high, noise) for (low, high), (_, noise) in pairs)
+
+    def _meaning(self) -> str:
+        """What the interval covers, and the exact one of the noise alone where that is another."""
+        if self.grouped or self.noise_interval(_USUAL) == self._ends:
+            return self.covers
+        return f"{self.covers}; the noise alone: {self._in_words(self.noise_interval(_USUAL))}"
 
     def table(self) -> pd.DataFrame:
         """The frame with its 95% intervals, rounded to what the noise leaves meaningful, and what is too noisy to use."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenhand.pages.numbers import rounded, three_digits
+from evenhand.pages.numbers import rounded, three_digits, written
 from evenhand.release.intervals import Interval, why_not
 
 if TYPE_CHECKING:
@@ -109,6 +109,13 @@ class Judged:
         return not self.why and (self.rule is None or not self.reach > self.rule.allowed(self.value))
 
     @property
+    def precision(self) -> str:
+        """How far the interval reaches, as a part of the value; empty where that says nothing."""
+        if not (self.value and math.isfinite(self.reach)):
+            return ""
+        return f"± {written(100 * self.reach / abs(self.value), 2)}%" if self.reach else "exact"
+
+    @property
     def needed(self) -> str:
         """Below which size such a group is too noisy."""
         return "" if self.rule is None else self.rule.needed(self.reach, self.value, self.rows)
@@ -144,6 +151,14 @@ class Verdict:
     def usable(self) -> bool:
         """Whether most groups are usable; without groups, whether every number is."""
         return bool(self.rows) and (sum(self.rows) > len(self.rows) / 2 if self.groups else all(self.rows))
+
+    @property
+    def words(self) -> str:
+        """How precise what can be used is, for a reader."""
+        if self.groups:
+            return f"yes, all {len(self.rows)} {self.groups}" if all(self.rows) else f"yes, most; {self.why}"
+        precise = [number.precision for column in self.numbers.values() for number in column]
+        return f"yes: {', '.join(precise)}" if all(precise) else "yes"
 
     @property
     def why(self) -> str:

@@ -24,6 +24,7 @@ from typing import ClassVar
 from evenhand.bounding import PROFILE_SHARE, SmoothWeights, typical_groups, weight_for_average
 from evenhand.guarantee import split
 from evenhand.ledger import mechanism_delta
+from evenhand.pages.numbers import written
 from evenhand.profiles import Support, row_buckets, support_of_histogram, users_by_bucket
 from evenhand.release import Bounding, Measurement, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
@@ -102,7 +103,7 @@ class GroupMeans(Part):
         reach = pairs.grid.units(bound * pairs.grid.width)
         norm = "root of the summed squares of the distances" if gaussian else "distances"
         words = (
-            f"the {norm} of a user's sums from rows × a centre, over all groups together, may be {reach:.4g}, counted in "
+            f"the {norm} of a user's sums from rows × a centre, over all groups together, may be {written(reach)}, counted in "
             "the rows that a user of the group usually has; the centres are found privately first"
         )
         bounding = Bounding("LocatedMean", reach, words, f"chosen from {_BASIS}", paid + choosing)
@@ -146,6 +147,6 @@ class GroupMeans(Part):
             for group in range(groups)
         ]
         shown = capacity / FULL
-        words = f"all rows of a user are used, weighted to count as at most {shown:,.4g} rows over all groups"
+        words = f"all rows of a user are used, weighted to count as at most {written(shown)} rows over all groups"
         paid += split(purse.epsilon, share)[0]
         return estimates, Bounding(SmoothWeights.title, shown, words, f"chosen from {_BASIS}", paid)

@@ -26,6 +26,7 @@ from evenhand.bounding import (
 )
 from evenhand.guarantee import UsageError, divide, exact_sum
 from evenhand.noise import LARGEST_SCALE
+from evenhand.pages.numbers import written
 from evenhand.profiles import (
     About,
     Buckets,
@@ -259,10 +260,10 @@ def _shown(amount: Fraction, norm: Norm, statistic: Statistic, grouped: bool) ->
     where = " over all groups" if grouped else ""
     kind = 2 if norm.gaussian else 1
     if norm.of_values and statistic.sum_grid is not None:
-        shown = f"{statistic.sum_grid.units(amount):,.4g}"
+        shown = written(statistic.sum_grid.units(amount))
         words = f"what a user adds to all groups together is scaled down to {'an L2 norm of ' if norm.gaussian else ''}at most {shown}"
         return NormClip(amount / statistic.sum_grid.steps_per_unit, norm=kind), words
-    shown = f"{float(amount):,.4g}"
+    shown = written(float(amount))
     if norm.gaussian:
         strategy: Strategy = NormClip(amount, norm=2)
         words = f"a user's rows per group are scaled down to an L2 norm of at most {shown}"
@@ -271,5 +272,5 @@ def _shown(amount: Fraction, norm: Norm, statistic: Statistic, grouped: bool) ->
         words = f"all rows of a user are used, weighted to count as at most {shown} rows{where}"
     if statistic.distinct:
         most = float(amount**2 if norm.gaussian else amount)
-        words = f"each user counts once in a group; users in more than {most:,.4g} groups count less in each"
+        words = f"each user counts once in a group; users in more than {written(most)} groups count less in each"
     return strategy, words
