@@ -34,8 +34,8 @@ from evenhand.guarantee import Relation
 from evenhand.noise import NoisyMax
 from evenhand.profiles import row_buckets, support_of_histogram
 from evenhand.release import Choices, Measurement, Noisy, Receipt, noise_for
-from evenhand.statistics.finding import Points, find
-from evenhand.statistics.rank_intervals import Found, RankInterval
+from evenhand.statistics.finding import ENDS_SHARE, SHAPE_SHARE, WEIGHTS_SHARE, Points, find
+from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import PROFILE_SHARE
 from evenhand.statistics.weighted_rows import FULL, capacity_of
 from evenhand.tables import Grid, Secret
@@ -44,6 +44,7 @@ Array = npt.NDArray[np.float64]
 GRID = Grid.about((0.0, 100.0), 0.0, 12)
 POINTS = GRID.width + 1
 BOUNDS = tuple(2.0**k for k in range(13))
+SEARCHED = float((1 - SHAPE_SHARE) * (1 - WEIGHTS_SHARE) * (1 - ENDS_SHARE))
 
 
 class Simulated(Receipt):
@@ -136,13 +137,16 @@ def draw(values: str, counts: str, users: int, groups: int, rng: np.random.Gener
     return Table(rows, rows[user].astype(np.float64), group * POINTS + point, groups)
 
 
-def search(table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator) -> Points:
+def search(
+    table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator, bias: float = 0.0
+) -> Points:
     """The search of a release with a bound that is known."""
     paid = Decimal(str(epsilon))
     weights = table.weights(h).ravel().tolist()
     wanted = [Fraction(str(q)) for q in quantiles]
     capacity = capacity_of(Fraction(h))
-    return find(Simulated(paid, rng), Secret(weights), POINTS, wanted, capacity, Relation.PRESENCE, paid)
+    biases = {q: bias * math.sqrt(q * (1 - q)) for q in wanted}
+    return find(Simulated(paid, rng), Secret(weights), POINTS, wanted, capacity, Relation.PRESENCE, paid, biases)
 
 
 def released(
@@ -153,13 +157,12 @@ def released(
     noisy = buckets.histogram(table.rows) + discrete_laplace(rng, 1 / part, buckets.size)
     support, rest = support_of_histogram(buckets, noisy, 1 / part), epsilon - part
     rounds = math.ceil(math.log2(len(quantiles) + 1))
-    h = weight_for_quantiles(support, quantiles, 0.85 * rest / rounds / table.groups)
-    points, bias = search(table, float(h), quantiles, rest, rng), rank_bias(support, float(h))
-    wanted = {str(q): Fraction(str(q)) for q in quantiles}
-    found = {
-        name: Found(points.places[q], points.scales[q], bias * math.sqrt(q * (1 - q))) for name, q in wanted.items()
-    }
-    each = [[RankInterval(GRID, points, one, group) for group in range(table.groups)] for one in found.values()]
+    h = weight_for_quantiles(support, quantiles, SEARCHED * rest / rounds / table.groups)
+    points = search(table, float(h), quantiles, rest, rng, rank_bias(support, float(h)))
+    each = [
+        [RankInterval(GRID, *one) for one in zip(points.places[q], points.ends[q], points.reaches[q], strict=True)]
+        for q in (Fraction(str(q)) for q in quantiles)
+    ]
     ends = [[interval.at(0.95) for interval in column] for column in each]
     values = [[interval.value for interval in column] for column in each]
     return np.array(values), np.array(ends), float(h)
