@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from evenhand.bounding.strategy import Strategy
+from evenhand.profiles import Cut
 from evenhand.release import Bounding, Error
 
 NOT_KNOWN = Error(None).basis
@@ -24,6 +25,7 @@ class Choice:
         bias: forecast of what the bound does, in the unit of the value; None if nothing is known.
         bias_basis: where that forecast comes from.
         shown: the bound in the unit of the value, where that is not the strategy's own.
+        cut: what the bound probably takes from the total, in the unit of the value; None if nothing is known.
         words: what happens to a user, where the strategy alone can't say it.
     """
 
@@ -35,6 +37,7 @@ class Choice:
     bias_basis: str = NOT_KNOWN
     shown: float | None = None
     words: str | None = None
+    cut: Cut | None = None
 
     @property
     def forecast(self) -> float:

@@ -16,6 +16,7 @@ from evenhand.bounding import Auto
 from evenhand.guarantee import EvenhandError, Relation, UsageError, split
 from evenhand.noise import IntegerNoise
 from evenhand.release import Additive, Exact, Interval, Quotient, Receipt, Scaled
+from evenhand.release.intervals import noise_only
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import EXACT, UNBOUNDED, UNKNOWN, Draft, Outcome
 from evenhand.statistics.request import Request
@@ -147,7 +148,8 @@ class RatioOf(Statistic):
 
 
 def _released(interval: Interval) -> Additive | Exact:
-    """A released number with its noise."""
+    """A released number with its noise, as it was measured."""
+    interval = noise_only(interval)
     if isinstance(interval, Scaled):
         inner = _released(interval.interval)
         assert isinstance(inner, Additive)
