@@ -15,6 +15,7 @@ import evenhand as eh
 from evenhand.guarantee import Relation
 from evenhand.noise import seam
 from evenhand.release import Receipt
+from evenhand.statistics.ends import moves, settled, wanted_ends, within_node
 from evenhand.statistics.finding import Cost, find
 from evenhand.statistics.search import SPLIT_BITS, Split, rank_scales, rounds, scores
 from evenhand.statistics.shape import COARSE, Tree
@@ -101,15 +102,39 @@ def test_a_shape_is_even_where_nothing_is_visible_and_follows_what_is() -> None:
     weights[1000:1100] = 10**6
     seen = tree.shape(tree.counts(weights.tolist()), 1.0)
     assert seen.shares[984:1121].sum() > 0.99
-    assert seen.around(1050, 0.1)[0] >= 984
-    assert seen.around(1050, 0.1)[1] <= 1120
-    assert seen.around(1050, 2) == (0, 4096)
+    assert seen.node(1050) == (1041, 1056)
+    assert within_node(seen, 1050, 0.5, 0.4)[0] == 0
+    assert seen.doubt(0) < seen.doubt(2000) < 1e-4
+
+
+@pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
+def test_ends_of_one_round_share_no_row_and_move_by_no_more_than_is_declared(relation: Relation) -> None:
+    """All small tables: what one unit of weight, more or moved, does to the scores of all ends of a round, added up over the ends."""
+    for answers in itertools.combinations_with_replacement(range(4), 2):
+        plan = wanted_ends([[place] for place in answers], [0.3, 0.7], [[1.0], [1.0]], [10], 4)
+        for ends in plan:
+            for weights in itertools.product((0, 1, 5), repeat=4):
+                mine = [one.scores(weights) for one in ends]
+                for other in _neighbours(weights, relation):
+                    moved = [
+                        max(abs(a - b) for a, b in zip(old, one.scores(other), strict=True))
+                        for old, one in zip(mine, ends, strict=True)
+                    ]
+                    assert sum(moved) <= moves(relation)
+
+
+def test_ends_beyond_the_next_quantile_are_its_own() -> None:
+    plan = wanted_ends([[3], [6]], [0.25, 0.75], [[30.0], [10.0]], [40], 10)
+    assert [(end.place, end.above, end.first, end.last, end.rank) for end in itertools.chain(*plan)] == [
+        (1, False, 3, 6, 500)
+    ]
+    assert settled({(1, 0, False): 5, (1, 0, True): 8}, [[3], [6]], 10) == [[(0, 8)], [(5, 8)]]
 
 
 @pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
 def test_shares_add_up(relation: Relation) -> None:
     cost = Cost.of(Decimal("0.3"), relation)
-    assert cost.shape + cost.weights + cost.search == Decimal("0.3")
+    assert cost.shape + cost.weights + cost.search + cost.ends == Decimal("0.3")
     assert bool(cost.weights) is (relation is Relation.PRESENCE)
 
 
@@ -167,4 +192,5 @@ def test_few_people_and_little_epsilon_say_so(tmp_path: Any) -> None:
     with seam.replaced(seam.silent):
         release = session.quantiles("v", [0.5], bounds=(0, 120), epsilon="0.01", bounding=eh.SmoothWeights(1))
     assert release.interval(0.95) == [(0, 120)]
-    assert "the bound may add to it" in release.covers
+    assert "nothing is known" in release.covers
+    assert not release.usable

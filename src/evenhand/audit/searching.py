@@ -11,6 +11,8 @@ import numpy as np
 from evenhand.audit.mechanism import Pair
 from evenhand.audit.releases import Transcript
 from evenhand.guarantee import Relation
+from evenhand.release import Receipt
+from evenhand.statistics.ends import moves, wanted_ends
 from evenhand.statistics.finding import find
 from evenhand.statistics.shape import COARSE
 from evenhand.tables import Secret
@@ -24,6 +26,12 @@ PAIRS = (
 )
 """Weights at four points, with one user and without."""
 
+END_PAIRS = (
+    Pair("a user above the answer", (0, 0, 0, CAPACITY), (0, 0, 0, 0)),
+    Pair("a user on both sides", (CAPACITY // 2, 0, 0, CAPACITY // 2), (0, 0, 0, 0)),
+)
+"""The same for the ends of an interval around the second point."""
+
 
 def searched(
     weights: Sequence[int], capacity: int = CAPACITY, receipt: type[Transcript] = Transcript
@@ -35,3 +43,12 @@ def searched(
     counting = [shape.tolist()[-1] for shape in np.split(np.array(paid.seen), [COARSE, COARSE + len(weights)])]
     at_top = sum(places[0] == len(weights) - 1 for places in found.places.values())
     return [at_top, sum(counting), 2 * at_top + sum(counting)]
+
+
+def ended(weights: Sequence[int], sensitivity: int = CAPACITY * moves(Relation.PRESENCE)) -> Sequence[float]:
+    """Both ends of the interval around an answer at the second point, and how far apart they are."""
+    (ends,) = wanted_ends([[1]], [0.5], [[400.0]], [1000], 4)
+    scores = Secret([end.scores(weights) for end in ends])
+    chosen = Receipt(Decimal(1), Decimal(0), "audit").choices(scores, [sensitivity] * len(ends), Decimal(1)).places
+    low, high = (end.first + place for end, place in zip(ends, chosen, strict=True))
+    return [low, high, high - low]

@@ -17,7 +17,7 @@ from evenhand.audit.located import located_mean
 from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript, shown_keys
-from evenhand.audit.searching import CAPACITY, PAIRS, searched
+from evenhand.audit.searching import CAPACITY, END_PAIRS, PAIRS, ended, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise, NormalThreshold, Round, TopK, TruncatedGeometric, Way
@@ -221,6 +221,7 @@ def twins() -> Sequence[Twin]:
     counts_public = EndToEnd("secret counts taken for public", claim, lambda ask: mean(public_counts(ask)))
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
     unbounded, of_a_row = partial(searched, capacity=CAPACITY // 20), partial(searched, receipt=CountsOfARow)
+    of_one = partial(ended, sensitivity=CAPACITY)
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
     shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, shown_keys(("only 0", "only 1")), AnyGroup)
     totals = UnclampedTotal("v", BOUNDS, "total")
@@ -249,6 +250,12 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("budget not split between columns", claim, two_columns, receipt=Unsplit), presence),
         Twin(BlackBox("weights of rows not bounded", claim, unbounded), presence, PAIRS[0].name, PAIRS),
         Twin(BlackBox("counts of a row, not of a user", claim, of_a_row), presence, PAIRS[0].name, PAIRS),
+        Twin(
+            BlackBox("ends with ranks in thousandths, declared in ones", claim, of_one),
+            presence,
+            END_PAIRS[0].name,
+            END_PAIRS,
+        ),
         Twin(counts_public, presence, giant),
         Twin(one_cap, values, giant),
         Twin(unsplit, presence, giant),

@@ -1,31 +1,35 @@
 """Choosing the points of several quantiles in several groups, with all the ε that is left once users are bounded.
 
-A little of it releases the rough shape of the column over all groups (`shape.py`) and the weight of each group; the rest chooses points
-(`search.py`), starting from that shape. Intervals turn ranks into values by it (`rank_intervals.py`).
+A little of it releases the rough shape of the column over all groups (`shape.py`) and the weight of each group; most of the rest chooses points
+(`search.py`), starting from that shape, and what is left then chooses where their intervals end (`ends.py`).
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 
 from evenhand.guarantee import Relation, divide, split
-from evenhand.release import Measurement, Noisy, Receipt
+from evenhand.release import Measurement, Receipt
+from evenhand.statistics.ends import CONFIDENCE, End, Reach, moves, settled, wanted_ends, within_node
 from evenhand.statistics.search import Split, Target, preferences, rank_scales, rounds, scores, span
 from evenhand.statistics.shape import Shape, Tree
 from evenhand.tables import Secret
 
 SHAPE_SHARE = Fraction(1, 10)
 WEIGHTS_SHARE = Fraction(1, 16)
-"""For the shape, and of the rest for the weights of the groups."""
+ENDS_SHARE = Fraction(1, 4)
+"""For the shape; of the rest for the weights of the groups; of the rest for the ends of intervals."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """How the ε of a release is divided: the shape, the weights of the groups, and the search.
+    """How the ε of a release is divided: the shape, the weights of the groups, the search, and the ends of intervals.
 
     The weights are free where the number of rows is public.
     """
@@ -33,32 +37,32 @@ class Cost:
     shape: Decimal
     weights: Decimal
     search: Decimal
+    ends: Decimal
 
     @classmethod
     def of(cls, epsilon: Decimal, relation: Relation) -> Cost:
         """Divide."""
         shape, rest = split(epsilon, SHAPE_SHARE)
         weights, rest = (Decimal(0), rest) if relation.counts_are_public else split(rest, WEIGHTS_SHARE)
-        return cls(shape, weights, rest)
+        ends, search = split(rest, ENDS_SHARE)
+        return cls(shape, weights, search, ends)
 
 
 @dataclass(frozen=True)
 class Points:
-    """What was released: a point for each quantile in each group, and what else is known.
+    """What was released: a point for each quantile in each group, with the ends of its interval.
 
     Args:
         places: the points, by quantile and group.
-        scales: of each quantile's rank error, in weight.
-        shape: of the column over all groups.
+        ends: the points where intervals end, by quantile and group.
+        reaches: how far ranks may be off, by quantile and group; None where the weight of a group is lost in noise.
         weights: of each group.
-        noise: in these weights; None where they are public.
     """
 
     places: dict[Fraction, list[int]]
-    scales: dict[Fraction, float]
-    shape: Shape
+    ends: dict[Fraction, list[tuple[int, int]]]
+    reaches: dict[Fraction, list[Reach | None]]
     weights: Sequence[int]
-    noise: Noisy | None
 
 
 def moved(levels: int, capacity: int, relation: Relation) -> tuple[int, int]:
@@ -74,6 +78,7 @@ def find(
     capacity: int,
     relation: Relation,
     epsilon: Decimal,
+    biases: Mapping[Fraction, float] = MappingProxyType({}),
 ) -> Points:
     """Find quantiles in each group.
 
@@ -85,6 +90,7 @@ def find(
         capacity: the weight of one user over all groups.
         relation: which neighbours count.
         epsilon: for everything.
+        biases: how far bounding may move the rank of each quantile, one standard deviation, as a share of the rows.
     """
     cost, tree, wanted = Cost.of(epsilon, relation), Tree(points), sorted(set(quantiles))
     counts = Measurement(lambda: weights.map(tree.counts), *moved(Tree.levels, capacity, relation))
@@ -109,14 +115,72 @@ def find(
             relation,
             divide(cost.search, len(plan)),
         )
+    # Of the weight of a group, cautiously: one standard deviation of its noise less.
+    slack = 0.0 if noisy is None else math.sqrt(noisy.noise.variance)
+    sizes = [max(weight - slack, 0.0) for weight in known]
     scales = rank_scales(plan, relation, float(cost.search))
+    own = 2 * relation.moves * capacity / float(cost.ends) * (1 if len(wanted) == 1 else 2)
+    reaches = [
+        [Reach(scales[place] * capacity, own, biases.get(q, 0.0) * size) if size else None for size in sizes]
+        for place, q in enumerate(wanted)
+    ]
+    answers = [[split.point for split in found[place]] for place, _ in enumerate(wanted)]
+    ends = _ends(receipt, weights, wanted, answers, reaches, sizes, shape, capacity, relation, cost.ends)
     return Points(
-        {q: [split.point for split in found[place]] for place, q in enumerate(wanted)},
-        {q: scales[place] * capacity for place, q in enumerate(wanted)},
-        shape,
+        dict(zip(wanted, answers, strict=True)),
+        dict(zip(wanted, ends, strict=True)),
+        dict(zip(wanted, reaches, strict=True)),
         known,
-        noisy,
     )
+
+
+def _ends(
+    receipt: Receipt,
+    weights: Secret[list[int]],
+    wanted: Sequence[Fraction],
+    answers: Sequence[Sequence[int]],
+    reaches: Sequence[Sequence[Reach | None]],
+    sizes: Sequence[float],
+    shape: Shape,
+    capacity: int,
+    relation: Relation,
+    epsilon: Decimal,
+) -> list[list[tuple[int, int]]]:
+    """The ends of all intervals, in one round or two."""
+    points, ranks = shape.tree.points, [float(q) for q in wanted]
+    far = [[math.inf if reach is None else reach.at(CONFIDENCE) for reach in row] for row in reaches]
+    plan = wanted_ends(answers, ranks, far, sizes, points)
+    paid, sensitivity = divide(epsilon, 1 if len(wanted) == 1 else 2), capacity * moves(relation)
+    scale = 2 * Fraction(sensitivity) / Fraction(paid)
+    likely = functools.cache(lambda percent: preferences(shape.preference(percent / 100), scale))
+    chosen: dict[tuple[int, int, bool], int] = {}
+    for targets in plan:
+        asked = []
+        for one in targets:
+            rank = ranks[one.place] + (1 if one.above else -1) * far[one.place][one.group] / sizes[one.group]
+            asked.append((one, likely(min(max(round(100 * rank), 1), 99))[slice(*one.points)]))
+
+        def scored(given: list[int], asked: Sequence[tuple[End, Sequence[int]]] = tuple(asked)) -> list[list[int]]:
+            return [
+                [
+                    score + more
+                    for score, more in zip(
+                        one.scores(given[one.group * points : (one.group + 1) * points]), prior, strict=True
+                    )
+                ]
+                for one, prior in asked
+            ]
+
+        places = receipt.choices(weights.map(scored), [sensitivity] * len(targets), paid).places
+        for one, place in zip(targets, places, strict=True):
+            chosen[one.place, one.group, one.above] = one.first + place
+    ends = settled(chosen, answers, points)
+    if len(sizes) > 1 or not sizes[0]:
+        return ends
+    for place, rank in enumerate(ranks):  # the shape is that of the only group
+        low, high = within_node(shape, answers[place][0], rank, far[place][0] / sizes[0])
+        ends[place][0] = (max(ends[place][0][0], low), min(ends[place][0][1], high))
+    return ends
 
 
 @dataclass(frozen=True)

@@ -1,66 +1,58 @@
-"""Intervals of quantiles in the unit of the value: a band of ranks, turned into values by the released shape of the column."""
+"""Intervals of quantiles in the unit of the value, from the ends that the search found."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 
-from evenhand.statistics.finding import Points
+from evenhand.release import Interval, Unknown
+from evenhand.statistics.ends import CONFIDENCE, Reach
 from evenhand.tables import Grid
-
-_THINNER = 1.5
-"""How much less dense than in the released shape the rows around the answer may be."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The points chosen for one quantile, group by group.
-
-    Args:
-        points: on the grid.
-        scale: of the rank error, in weight.
-        bias: how far bounding may move the rank, one standard deviation, as a share of the rows; None if nothing is known.
-    """
-
-    points: Sequence[int]
-    scale: float
-    bias: float | None
 
 
 @dataclass(frozen=True)
 class RankInterval:
     """Which values may be a quantile of one group: those whose rank is within the noise, and within what bounding may do.
 
-    The shape and the weight of each group are released numbers, so the interval costs nothing. It assumes that the rows
-    of a group are not much less dense around its quantile than those of all groups together.
+    The ends were chosen for a confidence of 95%; for another one they lie nearer or further in proportion to the ranks that it allows.
 
     Args:
         grid: where the points are.
-        known: the search's shape of the column, and the weight of each group.
-        found: the points of this quantile.
-        group: which group.
+        point: the answer.
+        ends: for 95%.
+        reach: how far its rank may be off; None if the group is lost in noise.
+        bounded: whether what bounding did to the rank is covered too.
     """
 
     grid: Grid
-    known: Points
-    found: Found
-    group: int
+    point: int
+    ends: tuple[int, int]
+    reach: Reach | None
+    bounded: bool = True
 
     @property
     def covers(self) -> str:
         """What the interval covers, in words."""
-        known = self.found.bias is not None
-        bounded = (
-            "covers the noise and, by a prior, the bound" if known else "covers the noise; the bound may add to it"
+        return (
+            "covers the noise and, by a prior about how far busy users differ, the bound"
+            if self.bounded
+            else "covers the noise"
         )
-        return f"{bounded}; from the released shape of the column"
+
+    @property
+    def why(self) -> str:
+        """Why the interval can't tell."""
+        everything = self.ends == (0, self.grid.width)
+        return "too few people for this ε: the value may lie anywhere between the bounds" if everything else ""
+
+    @property
+    def noise_only(self) -> RankInterval:
+        """The noise alone."""
+        return replace(self, bounded=False)
 
     @property
     def value(self) -> float:
         """The quantile."""
-        return self._value(self.found.points[self.group])
+        return self._value(self.point)
 
     @property
     def spread(self) -> float:
@@ -69,20 +61,22 @@ class RankInterval:
         return (high - low) / 2
 
     def at(self, confidence: float) -> tuple[float, float]:
-        low, high = self.known.shape.around(self.found.points[self.group], self._reach(confidence))
-        last = self.known.shape.tree.points - 1
-        return self._value(low) if low else self.grid.low, self._value(high) if high < last else self.grid.high
+        part = 1.0 if self.reach is None else self.reach.at(confidence, self.bounded) / self.reach.at(CONFIDENCE)
+        low, high = (self.point + (end - self.point) * part for end in self.ends)
+        # A value counts at the nearest point of the grid; at its ends are all values beyond.
+        return (
+            self.grid.low if low <= 0 else self._value(low - 0.5),
+            self.grid.high if high >= self.grid.width else self._value(high + 0.5),
+        )
 
-    def _value(self, point: int) -> float:
+    def _value(self, point: float) -> float:
         """A point in the unit of the column, inside the bounds."""
         return min(max(self.grid.origin + self.grid.units(point), self.grid.low), self.grid.high)
 
-    def _reach(self, confidence: float) -> float:
-        """How far, as a share of the group's rows, the true rank may be from the chosen point's."""
-        slack = 0.0 if self.known.noise is None else math.sqrt(self.known.noise.noise.variance)
-        weight = self.known.weights[self.group] - slack
-        if weight <= 0:
-            return math.inf
-        noise = self.found.scale * math.log(1 / (1 - confidence)) / weight
-        bounded = NormalDist().inv_cdf((1 + confidence) / 2) * (self.found.bias or 0.0)
-        return math.hypot(noise, bounded) * _THINNER
+
+def rank_interval(interval: RankInterval, known: bool) -> Interval:
+    """The interval, if something is ``known`` about what the bound did; else one that says that nothing is."""
+    if known:
+        return interval
+    words = "the bound was given and nothing is known about what it did: the value may lie anywhere between the bounds"
+    return Unknown(interval.noise_only, words, interval.grid.low, interval.grid.high)

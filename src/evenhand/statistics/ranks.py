@@ -17,12 +17,12 @@ from evenhand.profiles import Support
 from evenhand.release import Error, OfSpread, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.cells import GridCells
-from evenhand.statistics.finding import SHAPE_SHARE, WEIGHTS_SHARE, Cost, find, moved
+from evenhand.statistics.finding import ENDS_SHARE, SHAPE_SHARE, WEIGHTS_SHARE, Cost, find, moved
 from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import given_amount
 from evenhand.statistics.part import Prepared
-from evenhand.statistics.rank_intervals import Found, RankInterval
+from evenhand.statistics.rank_intervals import RankInterval, rank_interval
 from evenhand.statistics.search import rounds
 from evenhand.statistics.shape import Tree
 from evenhand.statistics.statistic import Estimate
@@ -70,24 +70,18 @@ class Ranks(WeightedPart):
         assert isinstance(keys, GridCells)
         assert isinstance(statistic, OfRanks)
         weights = sums().map(lambda cells: cells["rows"])
-        points = find(receipt, weights, keys.cells, statistic.wanted, capacity, self.request.relation, left)
-        found = {
-            name: Found(
-                points.places[q],
-                points.scales[q],
-                None if choice.bias is None else choice.bias * math.sqrt(q * (1 - q)),
-            )
-            for name, q in zip(statistic.titles, statistic.wanted, strict=True)
-        }
-        intervals = {
-            name: [RankInterval(keys.grid, points, one, group) for group in range(keys.inner.groups)]
-            for name, one in found.items()
-        }
-        estimates = {
-            "" if statistic.single else name: [Estimate(one.value, one, one.spread) for one in column]
-            for name, column in intervals.items()
-        }
-        known = all(one.bias is not None for one in found.values())
+        known = choice.bias is not None
+        biases = {q: (choice.bias or 0.0) * math.sqrt(q * (1 - q)) for q in statistic.wanted}
+        points = find(receipt, weights, keys.cells, statistic.wanted, capacity, self.request.relation, left, biases)
+        estimates = {}
+        for name, q in zip(statistic.titles, statistic.wanted, strict=True):
+            intervals = [
+                RankInterval(keys.grid, *one)
+                for one in zip(points.places[q], points.ends[q], points.reaches[q], strict=True)
+            ]
+            estimates["" if statistic.single else name] = [
+                Estimate(one.value, rank_interval(one, known), one.spread) for one in intervals
+            ]
         basis = "of bounding is in the interval, by a prior" if known else Error(None).basis
         return Prepared(
             keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, Error(None, None, basis)
@@ -122,7 +116,9 @@ class OfRanks(RowsInCells):
         return True
 
     def best_weight(self, support: Support, epsilon: float) -> Fraction:
-        shares = float((1 - SHAPE_SHARE) * (1 - WEIGHTS_SHARE)) / len(rounds(sorted(set(self.wanted))))
+        shares = float((1 - SHAPE_SHARE) * (1 - WEIGHTS_SHARE) * (1 - ENDS_SHARE)) / len(
+            rounds(sorted(set(self.wanted)))
+        )
         weight = weight_for_quantiles(support, [float(q) for q in self.wanted], epsilon * shares)
         return min(weight, Fraction(LARGEST_SCALE, FULL * 64) * Fraction(epsilon))  # the noise must fit 64 bits
 

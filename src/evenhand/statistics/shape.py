@@ -6,6 +6,7 @@ usual, not from the empty stretches of wide bounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,7 +70,7 @@ class Tree:
         for parent in np.unique(self._parents):
             children = self._parents == parent
             fine[children] = coarse[parent] * _divided(values[COARSE:][children], sizes[children], deviation)
-        return Shape(self, (fine / sizes)[self.fine])
+        return Shape(self, (fine / sizes)[self.fine], deviation / max(float(values[:COARSE].sum()), deviation))
 
 
 def _divided(counts: Array, sizes: npt.NDArray[np.float64] | npt.NDArray[np.int64], deviation: float) -> Array:
@@ -80,10 +81,17 @@ def _divided(counts: Array, sizes: npt.NDArray[np.float64] | npt.NDArray[np.int6
 
 @dataclass(frozen=True)
 class Shape:
-    """Released: about which share of the rows lies at each point; all shares are positive."""
+    """Released: about which share of the rows lies at each point; all shares are positive.
+
+    Args:
+        tree: the layout.
+        shares: of the points.
+        deviation: of the noise in one node's share.
+    """
 
     tree: Tree
     shares: Array
+    deviation: float
 
     @cached_property
     def below(self) -> Array:
@@ -101,15 +109,21 @@ class Shape:
         distance = np.abs(np.log(ranks / (1 - ranks)) - np.log(q / (1 - q)))
         return np.asarray(np.log(self.shares) - 1.5 * np.log1p(distance))
 
+    def node(self, point: int) -> tuple[int, int]:
+        """The first and the last point of the node that holds a point."""
+        first, end = np.searchsorted(self.tree.fine, [self.tree.fine[point], self.tree.fine[point] + 1])
+        return int(first), int(end) - 1
+
+    def doubt(self, point: int) -> float:
+        """The standard deviation of the share up to a node: it adds up nodes of both levels, from the nearer end."""
+        node, nodes = int(self.tree.fine[point]), int(self.tree.fine[-1]) + 1
+        children = max(nodes // COARSE, 1)
+        below = node // children + node % children + 1
+        above = (nodes - 1 - node) // children + children - node % children
+        return self.deviation * math.sqrt(min(below, above))
+
     def part_below(self, point: int, q: float) -> float:
         """Which part of the rows at a point, taken for the q-quantile, lies below it in rank: matters where many rows share a value."""
-        inside = self.tree.fine == self.tree.fine[point]
-        first, last = int(np.argmax(inside)), self.tree.points - int(np.argmax(inside[::-1]))
-        low, high = self.below[first], self.below[last]
+        first, last = self.node(point)
+        low, high = self.below[first], self.below[last + 1]
         return float(min(max((q - low) / max(high - low, 1e-12), 0.0), 1.0))
-
-    def around(self, point: int, reach: float) -> tuple[int, int]:
-        """The points that lie within this share of the rows on either side of a point."""
-        low = int(np.searchsorted(self.below, self.below[point] - reach, side="right")) - 1
-        high = int(np.searchsorted(self.below, self.below[point + 1] + reach, side="left"))
-        return max(low, 0), min(high, self.tree.points) - 1
