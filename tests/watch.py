@@ -140,6 +140,7 @@ class _Watching(Receipt):
         """Without noise, and not played back: positions mean nothing on another table, so the tables must agree on what is shown."""
         self._use(way.epsilon, way.delta)
         self._selected = True
+        self._rho = way.rho
         payment, looks = self._payments, iter(way.rounds)
 
         def passing(measurement: Measurement) -> list[int]:

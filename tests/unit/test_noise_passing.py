@@ -77,9 +77,13 @@ def test_counted_groups_pass_as_often_as_they_should(epsilon: str, delta: str) -
 
 @pytest.mark.parametrize(("k", "epsilon", "delta"), GIVEN)
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_normal_noise_and_thresholds_hold_in_forty_digits(k: int, epsilon: str, delta: str, rounds: int) -> None:
+@pytest.mark.parametrize("numbers", [Fraction(0), Fraction(1, 5)])
+def test_normal_noise_and_thresholds_hold_in_forty_digits(
+    k: int, epsilon: str, delta: str, rounds: int, numbers: Fraction
+) -> None:
     """The inequalities of docs/proofs/key-selection.md, computed independently."""
-    looks = weighted(NormalThreshold.way(k, Decimal(epsilon), Decimal(delta), rounds))
+    way = NormalThreshold.way(k, Decimal(epsilon), Decimal(delta), rounds, numbers)
+    looks = weighted(way)
     with mpmath.workdps(40):
         e, d = min(mpmath.mpf(epsilon), mpmath.mpf(300)), mpmath.mpf(delta)
 
@@ -88,26 +92,30 @@ def test_normal_noise_and_thresholds_hold_in_forty_digits(k: int, epsilon: str, 
 
         def gaussian(y: mpmath.mpf, e: mpmath.mpf) -> mpmath.mpf:
             mu = mpmath.sqrt(y)
+            if not mu:
+                return max(0, 1 - mpmath.exp(e))
             return tail(e / mu - mu / 2) - mpmath.exp(e) * tail(e / mu + mu / 2)
 
+        third = 2 * mpmath.mpf(way.rho.numerator) / way.rho.denominator
         losses = [(UNIT / mpmath.mpf(look.scale)) ** 2 for look in looks]
         lonely = [
             max(t * tail((look.threshold - look.weight(t)) / mpmath.mpf(look.scale)) for t in range(1, k + 1))
             for look in looks
         ]
         if rounds == 1:
-            assert losses[0] <= 2 * (mpmath.sqrt(1 + e**2) - 1), "δ is convex in μ² up to here"
-            for share in (mpmath.mpf(step) / 20 for step in range(20)):  # of the groups that are nobody else's
-                assert gaussian(losses[0] * (1 - share), e) + share * lonely[0] <= d
-            assert d * mpmath.mpf("0.98") < lonely[0] <= d
+            assert losses[0] + third <= 2 * (mpmath.sqrt(1 + e**2) - 1), "δ is convex in μ² up to here"
+            for share in (mpmath.mpf(step) / 20 for step in range(21)):  # of the groups that are nobody else's
+                assert gaussian(losses[0] * (1 - share) + third, e) + share * lonely[0] <= d
+            assert abs(third / (losses[0] + third) - numbers) < mpmath.mpf("1e-6")
+            assert (d - gaussian(third, e)) * mpmath.mpf("0.98") < lonely[0] <= d
             return
         first, second = losses
-        convex = mpmath.sqrt(second + second**2 / 4)
+        convex = mpmath.sqrt(second + third + (second + third) ** 2 / 4)
 
         def worst(z: mpmath.mpf) -> mpmath.mpf:
             left = e - first / 2 - z * mpmath.sqrt(first)
-            noise = gaussian(second, left)
-            return mpmath.npdf(z) * (max(noise, lonely[1]) if left >= convex else noise + lonely[1])
+            noise, alone = gaussian(second + third, left), gaussian(third, left)
+            return mpmath.npdf(z) * (max(noise, alone + lonely[1]) if left >= convex else noise + lonely[1])
 
         both = mpmath.quad(worst, [-14, -6, -3, -1, 0, 1, 2, 3, 5, 8, 14], maxdegree=5)
         assert d * mpmath.mpf("0.9") < both + lonely[0] <= d

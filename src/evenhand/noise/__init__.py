@@ -6,6 +6,7 @@ from evenhand.noise.integers import LARGEST_SCALE, Gaussian, IntegerNoise, Lapla
 from evenhand.noise.library import opendp
 from evenhand.noise.noisy_max import NoisyMax
 from evenhand.noise.passing import Round, Way
+from evenhand.noise.rounded import Normal
 from evenhand.noise.top_k import TopK
 from evenhand.noise.weighted import UNIT, NormalThreshold
 
@@ -16,6 +17,7 @@ __all__ = [
     "IntegerNoise",
     "Laplace",
     "NoisyMax",
+    "Normal",
     "NormalThreshold",
     "Round",
     "TopK",

@@ -1,13 +1,15 @@
 """How hidden group names are selected: which mechanism, and how many groups of a user count.
 
 Truncated geometric noise with one group per user is best where nearly everybody is in one group, weighted Gaussian selection where
-users are in several. Which is which shows in a noisy histogram of users by number of groups, bought with a twentieth of the
-selection's ε; whatever it says, the selection afterwards has the same (ε, δ).
+users are in several. Which is which shows in a noisy histogram of users by number of groups, bought with 3% of the
+selection's ε; whatever it says, the release afterwards has the same (ε, δ).
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,31 +35,50 @@ _LARGEST = 2**16
 """Where more supporters would be needed, their chances are not tabulated: nothing is found by counting there."""
 
 
-def chosen_way(groups: Support, epsilon: Decimal, delta: Decimal) -> Way:
+class Purse(NamedTuple):
+    """What a way of selecting may spend: (ε, δ), of which a part of μ² is left for numbers."""
+
+    epsilon: Decimal
+    delta: Decimal
+    numbers: Fraction = Fraction(0)
+
+
+class Purses(NamedTuple):
+    """Of both ways."""
+
+    counted: Purse
+    weighted: Purse
+
+
+def chosen_way(groups: Support, purses: Purses) -> Way:
     """The way with the smallest critical share: support that a group needs, divided by the support of all users together."""
-    weighted = normal_way(groups, epsilon, delta)
-    counted = TruncatedGeometric.way(1, epsilon, delta)
+    weighted = normal_way(groups, purses.weighted)
+    counted = TruncatedGeometric.way(1, purses.counted.epsilon, purses.counted.delta)
     worth = _SECOND_ROUND if len(weighted.rounds) > 1 else 1.0
     better = _share(counted, groups) < _share(weighted, groups) / worth
     return counted if better and needed(counted) <= _LARGEST else weighted
 
 
-def given_way(limit: int, epsilon: Decimal, delta: Decimal) -> Way:
+def given_way(limit: int, purses: Purses) -> Way:
     """The way for a given number of groups per user, from public facts only: users are taken to be in that many groups."""
     everybody = Support(np.array([float(limit)]), np.array([1.0]))
-    weighted = NormalThreshold.way(limit, epsilon, delta, rounds=1)
-    counted = TruncatedGeometric.way(limit, epsilon, delta)
+    weighted = _normal(limit, purses.weighted, 1)
+    counted = TruncatedGeometric.way(limit, purses.counted.epsilon, purses.counted.delta)
     better = _share(counted, everybody) < _share(weighted, everybody)
     return counted if better and needed(counted) <= _LARGEST else weighted
 
 
-def normal_way(groups: Support, epsilon: Decimal, delta: Decimal) -> Way:
+def normal_way(groups: Support, purse: Purse) -> Way:
     """Weighted selection in one round or two; the most groups that cost next to nothing, since only users in more are sampled."""
-    ways = [NormalThreshold.way(limit, epsilon, delta, rounds=1) for limit in LIMITS]
+    ways = [_normal(limit, purse, 1) for limit in LIMITS]
     best = min(_share(way, groups) for way in ways)
     once = max((way for way in ways if _share(way, groups) <= 1.03 * best), key=lambda way: way.groups)
     root = float(groups.users @ np.sqrt(np.minimum(groups.sizes, once.groups))) / groups.people
-    return once if root**2 / best < _TWO_ROUNDS else NormalThreshold.way(once.groups, epsilon, delta)
+    return once if root**2 / best < _TWO_ROUNDS else _normal(once.groups, purse, 2)
+
+
+def _normal(groups: int, purse: Purse, rounds: int) -> Way:
+    return NormalThreshold.way(groups, purse.epsilon, purse.delta, rounds, purse.numbers)
 
 
 def doubled(way: Way) -> Way:
@@ -65,7 +86,7 @@ def doubled(way: Way) -> Way:
     epsilon = exact_sum((way.epsilon, way.epsilon))
     if isinstance(way.rounds[0], TruncatedGeometric):
         return TruncatedGeometric.way(way.groups, epsilon, way.delta)
-    return NormalThreshold.way(way.groups, epsilon, way.delta, len(way.rounds))
+    return _normal(way.groups, Purse(epsilon, way.delta, way.numbers), len(way.rounds))
 
 
 def needed(way: Way, groups: int = 1) -> float:
