@@ -17,8 +17,9 @@ from functools import partial
 from itertools import pairwise
 
 from evenhand.audit.mechanism import Claim, KnownLaw, Law, Pair
-from evenhand.noise import UNIT, NormalThreshold, Round, TruncatedGeometric, Way, counted
+from evenhand.noise import UNIT, NormalThreshold, Round, ShownCounts, TruncatedGeometric, Way, counted
 from evenhand.noise.normal import quantile, upper_tail
+from evenhand.noise.shown_counts import chances
 
 Chance = Callable[[Round, int], float]
 Weight = Callable[[Round, int], int]
@@ -87,6 +88,8 @@ def pairs(way: Way) -> tuple[Pair, ...]:
     look = way.rounds[-1]
     if isinstance(look, NormalThreshold):
         limit, step = look.threshold, look.scale
+    elif isinstance(look, ShownCounts):
+        limit, step = look.reach + 1, float(look.noise.scale)
     else:
         assert isinstance(look, TruncatedGeometric)
         limit, step = round(look.needed), 1 / math.log(look.factor)
@@ -111,14 +114,41 @@ def _ways() -> Iterator[tuple[str, Way]]:
             yield f"weighted Gaussian with numbers, {rounds} rounds, k = {groups}", beside
 
 
+def shown_law(look: ShownCounts, table: Alone) -> Law:
+    """What is shown of the one group that a user supports: its noisy number, or nothing."""
+    n = (table.others if table.shared else 0) + table.present
+    if not n:
+        return {None: 1.0}
+    weights = chances(look.factor, look.reach)
+    values = {n + x: float(Fraction(w, sum(weights))) for x, w in enumerate(weights, -look.reach)}
+    shown: dict[Hashable, float] = {value: p for value, p in values.items() if value > look.reach}
+    return shown | {None: 1 - math.fsum(shown.values())}
+
+
+def _counts() -> Iterator[tuple[Way, ShownCounts]]:
+    for epsilon, delta in (("0.2", "1e-6"), ("2", "1e-3")):
+        way = ShownCounts.way(Decimal(epsilon), Decimal(delta), 2**12)
+        assert way is not None
+        (look,) = way.rounds
+        assert isinstance(look, ShownCounts)
+        yield way, look
+
+
 def honest() -> Iterator[tuple[KnownLaw, tuple[Pair, ...]]]:
     """As they are."""
     for name, way in _ways():
         yield KnownLaw(name, _claim(way), partial(law, way.rounds, rho=float(way.rho))), pairs(way)
+    for way, look in _counts():
+        yield KnownLaw(f"numbers of supporters, ε = {way.epsilon}", _claim(way), partial(shown_law, look)), pairs(way)
 
 
 def broken() -> Iterator[tuple[KnownLaw, tuple[Pair, ...]]]:
     """One mistake each."""
+    for way, counts in _counts():
+        less = partial(shown_law, replace(counts, reach=counts.reach - 1))
+        yield KnownLaw(f"numbers of supporters, ε = {way.epsilon}, one less needed", _claim(way), less), pairs(way)
+        double = partial(shown_law, replace(counts, factor=counts.factor**2))
+        yield KnownLaw(f"numbers of supporters, ε = {way.epsilon}, half the noise", _claim(way), double), pairs(way)
     for name, way in _ways():
         look, claim = way.rounds[0], _claim(way)
         if way.rho:

@@ -7,6 +7,7 @@ from evenhand.noise.library import opendp
 from evenhand.noise.noisy_max import NoisyMax
 from evenhand.noise.passing import Round, Way
 from evenhand.noise.rounded import Normal
+from evenhand.noise.shown_counts import ShownCounts
 from evenhand.noise.top_k import TopK
 from evenhand.noise.weighted import UNIT, NormalThreshold
 
@@ -20,6 +21,7 @@ __all__ = [
     "Normal",
     "NormalThreshold",
     "Round",
+    "ShownCounts",
     "TopK",
     "TruncatedGeometric",
     "Way",

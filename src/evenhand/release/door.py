@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, exact_difference, split
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, Normal, TopK, Way, opendp, rho_for
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, Normal, ShownCounts, TopK, Way, opendp, rho_for
 from evenhand.noise.steps import noise_multiplier
 from evenhand.noise.vectors import add_normal, add_spherical
 from evenhand.tables import Secret
@@ -142,6 +142,16 @@ class Receipt:
             return look.passing(_exact(measurement))
 
         return passing
+
+    def supporters(self, way: Way, measurement: Measurement) -> tuple[list[int], Noisy]:
+        """The positions of the supports that are shown, and their noisy numbers: one mechanism for both."""
+        self._use(way.epsilon, way.delta)
+        self._selected = True
+        (look,) = way.rounds
+        if not isinstance(look, ShownCounts) or measurement.l1 > 1:
+            raise EvenhandError(_OVERSPENT)
+        shown = look.counts(_exact(measurement))
+        return list(shown), Noisy(list(shown.values()), look.noise)
 
     def numbers_beside(self, measurements: Sequence[Measurement], shares: Sequence[Fraction]) -> list[Noisy]:
         """Release measurements with normal noise, in shares of the ρ that `selected` has left for them; once."""

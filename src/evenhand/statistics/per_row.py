@@ -23,6 +23,7 @@ from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.several import joint_bounding
 from evenhand.statistics.statistic import Estimate, Statistic
+from evenhand.statistics.users import Users, supporters
 from evenhand.statistics.weighted_part import WeightedPart
 from evenhand.tables import Table
 
@@ -148,6 +149,10 @@ class PerRow:
         ):
             if not groups.groups:
                 return self._outcome(groups, {name: [] for name in self.statistics}, NOBODY, NOT_SHOWN, selection)
+            if selection is not None and selection.counts is not None:
+                ((name, users),) = self.statistics.items()
+                counted, bounding = supporters(*selection.counts)
+                return self._outcome(groups, {name: counted}, bounding, UNKNOWN, selection, {name: users.rule})
             if allocation is not None and selection is not None and selection.way.rho:
                 allocation = allocation.beside(selection.way.rho)
             prepared = {
@@ -200,8 +205,14 @@ class PerRow:
                 yield replace(keys, other=self.other), None
         else:
             assert allocation is not None
-            with select_keys(request.table, copy, self.by, allocation, self.groups_per_user, receipt) as selection:
+            counts, limit = self._counts_users(allocation), self.groups_per_user
+            with select_keys(request.table, copy, self.by, allocation, limit, receipt, counts) as selection:
                 yield replace(selection.keys, other=self.other), selection
+
+    def _counts_users(self, allocation: Allocation) -> bool:
+        """Whether nothing but the number of users in each group is asked for, and nothing is said about how."""
+        only = [type(statistic) is Users for statistic in self.statistics.values()] == [True]
+        return only and self.other is None and allocation.joint is not None
 
     def _outcome(
         self,

@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import Any
 
 from evenhand.guarantee import UsageError, exact_difference, split
-from evenhand.noise import Way
+from evenhand.noise import ShownCounts, Way
 from evenhand.profiles import About, Support, Wanted
-from evenhand.release import Receipt
+from evenhand.release import Noisy, Receipt
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.keys import Keys, found_keys
 from evenhand.statistics.support_choice import BUCKETS, Purse, Purses, chosen_way, given_way
@@ -37,11 +37,13 @@ class Selection:
         keys: the groups.
         way: the mechanism.
         groups: in how many groups users are, as far as the release knows; None if ``groups_per_user`` was given.
+        counts: where numbers of supporters are the answer, for each group; and what the choice cost.
     """
 
     keys: Keys
     way: Way
     groups: Support | None = None
+    counts: tuple[Noisy, Decimal] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For the release: how keys were selected, and how many users a group needed."""
@@ -56,6 +58,7 @@ def select_keys(
     allocation: Allocation,
     limit: int | None,
     receipt: Receipt,
+    counts: bool = False,
 ) -> Iterator[Selection]:
     """Select groups; ``limit`` is the number of groups a user may support, chosen privately if None.
 
@@ -70,13 +73,21 @@ def select_keys(
         allocation: ε and δ of the selection, and of names and numbers together.
         limit: groups per user.
         receipt: of the debit.
+        counts: nothing but the number of users in each group is asked for.
     """
     with pairs_of(copy, by) as pairs:
         groups = None
         if limit is None:
-            price, purses = priced(allocation)
+            price, purses = priced(allocation, counts)
             groups = Wanted(About("groups")).get(receipt, BUCKETS, pairs.histogram(), price).support
             way = chosen_way(groups, purses)
+            if isinstance(way.rounds[0], ShownCounts):
+                places, noisy = receipt.supporters(way, pairs.supports(way.rounds[0], 1))
+                keys = receipt.passed(found_keys(table, by, pairs.found, places))
+                by_place = dict(zip(places, noisy.values, strict=True))
+                ordered = Noisy([by_place[place] for place in keys.places], noisy.noise)
+                yield Selection(keys, way, groups, (ordered, price))
+                return
         else:
             way = given_way(limit, purses_of(allocation))
         places = _shown(pairs, way, receipt)
@@ -93,10 +104,11 @@ def purses_of(allocation: Allocation, price: Decimal = Decimal(0)) -> Purses:
     return Purses(counted, Purse(exact_difference(joint.epsilon, price), joint.delta, joint.numbers))
 
 
-def priced(allocation: Allocation) -> tuple[Decimal, Purses]:
-    """The price of the choice, and what is left for either way."""
+def priced(allocation: Allocation, counts: bool = False) -> tuple[Decimal, Purses]:
+    """The price of the choice, and what is left for either way; for numbers of users, everything for one that gives both."""
     price, _ = split(allocation.selection[0], CHOICE)
-    return price, purses_of(allocation, price)
+    answer = Purse(exact_difference(allocation.cost.epsilon, price), allocation.cost.delta) if counts else None
+    return price, purses_of(allocation, price)._replace(answer=answer)
 
 
 def _shown(pairs: Pairs, way: Way, receipt: Receipt) -> list[int]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.guarantee import exact_sum
-from evenhand.noise import NormalThreshold, TruncatedGeometric, Way
+from evenhand.noise import NormalThreshold, ShownCounts, TruncatedGeometric, Way
 from evenhand.profiles import Buckets
 from evenhand.profiles.support import Support
 
@@ -31,6 +31,10 @@ room for many groups at the threshold, and users are in many. From this product 
 _SECOND_ROUND = 1.1
 """What a second round is worth at least where it is used, in support."""
 
+_ALONE = 0.98
+"""The part of all memberships that must be left if each user counts in one group only."""
+
+_LARGEST_ANSWER = 2**12
 _LARGEST = 2**16
 """Where more supporters would be needed, their chances are not tabulated: nothing is found by counting there."""
 
@@ -44,14 +48,22 @@ class Purse(NamedTuple):
 
 
 class Purses(NamedTuple):
-    """Of both ways."""
+    """Of the ways: by number of supporters, by weight, and by a number of supporters that is the answer, where that is asked for."""
 
     counted: Purse
     weighted: Purse
+    answer: Purse | None = None
 
 
 def chosen_way(groups: Support, purses: Purses) -> Way:
-    """The way with the smallest critical share: support that a group needs, divided by the support of all users together."""
+    """The way with the smallest critical share: support that a group needs, divided by the support of all users together.
+
+    Where hardly anybody is in a second group, numbers of supporters are numbers of users.
+    """
+    if purses.answer is not None and groups.people >= _ALONE * groups.rows:
+        answer = ShownCounts.way(purses.answer.epsilon, purses.answer.delta, _LARGEST_ANSWER)
+        if answer is not None:
+            return answer
     weighted = normal_way(groups, purses.weighted)
     counted = TruncatedGeometric.way(1, purses.counted.epsilon, purses.counted.delta)
     worth = _SECOND_ROUND if len(weighted.rounds) > 1 else 1.0
@@ -84,7 +96,7 @@ def _normal(groups: int, purse: Purse, rounds: int) -> Way:
 def doubled(way: Way) -> Way:
     """The same way with twice the ε."""
     epsilon = exact_sum((way.epsilon, way.epsilon))
-    if isinstance(way.rounds[0], TruncatedGeometric):
+    if not isinstance(way.rounds[0], NormalThreshold):
         return TruncatedGeometric.way(way.groups, epsilon, way.delta)
     return _normal(way.groups, Purse(epsilon, way.delta, way.numbers), len(way.rounds))
 
