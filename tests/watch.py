@@ -140,6 +140,7 @@ class _Watching(Receipt):
         """Without noise, and not played back: positions mean nothing on another table, so the tables must agree on what is shown."""
         self._use(way.epsilon, way.delta)
         self._selected = True
+        self._rho = way.rho
         payment, looks = self._payments, iter(way.rounds)
 
         def passing(measurement: Measurement) -> list[int]:
@@ -152,6 +153,14 @@ class _Watching(Receipt):
             return shown
 
         return passing
+
+    def supporters(self, way: Way, measurement: Measurement) -> tuple[list[int], Noisy]:
+        """Without noise, and not played back, as `selected`; the numbers are what is shown."""
+        with seam.replaced(seam.silent):
+            shown, noisy = super().supporters(way, measurement)
+        exact = measurement.integers().reveal()
+        self.steps.append(Step("support", exact, measurement.l1, measurement.l2_squared, len(shown), self._payments))
+        return shown, noisy
 
     def largest(self, scores: Secret[list[int]], top: TopK, delta: Decimal = Decimal(0)) -> list[int]:
         """Without noise. Positions of hidden names are not played back, as for `selected`; and their number depends on the table."""

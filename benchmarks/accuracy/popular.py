@@ -1,7 +1,7 @@
 """Popular things: `top` and `distinct` against what a skilled user would write, and against Knop and Steinke 2023.
 
 Run with ``python -m benchmarks.accuracy.popular [--short]``; prints two tables. The constants of `distinct` were tuned on other tables
-(log-normal users with Zipf words, seed 7), those of `top` on none.
+(log-normal users with Zipf words, seed 7). Those of `top` were set with these shapes in view, so its figures say nothing about tables of another kind.
 """
 
 from __future__ import annotations

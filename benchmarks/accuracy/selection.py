@@ -27,7 +27,7 @@ from evenhand.noise import UNIT, NormalThreshold, TruncatedGeometric, Way
 from evenhand.noise.counted import BITS, law
 from evenhand.profiles import support_of_histogram
 from evenhand.statistics.selection import CHOICE
-from evenhand.statistics.support_choice import BUCKETS, chosen_way
+from evenhand.statistics.support_choice import BUCKETS, Purse, Purses, chosen_way
 
 Array = npt.NDArray[np.int64]
 DELTA = Decimal("9e-7")
@@ -70,7 +70,8 @@ class Table:
         paid = epsilon * Decimal(CHOICE.numerator) / CHOICE.denominator
         histogram = BUCKETS.histogram(self.groups[self.groups > 0])
         noisy = histogram + np.rint(self.rng.laplace(0, 1 / float(paid), len(histogram)))
-        return chosen_way(support_of_histogram(BUCKETS, noisy, 1 / float(paid)), epsilon - paid, DELTA)
+        purse = Purse(epsilon - paid, DELTA)
+        return chosen_way(support_of_histogram(BUCKETS, noisy, 1 / float(paid)), Purses(purse, purse))
 
 
 def candidates(epsilon: Decimal) -> dict[str, Way]:

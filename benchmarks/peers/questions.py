@@ -50,6 +50,8 @@ QUESTIONS = [
     Question("single", "users", "item", hidden=True),
     Question("books", "users", "item", hidden=True),
     Question("films", "users", "item", hidden=True),
+    Question("stays", "users", "item", hidden=True),
+    Question("visits", "users", "item", hidden=True),
     Question("demo", "mean", "genre"),
     *(
         Question("movielens", statistic, by)

@@ -72,6 +72,16 @@ def log_normal(users: int, mu: float, sd: float, items: int, exponent: float, se
     return Table(user, value, (0.0, 200.0), {"item": item.astype(np.int64)}, {"item": items})
 
 
+def visits(users: int, exponent: float, places: int, popularity: float, seed: int) -> Table:
+    """Rows per user by a Pareto law, places by a power law: most users have one or two rows, some have hundreds."""
+    rng = np.random.default_rng(seed)
+    rows = shapes.pareto(users, exponent, rng)
+    user = np.repeat(np.arange(users), rows)
+    law = (np.arange(places) + 2.0) ** -popularity
+    place = rng.choice(places, len(user), p=law / law.sum())
+    return Table(user, np.ones(len(user)), (0.0, 1.0), {"item": place.astype(np.int64)}, {"item": places})
+
+
 def stars(rows: Integers, seed: int) -> Table:
     """Ratings from 0 to 5 without groups, for given rows per user; busy users differ in one direction."""
     rng = np.random.default_rng(seed)
@@ -101,6 +111,8 @@ TABLES: dict[str, Callable[[], Table]] = {
     "shops": lambda: log_normal(20_000, 1.2, 1.0, 40, 0.6, 32),
     "books": lambda: log_normal(40_000, 0.8, 1.7, 20_000, 0.7, 33),
     "single": lambda: log_normal(30_000, -5, 0.1, 4_000, 1.0, 34),
+    "stays": lambda: log_normal(15_000, 2.7, 0.6, 5_000, 0.7, 38),
+    "visits": lambda: visits(40_000, 1.3, 8_000, 0.9, 39),
     "purchases": lambda: stars(shapes.shop(), 36),
     "course": lambda: stars(shapes.course(), 37),
     "demo": views,

@@ -21,6 +21,7 @@ from evenhand.noise import UNIT, NormalThreshold, TruncatedGeometric, Way
 from evenhand.release import Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import selection
+from neighbouring import compare
 from watch import watch
 
 EPSILON, DELTA = Decimal(1), Decimal("1e-6")
@@ -119,6 +120,44 @@ def test_draws_do_not_follow_the_seed_of_the_caller(kind: str) -> None:
     selected = drawn(lambda ask: ask.count(by="g", epsilon=1, delta=1e-6, groups_per_user=1, bounding=eh.NormClip(1)))
     assert len(limited) > 1
     assert len(selected) > 1
+
+
+@pytest.mark.parametrize("k", [1, 8])
+def test_numbers_of_shown_groups_move_no_more_than_declared(k: int) -> None:
+    """Groups that are shown on both tables, and one user with rows in all of them and in groups of their own; with k = 1 the
+    numbers have a share of ε, with 8 they share (ε, δ) with the names."""
+    crowd = [(f"user {number}", group) for number in range(400) for group in "abc"[: 1 + number % 3]]
+    mine = [("me", group) for group in ("a", "b", "c", "mine", "mine too") for _ in range(30)]
+    for what, options in (("count", {}), ("users", {"other": "rest"})):
+
+        def ask(drafts: Drafts, what: str = what, options: dict[str, str] = options) -> Any:
+            return getattr(drafts, what)(by="g", epsilon=8, delta=DELTA, groups_per_user=k, **options)
+
+        one, other = _table(crowd), _table(crowd + mine)
+        steps = watch(one, ask).steps
+        assert [step.kind for step in steps][-1] == "sum"
+        assert len(steps[-1].integers) == 3 + len(options), "all three groups are shown"
+        if k > 1:  # whom a user supports is drawn, so supports can't be compared where one is
+            compare(ask, one, other)
+        assert (steps[-1].l1 is None) == (k > 1), "Gaussian noise beside names that are selected by it"
+
+
+def test_numbers_of_supporters_move_by_one_user() -> None:
+    """Where hardly anybody is in a second group they are the answer; a user more adds 1 to one of theirs."""
+    crowd = [(f"user {number}", "abc"[number % 3]) for number in range(30_000)]
+
+    def run(rows: list[tuple[str, str]]) -> tuple[list[int], Any]:
+        played = watch(_table(rows), lambda ask: ask.users(by="g", epsilon=EPSILON, delta=DELTA))
+        assert [step.kind for step in played.steps] == ["sum", "support"], (
+            "one histogram, then names and numbers at once"
+        )
+        assert played.steps[1].l1 == 1
+        return sorted(played.steps[1].integers, reverse=True), played.outcome
+
+    (without, _), (with_me, outcome) = run(crowd), run([*crowd, *(("me", group) for group in ("a", "b", "mine"))])
+    assert sum(moves(without, with_me)) == 1
+    assert outcome.value["users"].tolist() in ([10_000] * 3, [10_001, 10_000, 10_000], [10_000, 10_001, 10_000])
+    assert "counts in one group" in outcome.bounding.words
 
 
 def test_a_lonely_group_stays_hidden_and_a_large_one_shows() -> None:

@@ -13,9 +13,10 @@ import pytest
 from evenhand.audit import Pair, audit
 from evenhand.audit.mechanism import KnownLaw
 from evenhand.audit.selecting import broken, chance, honest
-from evenhand.noise import UNIT, NormalThreshold, TruncatedGeometric, Way
+from evenhand.noise import UNIT, NormalThreshold, ShownCounts, TruncatedGeometric, Way
 from evenhand.noise.counted import BITS, law
 from evenhand.noise.normal import decided, exact_upper_tail, normal_multiplier, quantile, reached, upper_tail
+from evenhand.noise.shown_counts import chances
 from evenhand.noise.weighted import FIRST
 
 GIVEN = [(1, "1", "1e-6"), (3, "0.1", "1e-9"), (50, "20", "0.1"), (70, "0.5", "1e-12"), (2, "1e4", "0.3")]
@@ -25,6 +26,14 @@ HONEST, BROKEN = list(honest()), list(broken())
 def counted(way: Way) -> TruncatedGeometric:
     (look,) = way.rounds
     assert isinstance(look, TruncatedGeometric)
+    return look
+
+
+def shown_counts(epsilon: str, delta: str) -> ShownCounts:
+    way = ShownCounts.way(Decimal(epsilon), Decimal(delta), 2**12)
+    assert way is not None
+    (look,) = way.rounds
+    assert isinstance(look, ShownCounts)
     return look
 
 
@@ -75,11 +84,49 @@ def test_counted_groups_pass_as_often_as_they_should(epsilon: str, delta: str) -
     assert look.passing([0, always, -5]) == [1], "a group without support never passes; this much always does"
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.3", "1e-3"), ("20", "0.1"), ("0.05", "1e-9")])
+def test_shown_numbers_are_private_in_exact_fractions(epsilon: str, delta: str) -> None:
+    """Names and numbers together are (ε, δ)-private between n and n + 1 supporters, whatever set of outputs, with no tolerance."""
+    look = shown_counts(epsilon, delta)
+    weights = chances(look.factor, look.reach)
+    with mpmath.workdps(130):
+        assert mpmath.mpf(look.factor.numerator) / look.factor.denominator <= mpmath.exp(mpmath.mpf(epsilon))
+
+    def law_of(n: int) -> dict[int | None, int]:
+        shown: dict[int | None, int] = {
+            n + x: w for x, w in enumerate(weights, -look.reach) if n and n + x > look.reach
+        }
+        return shown | {None: sum(weights) - sum(shown.values())}
+
+    for n in {0, 1, 2, look.reach // 2, look.reach, 2 * look.reach, 2 * look.reach + 1, 3 * look.reach + 2}:
+        for one, other in ((law_of(n), law_of(n + 1)), (law_of(n + 1), law_of(n))):
+            beyond = sum(max(Fraction(0), one[value] - look.factor * other.get(value, 0)) for value in one)
+            assert beyond <= Fraction(delta) * sum(weights)
+    shorter = chances(look.factor, look.reach - 1)
+    assert shorter[0] > Fraction(delta) * sum(shorter), "one supporter less would do"
+
+
+def test_shown_numbers_have_the_noise_that_is_said() -> None:
+    """4,000 draws, five standard deviations; and a group is shown from one more than the noise reaches."""
+    look = shown_counts("0.5", "1e-6")
+    drawn = [value - 100 for value in look.counts([100] * 4_000).values()]
+    assert len(drawn) == 4_000
+    assert max(map(abs, drawn)) <= look.reach
+    assert abs(sum(drawn)) <= 5.2 * math.sqrt(4_000 * look.noise.variance)
+    assert sum(value**2 for value in drawn) / 4_000 == pytest.approx(look.noise.variance, rel=0.25)
+    assert look.counts([0, -1, 2 * look.reach + 1]).keys() == {2}
+    assert ShownCounts.way(Decimal("1e-9"), Decimal("1e-9"), 100) is None
+
+
 @pytest.mark.parametrize(("k", "epsilon", "delta"), GIVEN)
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_normal_noise_and_thresholds_hold_in_forty_digits(k: int, epsilon: str, delta: str, rounds: int) -> None:
+@pytest.mark.parametrize("numbers", [Fraction(0), Fraction(1, 5)])
+def test_normal_noise_and_thresholds_hold_in_forty_digits(
+    k: int, epsilon: str, delta: str, rounds: int, numbers: Fraction
+) -> None:
     """The inequalities of docs/proofs/key-selection.md, computed independently."""
-    looks = weighted(NormalThreshold.way(k, Decimal(epsilon), Decimal(delta), rounds))
+    way = NormalThreshold.way(k, Decimal(epsilon), Decimal(delta), rounds, numbers)
+    looks = weighted(way)
     with mpmath.workdps(40):
         e, d = min(mpmath.mpf(epsilon), mpmath.mpf(300)), mpmath.mpf(delta)
 
@@ -88,26 +135,30 @@ def test_normal_noise_and_thresholds_hold_in_forty_digits(k: int, epsilon: str, 
 
         def gaussian(y: mpmath.mpf, e: mpmath.mpf) -> mpmath.mpf:
             mu = mpmath.sqrt(y)
+            if not mu:
+                return max(0, 1 - mpmath.exp(e))
             return tail(e / mu - mu / 2) - mpmath.exp(e) * tail(e / mu + mu / 2)
 
+        third = 2 * mpmath.mpf(way.rho.numerator) / way.rho.denominator
         losses = [(UNIT / mpmath.mpf(look.scale)) ** 2 for look in looks]
         lonely = [
             max(t * tail((look.threshold - look.weight(t)) / mpmath.mpf(look.scale)) for t in range(1, k + 1))
             for look in looks
         ]
         if rounds == 1:
-            assert losses[0] <= 2 * (mpmath.sqrt(1 + e**2) - 1), "δ is convex in μ² up to here"
-            for share in (mpmath.mpf(step) / 20 for step in range(20)):  # of the groups that are nobody else's
-                assert gaussian(losses[0] * (1 - share), e) + share * lonely[0] <= d
-            assert d * mpmath.mpf("0.98") < lonely[0] <= d
+            assert losses[0] + third <= 2 * (mpmath.sqrt(1 + e**2) - 1), "δ is convex in μ² up to here"
+            for share in (mpmath.mpf(step) / 20 for step in range(21)):  # of the groups that are nobody else's
+                assert gaussian(losses[0] * (1 - share) + third, e) + share * lonely[0] <= d
+            assert abs(third / (losses[0] + third) - numbers) < mpmath.mpf("1e-6")
+            assert (d - gaussian(third, e)) * mpmath.mpf("0.98") < lonely[0] <= d
             return
         first, second = losses
-        convex = mpmath.sqrt(second + second**2 / 4)
+        convex = mpmath.sqrt(second + third + (second + third) ** 2 / 4)
 
         def worst(z: mpmath.mpf) -> mpmath.mpf:
             left = e - first / 2 - z * mpmath.sqrt(first)
-            noise = gaussian(second, left)
-            return mpmath.npdf(z) * (max(noise, lonely[1]) if left >= convex else noise + lonely[1])
+            noise, alone = gaussian(second + third, left), gaussian(third, left)
+            return mpmath.npdf(z) * (max(noise, alone + lonely[1]) if left >= convex else noise + lonely[1])
 
         both = mpmath.quad(worst, [-14, -6, -3, -1, 0, 1, 2, 3, 5, 8, 14], maxdegree=5)
         assert d * mpmath.mpf("0.9") < both + lonely[0] <= d

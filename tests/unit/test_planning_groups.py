@@ -19,9 +19,10 @@ from evenhand.planning import GroupPlan
 from evenhand.profiles import Support
 from evenhand.statistics import Count, Preview, Statistic, Sum, Users
 from evenhand.statistics.foresight import GroupForecast, HiddenNames, NoForecast
-from evenhand.statistics.support_choice import given_way
+from evenhand.statistics.support_choice import Purse, Purses, given_way
 
 GROUPS = 40
+PURSES = Purses(*[Purse(Decimal("0.5"), Decimal("1e-6"))] * 2)
 PRIOR = eh.Profile.lognormal(1.0, users=3000, rows=15000)
 
 
@@ -114,11 +115,11 @@ def test_a_preview_reads_nothing_and_spends_nothing(session: eh.Session) -> None
 
 def test_a_shown_group_needs_supporters() -> None:
     one = Support(np.array([1.0]), np.array([9.0]))
-    counted = HiddenNames(given_way(1, Decimal("0.5"), Decimal("1e-6")), one)
+    counted = HiddenNames(given_way(1, PURSES), one)
     needed = counted.way.rounds[0].needed
     shown = counted.shown(np.array([needed - 2, needed, needed + 2, 1000.0]))
     assert shown == pytest.approx([math.exp(-1) / 2, 0.5, 1 - math.exp(-1) / 2, 1.0], abs=1e-6)
-    weighted = HiddenNames(given_way(64, Decimal("0.5"), Decimal("1e-6")), one)
+    weighted = HiddenNames(given_way(64, PURSES), one)
     assert weighted.shown(np.array([weighted.way.rounds[0].needed])) == pytest.approx([0.5])
     assert weighted.weight(np.array([1.0, 64.0, 900.0])) == pytest.approx([2**16, 2**13, 2**13])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.guarantee import Relation
-from evenhand.noise import Gaussian, Laplace, NoisyMax, Way, rho_for, seam
+from evenhand.noise import UNIT, Gaussian, Laplace, NoisyMax, NormalThreshold, Way, rho_for, seam
 from evenhand.noise.steps import noise_multiplier
 from evenhand.release import Measurement, Receipt
 from evenhand.release.door import SATURATION
@@ -165,12 +166,39 @@ def test_every_way_out_counts_down_before_anything_is_read() -> None:
         lambda: receipt.numbers(measurement, half),
         lambda: receipt.numbers_of_all([measurement], half),
         lambda: receipt.selected(Way(half, Decimal(0), 1, ()))(measurement),
+        lambda: receipt.numbers_beside([measurement], [Fraction(1)]),
         lambda: receipt.choices(Closed([[1]]), 1, half),
         lambda: receipt.vector(read, Fraction(1), half),
         lambda: receipt.vectors(1, 1.0, relation, Fraction(1), half, Decimal("1e-6"))(Closed([1])),
     ):
         with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
             way_out()
+
+
+def test_numbers_beside_names_are_drawn_once_with_what_the_names_leave() -> None:
+    drawn: list[tuple[str, float]] = []
+
+    def note(name: str, values: Any, scale: Fraction) -> list[int]:
+        drawn.append((name, float(scale)))
+        return list(values)
+
+    way = NormalThreshold.way(4, Decimal("0.5"), Decimal("1e-6"), 1, Fraction(1, 5))
+    measurement = Measurement(lambda: Secret([1, 2]), 50, 900)
+    for shares in ([Fraction(1, 2)] * 3, [Fraction(0), Fraction(1)], [Fraction(1)]):
+        receipt = Receipt(Decimal("0.5"), Decimal("1e-6"), "event")
+        receipt.selected(way)
+        with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
+            receipt.numbers_beside([measurement] * max(2, len(shares)), shares)
+    receipt = Receipt(Decimal("0.5"), Decimal("1e-6"), "event")
+    receipt.selected(way)
+    with seam.replaced(note):
+        receipt.numbers_beside([measurement] * 2, [Fraction(1, 4), Fraction(3, 4)])
+        with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
+            receipt.numbers_beside([measurement], [Fraction(1)])
+    names = next(look.scale for look in way.rounds if isinstance(look, NormalThreshold))
+    whole = 30 * names / UNIT * math.sqrt(4)  # names have four times the μ² of numbers
+    assert {name for name, _ in drawn} == {"normal"}
+    assert [scale for _, scale in drawn] == pytest.approx([whole * 2, whole / math.sqrt(3 / 4)])
 
 
 def test_vectors_get_noise_for_what_was_declared() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,11 @@ import pytest
 import evenhand as eh
 from evenhand.noise import NormalThreshold, TruncatedGeometric, Way
 from evenhand.profiles import Support, support_of_histogram
-from evenhand.statistics.support_choice import BUCKETS, LIMITS, chosen_way, doubled, given_way, needed
+from evenhand.statistics.support_choice import BUCKETS, LIMITS, Purse, Purses, chosen_way, doubled, given_way, needed
 from evenhand.statistics.support_words import facts, words
 
-EPSILON, DELTA = Decimal("0.5"), Decimal("9e-7")
+HALF = Purse(Decimal("0.5"), Decimal("9e-7"))
+PURSES = Purses(HALF, HALF)
 
 
 def everybody(groups: float, users: float) -> Support:
@@ -27,35 +29,39 @@ def kind(way: Way) -> tuple[type, int]:
 
 
 def test_the_number_of_groups_decides() -> None:
-    assert kind(chosen_way(everybody(1, 30_000), EPSILON, DELTA)) == (TruncatedGeometric, 1)
-    assert kind(chosen_way(everybody(6, 300), EPSILON, DELTA)) == (NormalThreshold, 1)
-    assert kind(chosen_way(everybody(70, 30_000), EPSILON, DELTA)) == (NormalThreshold, 2)
-    assert chosen_way(everybody(1, 30_000), EPSILON, DELTA).groups == 1
-    assert chosen_way(everybody(70, 30_000), EPSILON, DELTA).groups in LIMITS
+    assert kind(chosen_way(everybody(1, 30_000), PURSES)) == (TruncatedGeometric, 1)
+    assert kind(chosen_way(everybody(6, 300), PURSES)) == (NormalThreshold, 1)
+    assert kind(chosen_way(everybody(70, 30_000), PURSES)) == (NormalThreshold, 2)
+    assert chosen_way(everybody(1, 30_000), PURSES).groups == 1
+    assert chosen_way(everybody(70, 30_000), PURSES).groups in LIMITS
 
 
 def test_given_groups_are_taken_at_their_word() -> None:
-    assert kind(given_way(1, EPSILON, DELTA)) == (TruncatedGeometric, 1)
-    assert kind(given_way(100, EPSILON, DELTA)) == (NormalThreshold, 1)
-    assert given_way(100, EPSILON, DELTA).groups == 100
+    assert kind(given_way(1, PURSES)) == (TruncatedGeometric, 1)
+    assert kind(given_way(100, PURSES)) == (NormalThreshold, 1)
+    assert given_way(100, PURSES).groups == 100
 
 
 @pytest.mark.parametrize("epsilon", ["1e-30", "1e-9", "0.01", "700", "1e9"])
 @pytest.mark.parametrize("delta", ["1e-55", "1e-6", "0.8"])
+@pytest.mark.parametrize("numbers", [Fraction(0), Fraction(1, 5)])
 @pytest.mark.parametrize(
     "noisy", [[0] * 15, [-50] * 15, [10**9] * 15, [0, 5, -3, 40, 2, 0, 0, -9, 1, 0, 0, 3, 0, 0, 70]]
 )
-def test_no_histogram_and_no_budget_makes_the_choice_fail(epsilon: str, delta: str, noisy: list[int]) -> None:
+def test_no_histogram_and_no_budget_makes_the_choice_fail(
+    epsilon: str, delta: str, noisy: list[int], numbers: Fraction
+) -> None:
     """The debit has happened by then. Whatever the noise says, something is chosen, and says what it is."""
     support = support_of_histogram(BUCKETS, noisy, 100.0)
-    way = chosen_way(support, Decimal(epsilon), Decimal(delta))
+    purse = Purse(Decimal(epsilon), Decimal(delta))
+    way = chosen_way(support, Purses(purse, purse._replace(numbers=numbers)))
     assert way.rounds[0].passing([0, 1, 2]) is not None
     assert facts(way, support)["users_needed"] >= 1
     assert words(way, support, False)
 
 
 def test_users_in_many_groups_weigh_less() -> None:
-    way = given_way(100, EPSILON, DELTA)
+    way = given_way(100, PURSES)
     assert needed(way, 100) == pytest.approx(10 * needed(way), rel=1e-3)
     assert needed(way, 200) == pytest.approx(20 * needed(way), rel=1e-3), "beyond the limit they are sampled"
     assert needed(doubled(way)) < 0.6 * needed(way)

@@ -18,7 +18,7 @@ import numpy as np
 from evenhand.audit.mechanism import Claim, Outputs
 from evenhand.audit.remembering import Remembering
 from evenhand.guarantee import EvenhandError
-from evenhand.noise import Gaussian, IntegerNoise, Laplace, seam
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, Normal, seam
 from evenhand.profiles import About, Profile, Shelf
 from evenhand.release import Measurement, Noisy, Receipt
 from evenhand.session import Drafts
@@ -36,7 +36,11 @@ WHOLE = 3
 """How many outputs of each sample are drawn by complete runs, with nothing remembered."""
 
 _WIDTH = 160  # of the outputs of a release that runs end to end; shorter ones are filled up with NaN
-_NOISES: dict[str, Callable[[Fraction], IntegerNoise]] = {"laplace": Laplace, "gaussian": Gaussian}
+_NOISES: dict[str, Callable[[Fraction], IntegerNoise]] = {
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "normal": Normal,
+}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from evenhand.noise.integers import LARGEST_SCALE, Gaussian, IntegerNoise, Lapla
 from evenhand.noise.library import opendp
 from evenhand.noise.noisy_max import NoisyMax
 from evenhand.noise.passing import Round, Way
+from evenhand.noise.rounded import Normal
+from evenhand.noise.shown_counts import ShownCounts
 from evenhand.noise.top_k import TopK
 from evenhand.noise.weighted import UNIT, NormalThreshold
 
@@ -16,8 +18,10 @@ __all__ = [
     "IntegerNoise",
     "Laplace",
     "NoisyMax",
+    "Normal",
     "NormalThreshold",
     "Round",
+    "ShownCounts",
     "TopK",
     "TruncatedGeometric",
     "Way",

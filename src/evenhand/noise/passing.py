@@ -60,9 +60,13 @@ class Way:
     Args:
         groups: how many groups one user may support, at most.
         rounds: one look after the other; what has passed is left out of the next.
+        numbers: the part of μ² that is left for numbers about the groups that are shown, with normal noise; (ε, δ) pays for both.
+        rho: the same as Δ²/(2σ²) of these numbers, at most.
     """
 
     epsilon: Decimal
     delta: Decimal
     groups: int
     rounds: tuple[Round, ...]
+    numbers: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)

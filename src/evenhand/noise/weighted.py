@@ -35,9 +35,12 @@ class NormalThreshold(Round):
     l2_squared: int = UNIT**2
 
     @classmethod
-    def way(cls, groups: int, epsilon: Decimal, delta: Decimal, rounds: int = 2) -> Way:
-        """The least noise and the lowest thresholds for (ε, δ)."""
-        return Way(epsilon, delta, groups, (_one_round if rounds == 1 else _two_rounds)(groups, epsilon, delta))
+    def way(
+        cls, groups: int, epsilon: Decimal, delta: Decimal, rounds: int = 2, numbers: Fraction = Fraction(0)
+    ) -> Way:
+        """The least noise and the lowest thresholds for (ε, δ), which also pays for normal noise with ``numbers`` of μ²."""
+        looks, rho = (_one_round if rounds == 1 else _two_rounds)(groups, epsilon, delta, float(numbers))
+        return Way(epsilon, delta, groups, rounds=looks, numbers=numbers, rho=rho)
 
     @property
     def needed(self) -> float:
@@ -55,32 +58,57 @@ class NormalThreshold(Round):
         return reached(supports, self.scale, self.threshold)
 
 
+Calibrated = tuple[tuple[NormalThreshold, ...], Fraction]
+"""The rounds, and the ρ that is left for numbers."""
+
+
 @lru_cache(maxsize=256)
-def _one_round(groups: int, epsilon: Decimal, delta: Decimal) -> tuple[NormalThreshold]:
-    """Noise and threshold may each use all of δ: a user pays for the one with groups that others are in, for the other with
-    groups that nobody else is in. That holds where δ is a convex function of 1/σ², hence the second bound.
+def _one_round(groups: int, epsilon: Decimal, delta: Decimal, numbers: float) -> Calibrated:
+    """Noise and threshold may each use (nearly) all of δ: a user pays for the one with groups that others are in, for the other
+    with groups that nobody else is in. That holds where δ is a convex function of 1/σ², hence the second bound.
     """
+    e = min(float(epsilon), 300.0) * (1 - MARGIN)
     convex = math.sqrt((math.sqrt(1 + float(epsilon) ** 2) + 1) / 2) / float(epsilon)
-    return (_round(max(normal_multiplier(epsilon, delta), convex * (1 + MARGIN)), groups, float(delta)),)
+    multiplier = max(normal_multiplier(epsilon, delta), convex * (1 + MARGIN))
+    lonely = float(delta) - _alone(numbers / multiplier**2, e)
+    return (_round(_of_share(multiplier, 1 - numbers), groups, lonely),), _rho(multiplier, numbers)
 
 
 @lru_cache(maxsize=256)
-def _two_rounds(groups: int, epsilon: Decimal, delta: Decimal) -> tuple[NormalThreshold, NormalThreshold]:
+def _two_rounds(groups: int, epsilon: Decimal, delta: Decimal, numbers: float) -> Calibrated:
     first, second = float(delta) * _FIRST, float(delta) * _SECOND
-    multiplier = smallest(lambda sigma: _loss(sigma, float(epsilon), second) <= (float(delta) - first) * (1 - MARGIN))
-    one, other = (multiplier / math.sqrt(share) * (1 + MARGIN) for share in (FIRST, 1 - FIRST))
-    return _round(one, groups, first), _round(other, groups, second)
+    allowed = (float(delta) - first) * (1 - MARGIN)
+    multiplier = smallest(lambda sigma: _loss(sigma, float(epsilon), second, numbers) <= allowed)
+    one, other = (_of_share(multiplier, share * (1 - numbers)) for share in (FIRST, 1 - FIRST))
+    return (_round(one, groups, first), _round(other, groups, second)), _rho(multiplier, numbers)
 
 
-def _loss(sigma: float, epsilon: float, lonely: float) -> float:
-    """An upper bound on the δ of two rounds without the first one's threshold: E max(G(ε − L), ``lonely``), L ~ N(y₁/2, y₁).
+def _of_share(multiplier: float, share: float) -> float:
+    """The noise of what has this share of μ² = 1/σ², or slightly more."""
+    return multiplier if share == 1 else multiplier / math.sqrt(share) * (1 + MARGIN)
 
-    L is the privacy loss of the first round, G(e) the δ at e of the second's noise. Where that is not convex in 1/σ², both add up.
-    The expectation is bounded by its upper sum over cells of L, since G(ε − L) grows with L.
+
+def _rho(multiplier: float, numbers: float) -> Fraction:
+    return Fraction(numbers / (2 * multiplier**2) * (1 - MARGIN))
+
+
+def _alone(square: float, epsilon: float) -> float:
+    """The δ at ε of the numbers alone."""
+    return hockey_stick(math.sqrt(square), epsilon) if square else 0.0
+
+
+def _loss(sigma: float, epsilon: float, lonely: float, numbers: float) -> float:
+    """An upper bound on the δ of two rounds, and of numbers after them, without the first one's threshold: E h(L), L ~ N(y₁/2, y₁).
+
+    L is the privacy loss of the first round; h = max(G(y₂ + y₃), G(y₃) + ``lonely``) at ε − L, where G(y) is the δ of Gaussian noise, y₂
+    the second round's share of μ² and y₃ that of the numbers. Where G is not convex up to y₂ + y₃, h = G(y₂ + y₃) + ``lonely``.
+    The expectation is bounded by its upper sum over cells of L, since h grows with L.
     """
     epsilon = min(epsilon, 300.0) * (1 - MARGIN)
-    first, second = FIRST / sigma**2, (1 - FIRST) / sigma**2
-    convex = math.sqrt(second + second**2 / 4) * (1 + MARGIN)
+    third = numbers / sigma**2
+    first = (1 - numbers) * FIRST / sigma**2
+    rest = (1 - numbers) * (1 - FIRST) / sigma**2 + third
+    convex = math.sqrt(rest + rest**2 / 4) * (1 + MARGIN)
     width = quantile(lonely * 1e-6)
     edges = [width * (2 * cell / _CELLS - 1) for cell in range(_CELLS + 1)]
     tails = [upper_tail(edge) for edge in edges]
@@ -88,9 +116,10 @@ def _loss(sigma: float, epsilon: float, lonely: float) -> float:
     for cell, (low, high) in enumerate(pairwise(tails)):
         loss = first / 2 + edges[cell + 1] * math.sqrt(first)
         left = epsilon - loss - MARGIN * abs(loss)
-        worst = hockey_stick(math.sqrt(second), left)
+        worst = hockey_stick(math.sqrt(rest), left)
         chance = low - high + MARGIN * low
-        total += chance * (max(worst, lonely) if left >= convex else min(worst + lonely, 1.0))
+        together = max(worst, _alone(third, left) + lonely) if left >= convex else worst + lonely
+        total += chance * min(together, 1.0)
     return total
 
 

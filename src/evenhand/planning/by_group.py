@@ -17,9 +17,9 @@ from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon, p
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.plan import group_plan_page
 from evenhand.planning.searching import smallest
-from evenhand.profiles import Profile
+from evenhand.profiles import Array, Profile
 from evenhand.statistics.allocation import Allocation, Mechanism, gaussian_can_win
-from evenhand.statistics.foresight import GroupForecast, forecast_names, rows_of, source_of
+from evenhand.statistics.foresight import GroupForecast, HiddenNames, forecast_names, rows_of, source_of
 from evenhand.statistics.limits import Noises, curves_of
 from evenhand.statistics.previewing import supports_of_rows
 
@@ -61,11 +61,18 @@ class GroupPlan:
     def curves(self) -> tuple[GroupCurve, ...]:
         """The forecast over the whole range of bounds: for Laplace noise, and for Gaussian noise where that can win."""
         allocation = self._allocation()
-        rho = allocation.rho(_NAME) if allocation.delta else None
+        if self.hidden and (left := self._names()[0].way.rho):
+            allocation = allocation.beside(left)
+        rho = allocation.rho(_NAME) if allocation.delta or allocation.left else None
         noises = Noises(allocation.shares[_NAME].epsilon, rho)
         norms = [Norm.ROWS, *([Norm.SQUARED_ROWS] if rho else [])]
         supports = supports_of_rows(rows_of(self.profile), self.sizes, norms, self.statistic == "users", self.largest)
-        return curves_of(supports, norms, noises, self.groups)
+        curves = curves_of(supports, norms, noises, self.groups)
+        return curves[1:] if allocation.left else curves
+
+    def _names(self) -> tuple[HiddenNames, Array]:
+        """How hidden names are selected, and how likely each is shown."""
+        return forecast_names(self.sizes, rows_of(self.profile), self._allocation(), self.groups_per_user)
 
     @property
     def best(self) -> GroupForecast:
@@ -74,10 +81,7 @@ class GroupPlan:
 
     def best_of_each(self) -> list[GroupForecast]:
         """The best bound for each kind of noise."""
-        names = None
-        rows = rows_of(self.profile)
-        if self.hidden:
-            names = forecast_names(self.sizes, rows, *self._allocation().selection, self.groups_per_user)
+        rows, names = rows_of(self.profile), self._names() if self.hidden else None
         shares = self.sizes.users(rows) if self.statistic == "users" else None
         curves = self.curves()
         return [
@@ -190,7 +194,7 @@ class GroupPlan:
 
     def _allocation(self) -> Allocation:
         """As a release divides ε and δ, with a bound that costs nothing."""
-        gaussian = gaussian_can_win(self.epsilon, self.delta, self.groups)
+        gaussian = self.hidden or gaussian_can_win(self.epsilon, self.delta, self.groups)
         mechanism = Mechanism.EITHER if gaussian else Mechanism.LAPLACE
         return Allocation.of(self, {_NAME: Fraction(1)}, {_NAME: mechanism}, {_NAME: 0.0}, self.hidden)
 

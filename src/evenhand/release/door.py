@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, exact_difference, split
 from evenhand.ledger import Cost, Ledger
-from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, TopK, Way, opendp, rho_for
+from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, Normal, ShownCounts, TopK, Way, opendp, rho_for
 from evenhand.noise.steps import noise_multiplier
 from evenhand.noise.vectors import add_normal, add_spherical
 from evenhand.tables import Secret
@@ -76,6 +76,7 @@ class Receipt:
         self._epsilon = epsilon
         self._delta = delta
         self._selected = False
+        self._rho = Fraction(0)
 
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
@@ -127,10 +128,11 @@ class Receipt:
     def selected(self, way: Way) -> Callable[[Measurement], list[int]]:
         """What tells which supports pass, by position, in one round of ``way`` after the other; all are paid for at once.
 
-        How many supports there are depends on the table, so not even noisy ones leave.
+        How many supports there are depends on the table, so not even noisy ones leave. What the way leaves for numbers, `numbers_beside` draws.
         """
         self._use(way.epsilon, way.delta)
         self._selected = True
+        self._rho = way.rho
         left = iter(way.rounds)
 
         def passing(measurement: Measurement) -> list[int]:
@@ -140,6 +142,26 @@ class Receipt:
             return look.passing(_exact(measurement))
 
         return passing
+
+    def supporters(self, way: Way, measurement: Measurement) -> tuple[list[int], Noisy]:
+        """The positions of the supports that are shown, and their noisy numbers: one mechanism for both."""
+        self._use(way.epsilon, way.delta)
+        self._selected = True
+        (look,) = way.rounds
+        if not isinstance(look, ShownCounts) or measurement.l1 > 1:
+            raise EvenhandError(_OVERSPENT)
+        shown = look.counts(_exact(measurement))
+        return list(shown), Noisy(list(shown.values()), look.noise)
+
+    def numbers_beside(self, measurements: Sequence[Measurement], shares: Sequence[Fraction]) -> list[Noisy]:
+        """Release measurements with normal noise, in shares of the ρ that `selected` has left for them; once."""
+        rho, self._rho = self._rho, Fraction(0)
+        if not rho or len(shares) != len(measurements) or sum(shares) > 1 or not all(share > 0 for share in shares):
+            raise EvenhandError(_OVERSPENT)
+        noises = [
+            Normal.calibrated(one.l2_squared, rho * share) for one, share in zip(measurements, shares, strict=True)
+        ]
+        return [self._drawn(one, noise) for one, noise in zip(measurements, noises, strict=True)]
 
     def choices(
         self,

@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from evenhand.bounding import GroupBound, GroupSizes
-from evenhand.guarantee import split
 from evenhand.noise import Way
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.profiles import Array, Profile, Support, over, row_buckets
 from evenhand.release import OfSize
 from evenhand.release.verdicts import PART
-from evenhand.statistics.selection import CHOICE
+from evenhand.statistics.allocation import Allocation
+from evenhand.statistics.selection import priced, purses_of
 from evenhand.statistics.support_choice import chosen_way, given_way, needed
 from evenhand.statistics.support_words import facts
 
@@ -119,13 +118,13 @@ class HiddenNames:
 
 
 def forecast_names(
-    sizes: GroupSizes, rows: Support, epsilon: Decimal, delta: Decimal, limit: int | None
+    sizes: GroupSizes, rows: Support, allocation: Allocation, limit: int | None
 ) -> tuple[HiddenNames, Array]:
     """The selection and, for each size, how likely a group is shown: as `selection.py` does it."""
     visited = np.maximum(sizes.visited(rows.sizes), 1.0)
     order = np.argsort(visited)
     groups = Support(visited[order], rows.users[order])
-    way = chosen_way(groups, split(epsilon, CHOICE)[1], delta) if limit is None else given_way(limit, epsilon, delta)
+    way = chosen_way(groups, priced(allocation)[1]) if limit is None else given_way(limit, purses_of(allocation))
     names = HiddenNames(way, groups)
     return names, names.shown(names.supports(sizes, rows))
 

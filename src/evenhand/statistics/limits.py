@@ -53,7 +53,7 @@ from evenhand.tables.expressions import Rows
 
 @dataclass(frozen=True)
 class Noises:
-    """What a statistic has for its noise: ε for Laplace, and the ρ that Gaussian noise would get, if it may."""
+    """What a statistic has for its noise: ε for Laplace and ρ for Gaussian; none where it may not have that."""
 
     epsilon: Decimal
     rho: Fraction | None
@@ -61,9 +61,8 @@ class Noises:
     def per_step(self, gaussian: bool) -> float:
         """The standard deviation of the noise for a bound of 1."""
         if not gaussian:
-            return math.sqrt(2) / float(self.epsilon)
-        assert self.rho is not None
-        return 1 / math.sqrt(2 * float(self.rho))
+            return math.sqrt(2) / float(self.epsilon) if self.epsilon else math.inf
+        return 1 / math.sqrt(2 * float(self.rho)) if self.rho else math.inf
 
 
 def norm_of(request: Request, statistic: Statistic, gaussian: bool) -> Norm:
@@ -160,6 +159,8 @@ def _best(
     found = []
     for support, norm in zip(supports, norms, strict=True):
         noise = noises.per_step(norm.gaussian)
+        if math.isinf(noise):
+            continue
         if not average:
             found.append(replace(best_bound(support, None, groups, noise, None), gaussian=True))
             continue

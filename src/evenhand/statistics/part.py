@@ -85,6 +85,11 @@ class Part(ABC):
         """The part of its ε that buys what chooses the bound."""
         return 0.0
 
+    @property
+    def beside(self) -> float | Decimal:
+        """The same where names and numbers share one (ε, δ), and the groups are taken to be many."""
+        return 0.0
+
     @functools.cached_property
     def wanted(self) -> tuple[Wanted, ...]:
         """The profiles that will choose the bound; none if it is given."""

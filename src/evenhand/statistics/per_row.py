@@ -23,6 +23,7 @@ from evenhand.statistics.request import Request
 from evenhand.statistics.selection import Selection, select_keys
 from evenhand.statistics.several import joint_bounding
 from evenhand.statistics.statistic import Estimate, Statistic
+from evenhand.statistics.users import Users, supporters
 from evenhand.statistics.weighted_part import WeightedPart
 from evenhand.tables import Table
 
@@ -117,6 +118,7 @@ class PerRow:
             {name: part.profile for name, part in hidden.items()},
             selects,
             [name for name, part in hidden.items() if part.draws],
+            {name: part.beside for name, part in hidden.items()},
         )
         for part in hidden.values():
             part.check(allocation)
@@ -147,11 +149,17 @@ class PerRow:
         ):
             if not groups.groups:
                 return self._outcome(groups, {name: [] for name in self.statistics}, NOBODY, NOT_SHOWN, selection)
+            if selection is not None and selection.counts is not None:
+                ((name, users),) = self.statistics.items()
+                counted, bounding = supporters(*selection.counts)
+                return self._outcome(groups, {name: counted}, bounding, UNKNOWN, selection, {name: users.rule})
+            if allocation is not None and selection is not None and selection.way.rho:
+                allocation = allocation.beside(selection.way.rho)
             prepared = {
                 name: stack.enter_context(part.prepare(copy, groups, allocation, receipt))
                 for name, part in parts.items()
             }
-            noisy = _noisy(prepared, Decimal(0) if allocation is None else allocation.delta, receipt)
+            noisy = _noisy(prepared, allocation, receipt)
             estimates, rules = self._estimates({name: one.read(noisy[name]) for name, one in prepared.items()})
             first = next(iter(prepared.values()))
             if allocation is None:
@@ -197,10 +205,14 @@ class PerRow:
                 yield replace(keys, other=self.other), None
         else:
             assert allocation is not None
-            with select_keys(
-                request.table, copy, self.by, allocation.selection, self.groups_per_user, receipt
-            ) as selection:
+            counts, limit = self._counts_users(allocation), self.groups_per_user
+            with select_keys(request.table, copy, self.by, allocation, limit, receipt, counts) as selection:
                 yield replace(selection.keys, other=self.other), selection
+
+    def _counts_users(self, allocation: Allocation) -> bool:
+        """Whether nothing but the number of users in each group is asked for, and nothing is said about how."""
+        only = [type(statistic) is Users for statistic in self.statistics.values()] == [True]
+        return only and self.other is None and allocation.joint is not None
 
     def _outcome(
         self,
@@ -228,9 +240,15 @@ class PerRow:
         return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells, rules=rules)
 
 
-def _noisy(prepared: Mapping[str, Prepared], delta: Decimal, receipt: Receipt) -> dict[str, list[Noisy]]:
+def _noisy(prepared: Mapping[str, Prepared], allocation: Allocation | None, receipt: Receipt) -> dict[str, list[Noisy]]:
     """Noise for all: Laplace noise for each statistic from its own ε, Gaussian noise for all others from one ρ together."""
     drawn: dict[str, list[Noisy]] = {}
+    if allocation is not None and allocation.left:
+        measured = [measurement for one in prepared.values() for measurement in one.measurements]
+        shares = [share * allocation.part(name) for name, one in prepared.items() for share in one.shares]
+        left = iter(receipt.numbers_beside(measured, shares))
+        return {name: [next(left) for _ in one.measurements] for name, one in prepared.items()}
+    delta = Decimal(0) if allocation is None else allocation.delta
     gaussian = {name: one for name, one in prepared.items() if one.gaussian}
     for name, one in prepared.items():
         if name not in gaussian:

@@ -14,12 +14,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from evenhand.guarantee import UsageError, split
-from evenhand.noise import Way
+from evenhand.guarantee import UsageError, exact_difference, split
+from evenhand.noise import ShownCounts, Way
 from evenhand.profiles import About, Support, Wanted
-from evenhand.release import Receipt
+from evenhand.release import Noisy, Receipt
+from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.keys import Keys, found_keys
-from evenhand.statistics.support_choice import BUCKETS, chosen_way, given_way
+from evenhand.statistics.support_choice import BUCKETS, Purse, Purses, chosen_way, given_way
 from evenhand.statistics.support_words import facts, words
 from evenhand.statistics.supports import Pairs, pairs_of
 from evenhand.tables import Table
@@ -36,11 +37,13 @@ class Selection:
         keys: the groups.
         way: the mechanism.
         groups: in how many groups users are, as far as the release knows; None if ``groups_per_user`` was given.
+        counts: where numbers of supporters are the answer, for each group; and what the choice cost.
     """
 
     keys: Keys
     way: Way
     groups: Support | None = None
+    counts: tuple[Noisy, Decimal] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For the release: how keys were selected, and how many users a group needed."""
@@ -52,34 +55,60 @@ def select_keys(
     table: Table,
     copy: Table,
     by: tuple[str, ...],
-    share: tuple[Decimal, Decimal],
+    allocation: Allocation,
     limit: int | None,
     receipt: Receipt,
+    counts: bool = False,
 ) -> Iterator[Selection]:
-    """Select groups with (ε, δ); ``limit`` is the number of groups a user may support, chosen privately if None.
+    """Select groups; ``limit`` is the number of groups a user may support, chosen privately if None.
 
-    Guarantee: (ε, δ) under presence. Sorted output; of groups that are not shown nothing is released: their keys
-    stay in the engine, and only those that pass are turned into values.
+    Guarantee: the selection's (ε, δ) under presence; or, if the way has a ρ, that of names and numbers together, with as much
+    normal noise in the numbers as goes with it. Sorted output; of groups that are not shown nothing is released: their keys stay in the
+    engine, and only those that pass are turned into values.
 
     Args:
         table: where from.
         copy: one reading of it.
         by: the group columns.
-        share: ε and δ of the selection.
+        allocation: ε and δ of the selection, and of names and numbers together.
         limit: groups per user.
         receipt: of the debit.
+        counts: nothing but the number of users in each group is asked for.
     """
-    epsilon, delta = share
     with pairs_of(copy, by) as pairs:
         groups = None
         if limit is None:
-            for_choice, epsilon = split(epsilon, CHOICE)
-            groups = Wanted(About("groups")).get(receipt, BUCKETS, pairs.histogram(), for_choice).support
-            way = chosen_way(groups, epsilon, delta)
+            price, purses = priced(allocation, counts)
+            groups = Wanted(About("groups")).get(receipt, BUCKETS, pairs.histogram(), price).support
+            way = chosen_way(groups, purses)
+            if isinstance(way.rounds[0], ShownCounts):
+                places, noisy = receipt.supporters(way, pairs.supports(way.rounds[0], 1))
+                keys = receipt.passed(found_keys(table, by, pairs.found, places))
+                by_place = dict(zip(places, noisy.values, strict=True))
+                ordered = Noisy([by_place[place] for place in keys.places], noisy.noise)
+                yield Selection(keys, way, groups, (ordered, price))
+                return
         else:
-            way = given_way(limit, epsilon, delta)
+            way = given_way(limit, purses_of(allocation))
         places = _shown(pairs, way, receipt)
         yield Selection(receipt.passed(found_keys(table, by, pairs.found, places)), way, groups)
+
+
+def purses_of(allocation: Allocation, price: Decimal = Decimal(0)) -> Purses:
+    """What each way of selecting may spend, once the choice between them is paid for."""
+    epsilon, delta = allocation.selection
+    counted = Purse(exact_difference(epsilon, price), delta)
+    joint = allocation.joint
+    if joint is None:
+        return Purses(counted, counted)
+    return Purses(counted, Purse(exact_difference(joint.epsilon, price), joint.delta, joint.numbers))
+
+
+def priced(allocation: Allocation, counts: bool = False) -> tuple[Decimal, Purses]:
+    """The price of the choice, and what is left for either way; for numbers of users, everything for one that gives both."""
+    price, _ = split(allocation.selection[0], CHOICE)
+    answer = Purse(exact_difference(allocation.cost.epsilon, price), allocation.cost.delta) if counts else None
+    return price, purses_of(allocation, price)._replace(answer=answer)
 
 
 def _shown(pairs: Pairs, way: Way, receipt: Receipt) -> list[int]:

@@ -1,18 +1,20 @@
 """How hidden group names are selected: which mechanism, and how many groups of a user count.
 
 Truncated geometric noise with one group per user is best where nearly everybody is in one group, weighted Gaussian selection where
-users are in several. Which is which shows in a noisy histogram of users by number of groups, bought with a twentieth of the
-selection's ε; whatever it says, the selection afterwards has the same (ε, δ).
+users are in several. Which is which shows in a noisy histogram of users by number of groups, bought with 3% of the
+selection's ε; whatever it says, the release afterwards has the same (ε, δ).
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from evenhand.guarantee import exact_sum
-from evenhand.noise import NormalThreshold, TruncatedGeometric, Way
+from evenhand.noise import NormalThreshold, ShownCounts, TruncatedGeometric, Way
 from evenhand.profiles import Buckets
 from evenhand.profiles.support import Support
 
@@ -29,43 +31,74 @@ room for many groups at the threshold, and users are in many. From this product 
 _SECOND_ROUND = 1.1
 """What a second round is worth at least where it is used, in support."""
 
+_ALONE = 0.98
+"""The part of all memberships that must be left if each user counts in one group only."""
+
+_LARGEST_ANSWER = 2**12
 _LARGEST = 2**16
 """Where more supporters would be needed, their chances are not tabulated: nothing is found by counting there."""
 
 
-def chosen_way(groups: Support, epsilon: Decimal, delta: Decimal) -> Way:
-    """The way with the smallest critical share: support that a group needs, divided by the support of all users together."""
-    weighted = normal_way(groups, epsilon, delta)
-    counted = TruncatedGeometric.way(1, epsilon, delta)
+class Purse(NamedTuple):
+    """What a way of selecting may spend: (ε, δ), of which a part of μ² is left for numbers."""
+
+    epsilon: Decimal
+    delta: Decimal
+    numbers: Fraction = Fraction(0)
+
+
+class Purses(NamedTuple):
+    """Of the ways: by number of supporters, by weight, and by a number of supporters that is the answer, where that is asked for."""
+
+    counted: Purse
+    weighted: Purse
+    answer: Purse | None = None
+
+
+def chosen_way(groups: Support, purses: Purses) -> Way:
+    """The way with the smallest critical share: support that a group needs, divided by the support of all users together.
+
+    Where hardly anybody is in a second group, numbers of supporters are numbers of users.
+    """
+    if purses.answer is not None and groups.people >= _ALONE * groups.rows:
+        answer = ShownCounts.way(purses.answer.epsilon, purses.answer.delta, _LARGEST_ANSWER)
+        if answer is not None:
+            return answer
+    weighted = normal_way(groups, purses.weighted)
+    counted = TruncatedGeometric.way(1, purses.counted.epsilon, purses.counted.delta)
     worth = _SECOND_ROUND if len(weighted.rounds) > 1 else 1.0
     better = _share(counted, groups) < _share(weighted, groups) / worth
     return counted if better and needed(counted) <= _LARGEST else weighted
 
 
-def given_way(limit: int, epsilon: Decimal, delta: Decimal) -> Way:
+def given_way(limit: int, purses: Purses) -> Way:
     """The way for a given number of groups per user, from public facts only: users are taken to be in that many groups."""
     everybody = Support(np.array([float(limit)]), np.array([1.0]))
-    weighted = NormalThreshold.way(limit, epsilon, delta, rounds=1)
-    counted = TruncatedGeometric.way(limit, epsilon, delta)
+    weighted = _normal(limit, purses.weighted, 1)
+    counted = TruncatedGeometric.way(limit, purses.counted.epsilon, purses.counted.delta)
     better = _share(counted, everybody) < _share(weighted, everybody)
     return counted if better and needed(counted) <= _LARGEST else weighted
 
 
-def normal_way(groups: Support, epsilon: Decimal, delta: Decimal) -> Way:
+def normal_way(groups: Support, purse: Purse) -> Way:
     """Weighted selection in one round or two; the most groups that cost next to nothing, since only users in more are sampled."""
-    ways = [NormalThreshold.way(limit, epsilon, delta, rounds=1) for limit in LIMITS]
+    ways = [_normal(limit, purse, 1) for limit in LIMITS]
     best = min(_share(way, groups) for way in ways)
     once = max((way for way in ways if _share(way, groups) <= 1.03 * best), key=lambda way: way.groups)
     root = float(groups.users @ np.sqrt(np.minimum(groups.sizes, once.groups))) / groups.people
-    return once if root**2 / best < _TWO_ROUNDS else NormalThreshold.way(once.groups, epsilon, delta)
+    return once if root**2 / best < _TWO_ROUNDS else _normal(once.groups, purse, 2)
+
+
+def _normal(groups: int, purse: Purse, rounds: int) -> Way:
+    return NormalThreshold.way(groups, purse.epsilon, purse.delta, rounds, purse.numbers)
 
 
 def doubled(way: Way) -> Way:
     """The same way with twice the ε."""
     epsilon = exact_sum((way.epsilon, way.epsilon))
-    if isinstance(way.rounds[0], TruncatedGeometric):
+    if not isinstance(way.rounds[0], NormalThreshold):
         return TruncatedGeometric.way(way.groups, epsilon, way.delta)
-    return NormalThreshold.way(way.groups, epsilon, way.delta, len(way.rounds))
+    return _normal(way.groups, Purse(epsilon, way.delta, way.numbers), len(way.rounds))
 
 
 def needed(way: Way, groups: int = 1) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.noise import TruncatedGeometric, Way
+from evenhand.noise import NormalThreshold, Way
 from evenhand.profiles import Support
 from evenhand.statistics.support_choice import doubled, needed
 
@@ -57,4 +57,4 @@ def _needs(way: Way, groups: Support | None) -> tuple[int, int, int]:
 
 
 def _counted(way: Way) -> bool:
-    return isinstance(way.rounds[0], TruncatedGeometric)
+    return not isinstance(way.rounds[0], NormalThreshold)

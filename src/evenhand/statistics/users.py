@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from evenhand.bounding import Auto, TotalCap
 from evenhand.guarantee import UsageError
-from evenhand.release import Bounding, Error, Receipt
+from evenhand.release import Additive, Bounding, Error, Noisy, Receipt
 from evenhand.release.intervals import noise_only
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.per_user import Total, public_total
 from evenhand.statistics.request import Request
+from evenhand.statistics.statistic import Estimate
 
 ONCE = Bounding("TotalCap", 1.0, "each user counts once, however many rows they have", "by definition")
 
@@ -43,6 +45,15 @@ class Users(Count):
             return replace(outcome, interval=exact, bounding=ONCE, error=_unbiased(outcome.error))
 
         return replace(draft, bounding=ONCE, error=_unbiased(draft.error), run=run)
+
+
+def supporters(noisy: Noisy, price: Decimal) -> tuple[list[Estimate], Bounding]:
+    """Numbers of supporters as numbers of users, where hardly anybody is in a second group; and what choosing that cost."""
+    spread = noisy.noise.variance**0.5
+    words = "each user counts in one group; for those who are in several it is drawn at random"
+    chosen = "chosen from a noisy histogram of users by number of groups: hardly anybody is in a second one"
+    estimates = [Estimate(count, Additive(count, noisy.noise, 1), spread) for count in noisy.values]
+    return estimates, Bounding("GroupLimit", 1.0, words, chosen, price)
 
 
 def _unbiased(error: Error) -> Error:

@@ -14,7 +14,7 @@ from evenhand.bounding import Choice, Norm
 from evenhand.guarantee import UsageError, split
 from evenhand.profiles import Wanted
 from evenhand.release import Bounding, Measurement, Noisy, Receipt, noise_for
-from evenhand.statistics.allocation import Allocation, Mechanism, gaussian_can_win, profile_share
+from evenhand.statistics.allocation import BESIDE, Allocation, Mechanism, gaussian_can_win, profile_share
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import UNBOUNDED
 from evenhand.statistics.foresight import GroupForecast, NoForecast
@@ -97,6 +97,10 @@ class WeightedPart(Part):
             return 0.0
         return self.share(1 if self.keys is None else self.spread(self.keys))
 
+    @property
+    def beside(self) -> float | Decimal:
+        return (self.request.auto.share or BESIDE) if self.profile else 0.0
+
     def share(self, groups: int) -> float | Decimal:
         """The part of ε that buys the profile for so many groups."""
         return profile_share(self.request, groups)
@@ -115,6 +119,7 @@ class WeightedPart(Part):
             reach, least = self.statistic.reach(self.request.relation), split(share.epsilon, Fraction(1, 40))[0]
             noise_for(1, 1, least)
             noise_for(reach, reach**2, share.epsilon)
+            allocation.check_joint(self.name, reach**2)
             return
         amount, _ = given_amount(self.request.strategy, self.norms[0], self.statistic)
         moves = self._moves(self.norms[0], capacity_of(amount))
@@ -124,9 +129,8 @@ class WeightedPart(Part):
         request, statistic, keys = self.request, self.statistic, self.keys
         if statistic.is_average or request.relation.counts_are_public or (keys is not None and keys.groups < 2):
             return None
-        share = allocation.shares[self.name]
-        rho = allocation.rho(self.name) if share.mechanism is not Mechanism.LAPLACE else None
-        return foreseen(request, statistic, keys, self.norms, self.wanted, Noises(share.epsilon, rho))
+        noises = Noises(allocation.shares[self.name].epsilon, allocation.foreseen_rho(self.name))
+        return foreseen(request, statistic, keys, self.norms, self.wanted, noises)
 
     @contextmanager
     def prepare(self, copy: Table, groups: Keys, allocation: Allocation | None, receipt: Receipt) -> Iterator[Prepared]:
@@ -164,12 +168,15 @@ class WeightedPart(Part):
         if request.strategy is not None:
             amount, choice = given_amount(request.strategy, self.norms[0], self.statistic)
             return self.norms[0], amount, choice, share.epsilon
-        if self.groups is None and share.profile:
+        if self.groups is None and share.profile and not allocation.left:
             share = share.divided(self.share(self.spread(keys)))
         rho = allocation.rho(self.name) if share.mechanism is not Mechanism.LAPLACE else None
         noises = Noises(share.epsilon, rho)
+        norms, wanted = self.norms, self.wanted
+        if share.mechanism is Mechanism.LAPLACE:
+            norms, wanted = norms[:1], wanted[:1]
         norm, amount, choice = chosen_amount(
-            request, receipt, users, self.norms, self.statistic, self.wanted, share.profile, noises, self.spread(keys)
+            request, receipt, users, norms, self.statistic, wanted, share.profile, noises, self.spread(keys)
         )
         return norm, amount, choice, share.epsilon
 
