@@ -159,7 +159,11 @@ def _grouped_cases() -> Iterator[Case]:
                 _ask("aggregate", n=eh.count(), m=eh.mean("v", bounds=BOUNDS), **by, **given),
                 None,
             )
-        for how, options in (("laplace", {}), ("gaussian", {"delta": 1e-6}), ("tiny-ε", {"epsilon": "1e-6"})):
+        for how, options in (
+            ("laplace", {}),
+            ("gaussian", {"delta": 1e-6, "other": None}),
+            ("tiny-ε", {"epsilon": "1e-6"}),
+        ):
             yield Case(
                 f"mean-by-located-{how}", relation, _located_by_group(**options), None, on_spark=how == "laplace"
             )
@@ -247,7 +251,7 @@ def _grouped_cases() -> Iterator[Case]:
 
 
 def _located_by_group(**options: Any) -> Ask:
-    return lambda ask: located_by_group(ask, "v", BOUNDS, "g", list(KEYS), other="others", **options)
+    return lambda ask: located_by_group(ask, "v", BOUNDS, "g", list(KEYS), **{"other": "others", **options})
 
 
 def _distances(ask: Drafts) -> Draft:

@@ -83,12 +83,12 @@ ASKS: dict[str, tuple[str, Ask]] = {
     ),
     "means by group, located, L2": (
         "presence",
-        lambda ask: located_by_group(ask, "v", _SMALL, "g", ["a", "b"], other="rest", delta=1e-6),
+        lambda ask: located_by_group(ask, "v", _SMALL, "g", ["a", "b"], delta=1e-6),
     ),
     "means by group": ("presence", _ask("mean", "v", bounds=_SMALL, by="g", keys=["a", "b"], other="rest")),
-    "counts by group, Gaussian": (
+    "sums by group, Gaussian": (
         "presence",
-        _ask("count", by="g", keys=["a", "b", "z"], delta=1e-6, bounding=eh.NormClip(9, norm=2)),
+        _ask("sum", "v", bounds=_SMALL, by="g", keys=["a", "b", "z"], delta=1e-6, bounding=eh.NormClip(9, norm=2)),
     ),
     "hidden groups, weighted": ("presence", _ask("users", by="g", delta=1e-6, groups_per_user=100)),
     "hidden groups, counted": ("presence", _ask("users", by="g", delta=1e-6, groups_per_user=9, epsilon=1000)),

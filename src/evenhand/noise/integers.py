@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 from evenhand.guarantee import UsageError
@@ -84,7 +85,7 @@ class Laplace(IntegerNoise):
         """The privacy map: the ε that this noise gives a vector of L1 sensitivity ``l1``, exactly."""
         return Fraction(l1) / self.scale
 
-    @property
+    @cached_property
     def variance(self) -> float:
         inverse = 1 / float(self.scale)
         return 1 / (2 * math.sinh(inverse / 2) ** 2) if inverse < 700 else 0.0
@@ -119,7 +120,7 @@ class Gaussian(IntegerNoise):
         """The privacy map: the ρ that this noise gives a vector of squared L2 sensitivity ``l2_squared``."""
         return Fraction(l2_squared) / (2 * self.scale**2)
 
-    @property
+    @cached_property
     def variance(self) -> float:
         return float(self.scale) ** 2  # an upper bound (Canonne et al., Corollary 9), tight from scale 1 on
 

@@ -37,6 +37,7 @@ from evenhand.statistics.statistic import Estimate, OfColumn
 from evenhand.statistics.weighted_rows import FULL, capacity_of
 from evenhand.tables import Table
 from evenhand.tables.expressions import Rows
+from evenhand.tables.paired import Values
 
 _NONE = Decimal(0)
 _FAINT = 1e-9  # the scale of the noise of public counts
@@ -56,6 +57,14 @@ class GroupMeans(Part):
         """What is asked."""
         assert isinstance(self.statistic, OfColumn)
         return self.statistic
+
+    @property
+    def paired(self) -> Values | None:
+        return self.mean.columns
+
+    @property
+    def forms_pairs(self) -> bool:
+        return True
 
     @cached_property
     def mechanism(self) -> Mechanism:

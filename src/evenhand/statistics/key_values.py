@@ -25,29 +25,36 @@ Key: TypeAlias = Any
 """One value of a key, of whatever type a column may hold; each reader checks its own."""
 
 
-def key_value(table: Table, column: str, value: Key) -> Key:
-    """A key in the type of its column, so that '7' from a command line finds 7."""
-    value = _plain(value)
-    if value is None:
-        raise UsageError(
-            f"keys= holds a missing value for {column!r}; rows without a key are dropped and can't be a group."
-        )
-    dtype = table.expression.schema()[column]
-    try:
-        return _reader(table, column)(value)
-    except (TypeError, ValueError, ArithmeticError):
-        pass
+def key_reader(table: Table, column: str) -> Callable[[Key], Key]:
+    """What reads a key in the type of its column, so that '7' from a command line finds 7."""
+    dtype, read = table.expression.schema()[column], _reader(table, column)
+
+    def key_value(given: Key) -> Key:
+        value = _plain(given)
+        if value is None:
+            raise UsageError(
+                f"keys= holds a missing value for {column!r}; rows without a key are dropped and can't be a group."
+            )
+        try:
+            return read(value)
+        except (TypeError, ValueError, ArithmeticError):
+            raise _unreadable(table, column, dtype, value) from None
+
+    return key_value
+
+
+def _unreadable(table: Table, column: str, dtype: DataType, value: Key) -> UsageError:
     if column in table.text or dtype.is_string():
         hint = f"column {column!r}, which holds text: give the key as the text that stands there"
     elif _readers(dtype) is _exact_text:
         hint = f"column {column!r}: give the key as the text that a release by this column shows"
     else:
         hint = f"column {column!r}"
-    raise UsageError(f"keys= holds {value!r}, which is no {dtype} like the {hint}.")
+    return UsageError(f"keys= holds {value!r}, which is no {dtype} like the {hint}.")
 
 
 def key_column(table: Table, column: str, values: Sequence[Key]) -> ArrowColumn:
-    """Keys read by `key_value` as the Arrow array that the group keys of the column are compared with."""
+    """Keys read by `key_reader` as the Arrow array that the group keys of the column are compared with."""
     import pyarrow as pa
 
     dtype = table.expression.schema()[column]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import UsageError
 from evenhand.release import Receipt
-from evenhand.statistics.key_values import Key, key_column, key_value
+from evenhand.statistics.key_values import Key, key_column, key_reader
 from evenhand.tables import Secret, Table
 from evenhand.tables.engines import Engine
 from evenhand.tables.expressions import Rows
@@ -118,8 +118,8 @@ def parse_by(table: Table, by: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def parse_keys(table: Table, columns: tuple[str, ...], keys: object, other: str | None = None) -> Keys:
     """Read ``keys=``: a list for one column, a list of tuples, a frame, or a mapping of column to list (their product)."""
-    rows = [tuple(key_value(table, column, value) for column, value in zip(columns, row, strict=True))
-            for row in _rows(columns, keys)]  # fmt: skip
+    readers = [key_reader(table, column) for column in columns]
+    rows = [tuple(read(value) for read, value in zip(readers, row, strict=True)) for row in _rows(columns, keys)]
     if not rows:
         raise UsageError(
             "keys= is empty; expected at least one key, or leave keys out and give delta to select them privately."
@@ -148,11 +148,11 @@ def _different(arrays: Sequence[Any]) -> int:
     return int(pa.table(dict(zip(names, arrays, strict=True))).group_by(names).aggregate([]).num_rows)
 
 
-def distinct_keys(table: Table, columns: Sequence[str]) -> Rows:
-    """All keys that occur in a copy of the rows made by `Table.once`, as an expression; rows without user or key don't count."""
+def occurring(table: Table, columns: Sequence[str]) -> Rows:
+    """Users and keys that occur in a copy made by `Table.once`, as an expression; rows without user or key don't count."""
     rows = table.expression
     names = [*table.user_names, *key_names(len(columns))]
-    return rows.filter(*(known(table, rows[name]) for name in names)).select(*names).distinct()
+    return rows.filter(*(known(table, rows[name]) for name in names)).select(*names)
 
 
 def placed(keys: Rows) -> Rows:
@@ -204,7 +204,7 @@ class _Owner:
 def public_keys(original: Table, copy: Table, columns: tuple[str, ...], receipt: Receipt) -> Iterator[FoundKeys]:
     """All keys that occur, sorted; only for group columns that are public."""
     names = key_names(len(columns))
-    with original.engine.kept(placed(distinct_keys(copy, columns).select(*names).distinct())) as found:
+    with original.engine.kept(placed(occurring(copy, columns).select(*names).distinct())) as found:
         held = original.engine.fetch(found.select(PLACE)).map(lambda table: table[PLACE].to_pylist())
         places = receipt.public(held, original.relation)
         yield receipt.public(found_keys(original, columns, found, places), original.relation)

@@ -48,11 +48,13 @@ class Around:
         centres: the centres.
         distances: by group, in grid steps × usual rows × `FULL`.
         bound: on a user's distances, as a part of the range × usual rows.
+        rows: by group, in usual rows, where they were released with the distances.
     """
 
     centres: Centres
     distances: Noisy
     bound: float
+    rows: Noisy | None = None
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,10 @@ class LocatedGroups:
         noise, placed = None, self.pairs.about(centres)
         with self._norms(placed) as users:
             support = self._support(users)
-            if weights is None:
-                counted = self._rows(placed, users, support)
-                weights, noise = np.array(counted.values) / (FULL * ROW), counted.noise
-            first = self._around(centres, placed, users, support, 0)
+            first = self._around(centres, placed, users, support, 0, self._rows(support) if weights is None else None)
+        if weights is None:
+            assert first.rows is not None
+            weights, noise = np.array(first.rows.values) / (FULL * ROW), first.rows.noise
         better = self._moved(first, weights, noise)
         placed = self.pairs.about(better)
         with self._norms(placed) as users:
@@ -162,28 +164,29 @@ class LocatedGroups:
         found = support_of_histogram(buckets, counts, scale)
         return Support(found.sizes / ROW, found.users, None if found.lowest is None else found.lowest / ROW)
 
-    def _rows(self, placed: Rows, users: Rows, support: Support) -> Noisy:
-        """Rows by group, in usual rows."""
+    def _rows(self, support: Support) -> int:
+        """The capacity of rows by group, in usual rows."""
         share = self.shares.rows
         bound = best_rows_bound(support, self.purse.deviation(share, 1, 1), self.pairs.keys.groups, self._spread)
-        capacity = self._capacity(share, bound * ROW)
-        sums = self.pairs.sums(users, [("size", capacity, "rows_norm")], placed)
-        return self.purse.draw(Measurement(picked(sums, "size"), capacity, capacity**2), share)
+        return self._capacity(share, bound * ROW)
 
-    def _around(self, centres: Centres, placed: Rows, users: Rows, support: Support, turn: int) -> Around:
-        """Distances from the centres by group, bounded for each user."""
+    def _around(
+        self, centres: Centres, placed: Rows, users: Rows, support: Support, turn: int, rows: int | None = None
+    ) -> Around:
+        """Distances from the centres by group, bounded for each user; with a capacity, ``rows`` by group from the same pass."""
         purse, share, width = self.purse, self.shares.sums[turn], self.pairs.grid.width
         norms = self._distances(users, support, self.shares.distances[turn])
         noise = purse.deviation(share, self.moves, self.moves)
         bound = 1.0 if norms is None else best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
         capacity = self._capacity(share, bound * width)
         moved = self.moves * capacity
-        sums = self.pairs.sums(users, [("residual", capacity, "residual_norm")], placed)
-        return Around(
-            centres,
-            purse.draw(Measurement(picked(sums, "residual"), moved, moved**2), share),
-            capacity / (width * FULL),
-        )
+        counted = [] if rows is None else [("size", rows, "rows_norm")]
+        sums = self.pairs.sums(users, [("residual", capacity, "residual_norm"), *counted], placed)
+        distances = purse.draw(Measurement(picked(sums, "residual"), moved, moved**2), share)
+        found = None
+        if rows is not None:
+            found = purse.draw(Measurement(picked(sums, "size"), rows, rows**2), self.shares.rows)
+        return Around(centres, distances, capacity / (width * FULL), found)
 
     def _distances(self, users: Rows, support: Support, share: Fraction) -> Support | None:
         """Users by the norm of their distances, from a noisy histogram of distances per row of users with many rows."""
@@ -210,7 +213,7 @@ class LocatedGroups:
         return Centres(moved.astype(np.int64), first.centres.scales)
 
     def _means(self, first: Around, second: Around, weights: Array, noise: IntegerNoise | None) -> list[ResidualMean]:
-        grid, unit = self.pairs.grid, self.pairs.grid.units(1)
+        grid, unit, width = self.pairs.grid, self.pairs.grid.units(1), self.pairs.grid.width
         noises = (first.distances.noise, second.distances.noise, noise)
         return [
             ResidualMean(
@@ -220,7 +223,7 @@ class LocatedGroups:
                 float(rows),
                 (1 / FULL, 1 / FULL, 1 / (FULL * ROW)),
                 noises,
-                (float(-centre), float(grid.width - centre)),
+                (float(-centre), float(width - centre)),
                 grid.low + unit * centre,
                 unit,
             )

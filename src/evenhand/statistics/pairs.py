@@ -17,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.statistics.keys import ID, Keys
+from evenhand.statistics.paired_rows import PairedRows
 from evenhand.statistics.weighted_rows import FULL, WeightedRows, fetch_groups
 from evenhand.tables import Grid, Secret, Table
 from evenhand.tables.expressions import Column, Integers, Rows
+from evenhand.tables.paired import ROWS, PairedTable
 from evenhand.tables.saturation import MOST_ROWS, saturating_sum
 
 PART_BITS = 12
@@ -67,10 +69,15 @@ class Pairs:
         """Form the pairs once, and keep them in the engine."""
         import ibis
 
-        rows = WeightedRows(copy, keys, ((column, grid),)).rows()
-        pairs = rows.group_by([*copy.user_names, ID]).aggregate(
-            count=ibis.least(rows.count(), MOST_ROWS), above=saturating_sum(rows.value_0)
-        )
+        columns = ((column, grid),)
+        if isinstance(copy, PairedTable):
+            found = PairedRows(copy, keys, columns).rows()
+            pairs = found.select(*copy.user_names, ID, count=found[ROWS], above=found.value_0)
+        else:
+            rows = WeightedRows(copy, keys, columns).rows()
+            pairs = rows.group_by([*copy.user_names, ID]).aggregate(
+                count=ibis.least(rows.count(), MOST_ROWS), above=saturating_sum(rows.value_0)
+            )
         with copy.engine.kept(pairs) as kept:
             yield cls(copy, keys, grid, kept, squared)
 

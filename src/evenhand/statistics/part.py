@@ -24,6 +24,7 @@ from evenhand.statistics.keys import Keys
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.tables import Table
+from evenhand.tables.paired import Values
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,16 @@ class Part(ABC):
     @abstractmethod
     def mechanism(self) -> Mechanism:
         """Which noise it will get, as far as public facts and the analyst say."""
+
+    @property
+    def paired(self) -> Values | None:
+        """The value columns whose sums for each user and group are all that it needs; None if it needs rows."""
+        return None
+
+    @property
+    def forms_pairs(self) -> bool:
+        """Whether it would form pairs of user and group by itself."""
+        return False
 
     @property
     def profile(self) -> float | Decimal:

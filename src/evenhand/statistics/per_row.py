@@ -26,6 +26,7 @@ from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.statistics.users import Users, supporters
 from evenhand.statistics.weighted_part import WeightedPart
 from evenhand.tables import Table
+from evenhand.tables.paired import paired
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class PerRow:
 
     def _run(self, parts: Mapping[str, Part], allocation: Allocation | None, receipt: Receipt) -> Outcome:
         with (
-            self._reading() as copy,
+            self._reading(parts) as copy,
             self._keys(copy, allocation, receipt) as (groups, selection),
             ExitStack() as stack,
         ):
@@ -187,8 +188,16 @@ class PerRow:
                 columns[shown], rules[shown] = column, whole.rule
         return columns, rules
 
-    def _reading(self) -> AbstractContextManager[Table]:
-        """One reading of the columns that the release needs."""
+    def _reading(self, parts: Mapping[str, Part]) -> AbstractContextManager[Table]:
+        """One reading of the columns that the release needs: rows, or pairs of user and key where those are formed anyway."""
+        wanted = [part.paired for part in parts.values()]
+        selects = self.groups is None and not self.request.relation.counts_are_public
+        forms_pairs = selects or any(part.forms_pairs for part in parts.values())
+        # The group for the rest holds many keys: a pair of user and key is none of user and group there.
+        other = self.other if self.groups is None else self.groups.other
+        pairs = [values for values in wanted if values is not None]
+        if self.by and other is None and forms_pairs and len(pairs) == len(wanted):
+            return paired(self.request.table, self.by, pairs)
         values = [name for statistic in self.statistics.values() for name in statistic.reads]
         return self.request.table.once(values, self.by)
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from evenhand.noise import Round
 from evenhand.profiles import users_by_bucket
 from evenhand.release import Measurement
-from evenhand.statistics.keys import PLACE, distinct_keys, holding, placed
+from evenhand.statistics.keys import PLACE, holding, occurring, placed
 from evenhand.statistics.support_choice import BUCKETS
 from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Rows
+from evenhand.tables.paired import PairedTable
 from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.saturation import exact_sum
 from evenhand.tables.table import key_names
@@ -82,10 +83,12 @@ class Pairs:
 
 @contextmanager
 def pairs_of(table: Table, by: Sequence[str]) -> Iterator[Pairs]:
-    """All pairs of a copy made by `Table.once`."""
+    """All pairs of a copy made by `Table.once`, or by `paired`."""
     names = tuple(key_names(len(by)))
     with ExitStack() as open_tables:
-        rows = open_tables.enter_context(table.engine.kept(distinct_keys(table, by)))
+        rows = occurring(table, by)
+        if not isinstance(table, PairedTable):
+            rows = open_tables.enter_context(table.engine.kept(rows.distinct()))
         found = open_tables.enter_context(table.engine.kept(placed(rows.select(*names).distinct())))
         users = open_tables.enter_context(_users(table, rows))
         yield Pairs(table, rows, users, found, names)

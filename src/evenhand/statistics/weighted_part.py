@@ -20,12 +20,14 @@ from evenhand.statistics.draft import UNBOUNDED
 from evenhand.statistics.foresight import GroupForecast, NoForecast
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import Noises, chosen_amount, given_amount, norm_of, profile_of_norm
+from evenhand.statistics.paired_rows import PairedRows, linear, pair_integers
 from evenhand.statistics.part import Part, Prepared
 from evenhand.statistics.previewing import foreseen
 from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.weighted_rows import WEIGHT, WeightedRows, capacity_of, fetch_groups
 from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Integers, Rows
+from evenhand.tables.paired import ROWS, PairedTable, Values
 
 Sums: TypeAlias = Callable[[], Secret[dict[str, list[int]]]]
 
@@ -69,6 +71,16 @@ class WeightedPart(Part):
     def spread(self, keys: Keys) -> int:
         """Over how many released numbers what a user adds is spread."""
         return keys.groups
+
+    @property
+    def paired(self) -> Values | None:
+        strategy = self.request.strategy
+        sampled = strategy is not None and strategy.rows_kept is not None
+        return self.statistic.columns if self.is_hidden and linear(self.statistic) and not sampled else None
+
+    @property
+    def forms_pairs(self) -> bool:
+        return self.statistic.distinct or any(norm.gaussian for norm in self.norms)
 
     @property
     def norms(self) -> tuple[Norm, ...]:
@@ -185,17 +197,20 @@ class WeightedPart(Part):
         return capacity if norm.of_values else capacity * self.statistic.reach(self.request.relation)
 
     def _rows(self, copy: Table, keys: Keys) -> WeightedRows:
-        strategy = self.request.strategy
-        return self.statistic.shape(
-            copy, keys, self.statistic.columns, None if strategy is None else strategy.rows_kept
-        )
+        strategy, statistic = self.request.strategy, self.statistic
+        if isinstance(copy, PairedTable):
+            return PairedRows(copy, keys, statistic.columns, distinct=statistic.distinct)
+        return statistic.shape(copy, keys, statistic.columns, None if strategy is None else strategy.rows_kept)
 
     def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int) -> Sums:
         """All integers by group, from one query that runs at most once."""
         weighted, relation = rows.weighted(users, norm, capacity), self.request.relation
         values = [weighted[f"value_{index}"] for index in range(len(self.statistic.columns))]
         needed = {*self.statistic.hidden(relation), *self.statistic.public(relation)}
-        named = self.statistic.integers(weighted[WEIGHT], values)
+        if isinstance(rows, PairedRows):
+            named = pair_integers(self.statistic, weighted[WEIGHT], weighted[ROWS], values)
+        else:
+            named = self.statistic.integers(weighted[WEIGHT], values)
         integers: dict[str, Integers] = {name: value for name, value in named.items() if name in needed}
         return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.bounding import Norm
 from evenhand.statistics.keys import ID, Keys
@@ -52,6 +52,8 @@ class WeightedRows:
     columns: tuple[tuple[str, Grid], ...]
     sampled: int | None = None
     drawn: Rows | None = None
+    are_pairs: ClassVar[bool] = False
+    """Whether the rows are pairs of user and group already."""
 
     @contextmanager
     def fixed(self) -> Iterator[WeightedRows]:
@@ -78,15 +80,21 @@ class WeightedRows:
 
     def norms(self, norms: Sequence[Norm]) -> Rows:
         """One row per user: the user columns, and each norm in a column of its name."""
-        rows, user = self.rows(), list(self.table.user_names)
-        if not any(norm.gaussian for norm in norms):
+        user = list(self.table.user_names)
+        if not (self.are_pairs or any(norm.gaussian for norm in norms)):
+            rows = self.rows()
             return rows.group_by(user).aggregate(**{norm.name: _l1(rows, norm) for norm in norms})
-        pairs = rows.group_by([*user, ID]).aggregate(**{norm.name: _l1(rows, norm) for norm in _linear(norms)})
+        pairs = self.pairs(_linear(norms))
         linear = {norm.name: saturating_sum(pairs[norm.name]) for norm in norms if not norm.gaussian}
         squares = {norm.name: _squares(pairs[_LINEAR[norm].name]) for norm in norms if norm.gaussian}
         users = pairs.group_by(user).aggregate(**linear, **squares)
         # Slightly too large: rounding in sums over up to 2^24 groups, and in the root, can then only lower a weight.
         return users.mutate(**{name: users[name].sqrt() * (1 + 2.0**-24) for name in squares})
+
+    def pairs(self, norms: Sequence[Norm]) -> Rows:
+        """One row for each user and group: the user columns, and each of these L1 norms in a column of its name."""
+        rows = self.rows()
+        return rows.group_by([*self.table.user_names, ID]).aggregate(**{norm.name: _l1(rows, norm) for norm in norms})
 
     def weighted(self, users: Rows, norm: Norm, capacity: int) -> Rows:
         """The rows with the integer weight of their user in the column `WEIGHT`.

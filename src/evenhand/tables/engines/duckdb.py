@@ -98,8 +98,14 @@ class DuckDBEngine(Engine):
         self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
-        self.backend.con.register(name, public)
-        return partial(self.backend.con.unregister, name)
+        # As a table: DuckDB knows the range of its columns then, and joins with it take two thirds of the time.
+        given = f"{name}_given"
+        self.backend.con.register(given, public)
+        try:
+            self.run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {given}")
+        finally:
+            self.backend.con.unregister(given)
+        return partial(self.run, f"DROP TABLE {name}")
 
     def reseed(self) -> None:
         self.run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
