@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from evenhand.bounding.strategy import Strategy
+from evenhand.profiles import Cut
 from evenhand.release import Bounding, Error
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Choice:
         bias: forecast of what the bound does, in the unit of the value; None if nothing is known.
         bias_basis: where that forecast comes from.
         shown: the bound in the unit of the value, where that is not the strategy's own.
+        cut: what the bound probably takes from the total, in the unit of the value; None if nothing is known.
         words: what happens to a user, where the strategy alone can't say it.
         belief: what the bound probably did to a mean; None where nothing was bought that could tell.
     """
@@ -41,6 +43,7 @@ class Choice:
     shown: float | None = None
     words: str | None = None
     belief: MeanBelief | None = None
+    cut: Cut | None = None
 
     @property
     def forecast(self) -> float:

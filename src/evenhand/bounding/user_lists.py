@@ -12,6 +12,10 @@ from evenhand.profiles import Array, Posterior, Support, evenly
 _CURVES = 6  # of users by rows, that stand for all
 _LARGEST = np.array([0.03, 0.15, 0.5, 0.85, 0.97])  # quantiles of the largest user's place
 _LARGEST_WEIGHTS = np.array([0.07, 0.2, 0.46, 0.2, 0.07])
+_SHARED = np.array(
+    [0.55, 1.0, 1.8]
+)  # by which all users above the last bucket that stands out may be fewer or more than a curve says
+_SHARED_WEIGHTS = np.array([0.25, 0.5, 0.25])
 _SIZES = 64
 
 
@@ -46,7 +50,9 @@ class Sizes:
         curves = posterior.users[evenly(tail, posterior.weights, _CURVES)]
         above = np.cumsum(curves[:, ::-1], axis=1)[:, ::-1]
         kept = above[:, None, :] > -np.log(_LARGEST)[:, None]
-        users = (curves[:, None, :] * kept).reshape(-1, curves.shape[1])
+        hidden = np.where(np.arange(curves.shape[1]) > posterior.last, _SHARED[:, None], 1.0)
+        users = (hidden[:, None, None, :] * curves[:, None, :] * kept).reshape(-1, curves.shape[1])
+        weights = np.multiply.outer(_SHARED_WEIGHTS, np.tile(_LARGEST_WEIGHTS / _CURVES, _CURVES))
         some = users.any(axis=0)
         # At the middle alone a bound there would seem to cut nobody.
         quarter = (posterior.highs - posterior.lows)[some] / 4
@@ -54,7 +60,7 @@ class Sizes:
         return cls(
             sizes,
             np.repeat(users[:, some] / 2, 2, axis=1),
-            np.tile(_LARGEST_WEIGHTS, _CURVES) / _CURVES,
+            weights.ravel(),
             posterior.visible,
         )
 

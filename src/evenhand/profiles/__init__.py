@@ -2,6 +2,7 @@
 
 from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
+from evenhand.profiles.cut import Cut
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
 from evenhand.profiles.posterior import Posterior, posterior
@@ -17,6 +18,7 @@ __all__ = [
     "Array",
     "Basis",
     "Buckets",
+    "Cut",
     "Histogram",
     "Location",
     "LocationRequest",

@@ -30,7 +30,6 @@ from evenhand.profiles import (
     locate,
     location_request,
     mean_shapes,
-    posterior,
     public_sizes,
     row_buckets,
     rows_with,
@@ -179,7 +178,7 @@ class UserMeans(PerUser):
         paid, left = wanted.price(request.epsilon, request.auto.share or self.share)
         measurement = users_by_bucket(request.table, users, users.rows, buckets)
         histogram = wanted.get(receipt, buckets, measurement, paid)
-        sizes = Sizes.of(posterior(buckets, histogram.counts, 1 / histogram.epsilon))
+        sizes = Sizes.of(histogram.posterior)
         return histogram.support, sizes, paid, left
 
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:

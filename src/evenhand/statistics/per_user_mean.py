@@ -8,14 +8,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from evenhand.bounding import PROFILE_SHARE, Choice, SmoothWeights, Strategy, TotalCap, best_cap
 from evenhand.bounding.contribution import clamp
 from evenhand.bounding.total_cap import SEEN
 from evenhand.guarantee import UsageError, split
 from evenhand.pages.numbers import three_digits
-from evenhand.profiles import Array, Histogram, posterior, total_buckets, users_by_bucket
+from evenhand.profiles import Cut, Histogram, total_buckets, users_by_bucket
 from evenhand.release import Believed, Bounding, Error, Receipt, Unknown
 from evenhand.statistics.believed_means import CAPPED, NOBODY_CUT, UNKNOWN_BIAS, with_amounts
 from evenhand.statistics.draft import Draft, Outcome
@@ -29,9 +27,6 @@ from evenhand.tables.grid import bits_for
 
 if TYPE_CHECKING:
     from evenhand.statistics.part import Part
-
-_SIDES = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-"""A prior, where values have both signs: which part of what a cap took is left after both sides cancel."""
 
 _FEWEST_STEPS = 2**8
 """Between the bounds of a total."""
@@ -164,9 +159,7 @@ class OnePerUser:
             )
         return Choice(strategy, words=self._words(float(strategy.bound))), reach
 
-    def _choose(
-        self, users: Rows, paid: Decimal, left: Decimal, receipt: Receipt
-    ) -> tuple[Choice, int, tuple[Array, Array] | None]:
+    def _choose(self, users: Rows, paid: Decimal, left: Decimal, receipt: Receipt) -> tuple[Choice, int, Cut | None]:
         """The cap with the smallest forecast error, from the noisy histogram; no cap if nobody stands out in it."""
         grid, centre, moves = self.value.grid, self._centre, self.request.relation.moves
         most = max(centre, grid.width - centre)
@@ -184,8 +177,7 @@ class OnePerUser:
         cap = abs(self._nearest) + grid.units(best.cap)
         people = max(sum(noisy), 1)
         bias = grid.units(Fraction(best.bias)) / people
-        amounts, weights = posterior(buckets, noisy, 1 / histogram.epsilon).cut(best.cap)
-        lost = amounts * (grid.units(1) / people), weights
+        lost = histogram.posterior.cut(best.cap).times(grid.units(1) / people)
         words = self._words(cap)
         return Choice(TotalCap(cap), basis, paid, bias=bias, bias_basis=SEEN, words=words), best.cap, lost
 
@@ -198,7 +190,7 @@ class OnePerUser:
         users: Rows,
         choice: Choice,
         reach: int,
-        lost: tuple[Array, Array] | None,
+        lost: Cut | None,
         epsilon: Decimal,
         receipt: Receipt,
     ) -> Outcome:
@@ -217,8 +209,8 @@ class OnePerUser:
             return replace(outcome, interval=Believed(outcome.interval, (), (), NOBODY_CUT))
         return self._believed(outcome, lost)
 
-    def _believed(self, outcome: Outcome, lost: tuple[Array, Array] | None) -> Outcome:
-        """With what the cap took from users above it: amounts with weights, in the unit of the value, for each of all users."""
+    def _believed(self, outcome: Outcome, lost: Cut | None) -> Outcome:
+        """With what the cap took from users above it, in the unit of the value, per user."""
         bounds = low, high = self.value.bounds
         if lost is None:  # towards zero, if at all
             return replace(
@@ -227,7 +219,5 @@ class OnePerUser:
                     outcome.interval, UNKNOWN_BIAS, least=low if low < 0 else None, most=high if high > 0 else None
                 ),
             )
-        amounts, weights = lost
-        signs = np.array([1.0]) if low >= 0 else np.array([-1.0]) if high <= 0 else _SIDES
-        amounts, weights = np.outer(amounts, signs).ravel(), np.repeat(weights / len(signs), len(signs))
-        return with_amounts(outcome, amounts, weights, CAPPED, bounds)
+        cut = lost if low >= 0 else lost.times(-1) if high <= 0 else lost.of_either_sign()
+        return with_amounts(outcome, cut.amounts, cut.weights, CAPPED, bounds)
