@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,9 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.accuracy.noise import discrete_laplace
-from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Choice, LocatedMean, best_mean
+from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Choice, LocatedMean, MeanBelief, Sizes, Tilt, best_mean
 from evenhand.guarantee import Relation, split
-from evenhand.profiles import Support, locate, location_request, row_buckets, support_of_counts, support_of_histogram
+from evenhand.profiles import (
+    Support,
+    locate,
+    location_request,
+    mean_shapes,
+    posterior,
+    row_buckets,
+    support_of_counts,
+    support_of_histogram,
+    tilt_request,
+)
+from evenhand.profiles.tilt import STEPS
 from evenhand.tables import Grid
 
 Array = npt.NDArray[np.float64]
@@ -57,21 +69,37 @@ def clipped(
 
 def choose(table: Table, epsilon: Decimal, relation: Relation, rng: np.random.Generator) -> tuple[Choice, Decimal]:
     """One run of Evenhand's choice, with fresh noise; also the ε left for the release."""
-    left, moved = epsilon, 1 if relation is Relation.PRESENCE else 2
+    left, moved = epsilon, relation.moves
     support: Support = table.support
+    sizes = Sizes.exact(support)
     if relation is Relation.PRESENCE:
         part, left = split(epsilon, MEAN_SHARE)
         buckets = row_buckets()
         noisy = table.histogram + discrete_laplace(rng, 1 / float(part), buckets.size)
         support = support_of_histogram(buckets, noisy, 1 / float(part))
-    request, location = location_request(support, left, relation), None
+        sizes = Sizes.of(posterior(buckets, noisy, 1 / float(part)))
+    request, location, tilt = location_request(support, left, relation), None, None
     if request is not None:
         asked = table.means[table.rows >= request.rows]
         bins = np.minimum((asked * request.bins).astype(int), request.bins - 1)
         noise = discrete_laplace(rng, moved / float(request.epsilon), request.bins)
-        location = locate(request, np.bincount(bins, minlength=request.bins) + noise, relation)
+        counts = np.bincount(bins, minlength=request.bins) + noise
+        location = locate(request, counts, relation)
         left -= request.epsilon
-    return best_mean(support, Grid(0.0, 1.0, 0.0, 20), left, relation, location), left
+    tilting = None if location is None else tilt_request(support, location, left, relation)
+    if tilting is not None:
+        distance = np.clip((table.means - tilting.centre) / tilting.reach, -1, 1)
+        place = np.searchsorted(tilting.starts, table.rows, side="right") - 1
+        exact = np.floor(STEPS * np.bincount(place, weights=distance, minlength=len(tilting.starts))).astype(np.int64)
+        noise = discrete_laplace(rng, STEPS * moved / float(tilting.epsilon), len(exact))
+        tilt = Tilt.of(tilting, (exact + noise).tolist(), moved)
+        left -= tilting.epsilon
+    choice = best_mean(support, Grid(0.0, 1.0, 0.0, 20), left, relation, location)
+    belief = MeanBelief(choice.strategy, sizes, GRID)
+    if request is not None and location is not None:
+        shapes = mean_shapes(request, counts, location, moved)
+        belief = replace(belief, shapes=shapes, centre=location.centre, asked=request.rows, tilt=tilt)
+    return replace(choice, belief=belief), left
 
 
 def squared_error(

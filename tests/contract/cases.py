@@ -12,7 +12,7 @@ from typing import Any
 
 import evenhand as eh
 from evenhand.audit.group_distances import distances, located_by_group
-from evenhand.audit.located import located_mean
+from evenhand.audit.located import located_mean, tilted
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 from nasty import HIGH, KEYS, LOW
@@ -107,6 +107,7 @@ def _cases() -> Iterator[Case]:
                 1.0 if max(below, above) < 2**40 else None,
                 on_spark=below == 1000,
             )
+        yield Case("distances-by-rows", relation, lambda ask: tilted(ask), 1.0, on_spark=True)
         per_user: dict[str, Any] = {"bounds": BOUNDS, "epsilon": 1}
         yield Case("per-user-total-auto", relation, _ask("per_user_mean", "v", of="total", **per_user), None)
         for of, cap in (("mean", 3), ("total", "0.001")):

@@ -129,7 +129,7 @@ def test_a_located_mean_needs_a_denominator_of_its_own_where_counts_are_hidden()
 def test_public_counts_allow_a_narrower_cap_on_the_side_where_users_are_close() -> None:
     support = support_of_counts([30] * 3000)
     offsets = np.concatenate([np.full(20, -0.02), np.linspace(0, 0.2, 20)])
-    location = Location(0.1, offsets, np.full(40, 1 / 40))
+    location = Location(0.1, offsets, np.full(40, 1 / 40), 0.1)
     values = best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal(1), VALUES, location)
     presence = best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal(1), PRESENCE, location)
     assert isinstance(values.strategy, LocatedMean)
@@ -170,9 +170,9 @@ def test_a_bucket_is_not_taken_for_its_middle() -> None:
 def test_wide_user_means_with_secret_counts_are_not_located() -> None:
     """Where user means fill the range nothing is gained by locating them, and the number of rows would cost extra."""
     support = support_of_counts([30] * 3000)
-    location = Location(0.4, np.linspace(-0.4, 0.6, 30), np.full(30, 1 / 30))
+    location = Location(0.4, np.linspace(-0.4, 0.6, 30), np.full(30, 1 / 30), 0.5)
     assert (
         best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal(1), PRESENCE, location).strategy.title == "SmoothWeights"
     )
-    close = Location(0.4, location.offsets / 10, location.weights)
+    close = Location(0.4, location.offsets / 10, location.weights, 0.05)
     assert best_mean(support, Grid(0.0, 1000.0, 0.0, 0), Decimal(1), PRESENCE, close).strategy.title == "LocatedMean"

@@ -12,7 +12,7 @@ from typing import Any
 
 from evenhand.audit import selecting
 from evenhand.audit.group_distances import distances
-from evenhand.audit.located import located_mean
+from evenhand.audit.located import located_mean, tilted
 from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, shown_keys
@@ -110,6 +110,7 @@ def _fixed() -> Iterator[Line]:
         gaussian = partial(grouped, bounding=NormClip(3, norm=2), delta=DELTA)
         yield f"{name} by group, NormClip L2", relations, gaussian, DELTA
     yield "distances by group", BOTH, distances, 0.0
+    yield "distances by number of rows", BOTH, tilted, 0.0
     yield "distances by group, L2", VALUES, partial(distances, delta=DELTA), DELTA
     yield "users by group", PRESENCE, partial(_users, by="g", keys=list(GROUPS), bounding=NormClip(2)), 0.0
     per_user = partial(_per_user, by="g", keys=list(GROUPS), bounding=NormClip(2))

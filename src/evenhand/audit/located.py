@@ -12,14 +12,15 @@ from decimal import Decimal
 from evenhand.audit.pairs import HIGH, LOW
 from evenhand.bounding import Choice, LocatedMean
 from evenhand.guarantee import split
-from evenhand.profiles import LocationRequest, Wanted
-from evenhand.release import Receipt
+from evenhand.profiles import LocationRequest, TiltRequest, Wanted
+from evenhand.release import Bounding, Error, Exact, Receipt
 from evenhand.session import Drafts
-from evenhand.statistics import Draft, Mean, Request
+from evenhand.statistics import Draft, Mean, Outcome, Request
 from evenhand.statistics.mean import UserMeans
 from evenhand.tables import Grid
 from evenhand.tables.expressions import Rows
 from evenhand.tables.grid import bits_for
+from evenhand.tables.summaries import per_user
 
 _BINS = 8
 
@@ -43,6 +44,26 @@ def located_mean(
     request = Request.parse(ask.table, 1)
     grid = Grid.about(bounds, origin=bounds[0], bits=bits_for(request.epsilon))
     return _Located(Mean("v", bounds), request, (("v", grid),), below, above, strategy).draft()
+
+
+def tilted(ask: Drafts, kind: type[TiltRequest] = TiltRequest) -> Draft:
+    """How far users by number of rows lie from a given centre, alone with ε = 1.
+
+    Args:
+        ask: the table.
+        kind: the request, or a broken twin of it.
+    """
+    request = Request.parse(ask.table, 1)
+    grid = Grid.about((LOW, HIGH), origin=LOW, bits=bits_for(request.epsilon))
+    asked, words = kind(request.epsilon, (1, 2, 4), 0.5, 0.3), Bounding("none", None, "each user counts in one class")
+
+    def run(receipt: Receipt) -> Outcome:
+        users = per_user(request.table, (("v", grid),))
+        sums = receipt.numbers(asked.of(request.table, users, grid.width), request.epsilon)
+        return Outcome([float(value) for value in sums.values], Exact(0.0), words, Error(None))
+
+    query = {"statistic": "distances by number of rows"}
+    return Draft(query["statistic"], request.guarantee(), request.pure(), query, words, Error(None), run)
 
 
 @dataclass(frozen=True)

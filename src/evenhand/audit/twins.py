@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import partial
 
 from evenhand.audit.group_distances import GivenBound, distances
-from evenhand.audit.located import located_mean
+from evenhand.audit.located import located_mean, tilted
 from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript, shown_keys
@@ -21,10 +21,11 @@ from evenhand.audit.searching import CAPACITY, END_PAIRS, PAIRS, ended, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise, NormalThreshold, Round, TopK, TruncatedGeometric, Way
+from evenhand.profiles import TiltRequest
 from evenhand.release import Measurement, Noisy, not_private
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Mean, PerUserMean
-from evenhand.tables import Secret
+from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Integers, Rows
 
 BOUNDS = (LOW, HIGH)
@@ -72,6 +73,15 @@ class Unclamped(GivenBound):
 
     def _norms(self, placed: Rows) -> AbstractContextManager[Rows]:
         return self.pairs.users(placed, rows_norm=placed.size, residual_norm=placed.residual * 0)
+
+
+@dataclass(frozen=True)
+class HalfTheReach(TiltRequest):
+    """Declares half of how far a user may lie from the centre."""
+
+    def of(self, table: Table, users: Rows, width: int) -> Measurement:
+        honest = super().of(table, users, width)
+        return replace(honest, l1=honest.l1 // 2, l2_squared=honest.l2_squared // 4)
 
 
 def centre_from_rows(ask: Drafts) -> Draft:
@@ -239,6 +249,7 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), values),
         Twin(FixedRelease("presence bound under values", claim, _cap(HalvedRange(5))), values),
         Twin(FixedRelease("bound read off private cells", claim, bound_from_cells), values),
+        Twin(FixedRelease("half the reach declared", claim, partial(tilted, kind=HalfTheReach)), presence),
         Twin(FixedRelease("distances not scaled down", claim, partial(distances, steps=Unclamped)), presence, giant),
         Twin(
             FixedRelease("centres read from the table", claim, centre_from_rows),

@@ -8,6 +8,8 @@ from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curv
 from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
+from evenhand.bounding.mean_bias import MeanBelief
+from evenhand.bounding.mean_evidence import Tilt
 from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.over_groups import (
     GroupBound,
@@ -32,6 +34,7 @@ from evenhand.bounding.shrinkage import shrunken_ratios, shrunken_steps
 from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
 from evenhand.bounding.total_cap import TotalCap, best_cap
+from evenhand.bounding.user_lists import Sizes
 
 __all__ = [
     "HETEROGENEITY",
@@ -53,14 +56,17 @@ __all__ = [
     "GroupCurve",
     "GroupSizes",
     "LocatedMean",
+    "MeanBelief",
     "MeanContribution",
     "Norm",
     "NormClip",
     "Question",
     "RowLimit",
+    "Sizes",
     "SmoothWeights",
     "Strategy",
     "Summary",
+    "Tilt",
     "TotalCap",
     "best_bound",
     "best_cap",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from evenhand.bounding.strategy import Strategy
 from evenhand.profiles import Cut
 from evenhand.release import Bounding, Error
+
+if TYPE_CHECKING:
+    from evenhand.bounding.mean_bias import MeanBelief
 
 NOT_KNOWN = Error(None).basis
 
@@ -27,6 +31,7 @@ class Choice:
         shown: the bound in the unit of the value, where that is not the strategy's own.
         cut: what the bound probably takes from the total, in the unit of the value; None if nothing is known.
         words: what happens to a user, where the strategy alone can't say it.
+        belief: what the bound probably did to a mean; None where nothing was bought that could tell.
     """
 
     strategy: Strategy
@@ -37,6 +42,7 @@ class Choice:
     bias_basis: str = NOT_KNOWN
     shown: float | None = None
     words: str | None = None
+    belief: MeanBelief | None = None
     cut: Cut | None = None
 
     @property

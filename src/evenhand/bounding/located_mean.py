@@ -112,7 +112,7 @@ class LocatedMean(Strategy):
             return None
         sums, rows = Sums.of(support), support.rows
         quantiles = np.array([0.126, 0.385, 0.674, 1.036, 1.645])  # of |normal| at 10%, 30%, ..., 90%
-        location = Location(0.5, np.concatenate([-quantiles, quantiles]) * spread, np.full(10, 0.1))
+        location = Location(0.5, np.concatenate([-quantiles, quantiles]) * spread, np.full(10, 0.1), spread)
         left, denominator = question.epsilon - wanted.epsilon, 0.0
         if question.relation is Relation.PRESENCE:
             for_rows, left = split(left, ROWS_SHARE)

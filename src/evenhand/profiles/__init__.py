@@ -4,10 +4,12 @@ from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
 from evenhand.profiles.cut import Cut
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
+from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
 from evenhand.profiles.posterior import Posterior, posterior
 from evenhand.profiles.profile import Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
 from evenhand.profiles.support import Array, Sums, Support, support_of_counts, support_of_histogram
+from evenhand.profiles.tilt import TiltRequest, tilt_request
 from evenhand.profiles.wanted import Histogram, Wanted, buy, over
 
 __all__ = [
@@ -20,16 +22,20 @@ __all__ = [
     "Histogram",
     "Location",
     "LocationRequest",
+    "MeanShapes",
     "Posterior",
     "Profile",
     "Shelf",
     "Sums",
     "Support",
+    "TiltRequest",
     "Wanted",
     "buy",
+    "evenly",
     "exact_sizes",
     "locate",
     "location_request",
+    "mean_shapes",
     "norm_buckets",
     "or_one",
     "over",
@@ -39,6 +45,7 @@ __all__ = [
     "rows_with",
     "support_of_counts",
     "support_of_histogram",
+    "tilt_request",
     "total_buckets",
     "users_by_bucket",
     "users_by_place",

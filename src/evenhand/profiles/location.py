@@ -70,11 +70,15 @@ class LocationRequest:
 
 @dataclass(frozen=True)
 class Location:
-    """Where user means lie, as parts of the value range: a centre, and weights on offsets from it (negative below)."""
+    """Where user means lie, as parts of the value range: a centre, and weights on offsets from it (negative below).
+
+    ``radius`` is about how far most users lie from it.
+    """
 
     centre: float
     offsets: Array
     weights: Array
+    radius: float
 
     @property
     def spread(self) -> float:
@@ -137,7 +141,7 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
     # On either side alike, but no user lies beyond the range.
     offsets = np.concatenate([spots - centre, middles - centre, -np.minimum(far, centre), np.minimum(far, 1 - centre)])
     weights = np.concatenate([np.tile(inside, 2) * _MOST * request.expected / 2, seen, hidden, hidden])
-    return Location(centre, offsets[weights > 0], weights[weights > 0] / weights.sum())
+    return Location(centre, offsets[weights > 0], weights[weights > 0] / weights.sum(), radius)
 
 
 def _hidden(noisy: Array, distance: Array, beyond: float, scale: float) -> float:

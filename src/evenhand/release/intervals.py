@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -203,14 +204,22 @@ class Ratio(Fieller):
     def plausible(self, m: float, confidence: float) -> bool:
         return self._tail(m, abs(self.numerator - m * self.denominator)) >= 1 - confidence
 
+    @functools.cached_property
+    def _scales(self) -> tuple[float, float]:
+        return float(self.noises[0].scale), float(self.noises[1].scale)
+
+    @functools.cached_property
+    def _laplace(self) -> bool:
+        return all(isinstance(noise, Laplace) for noise in self.noises)
+
     def _coefficients(self, m: float) -> tuple[float, float]:
         return (1 - m, m) if self.paired else (1.0, abs(m))
 
     def _tail(self, m: float, distance: float) -> float:
         """P(|c₁·Z₁ − c₂·Z₂| > distance), at least."""
-        first, second = (c * float(noise.scale) for c, noise in zip(self._coefficients(m), self.noises, strict=True))
+        first, second = (c * scale for c, scale in zip(self._coefficients(m), self._scales, strict=True))
         distance = max(distance - 2, 0)  # discrete noise is within a step of the continuous one, twice
-        if all(isinstance(noise, Laplace) for noise in self.noises):
+        if self._laplace:
             return two_laplace_tail(first, second, distance)
         return two_gaussian_tail(first, second, distance)
 

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Auto, Choice, MeanContribution, Strategy, best_mean
+from evenhand.bounding import (
+    MEAN_SHARE,
+    ROWS_SHARE,
+    Auto,
+    CentredInterval,
+    Choice,
+    MeanBelief,
+    MeanContribution,
+    Sizes,
+    Strategy,
+    Tilt,
+    best_mean,
+)
 from evenhand.guarantee import Relation, UsageError, exact_difference, exact_sum, split
 from evenhand.noise import IntegerNoise
 from evenhand.profiles import (
@@ -17,12 +29,15 @@ from evenhand.profiles import (
     Wanted,
     locate,
     location_request,
+    mean_shapes,
     public_sizes,
     row_buckets,
     rows_with,
+    tilt_request,
     users_by_bucket,
 )
 from evenhand.release import Additive, Error, Measurement, OfSpread, Ratio, Receipt, Rule
+from evenhand.statistics.believed_means import believed, limited, most_moved
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.per_user import PerUser, fetch_totals
 from evenhand.statistics.request import Request
@@ -127,30 +142,62 @@ class UserMeans(PerUser):
         """Users by number of rows are public under values, and bought under presence.
 
         Then, if there are users enough, a coarse histogram of user means is bought, so that users may be clipped narrowly
-        around where they are.
+        around where they are, and a few sums that tell how far busy users differ.
         """
         request, relation, grid = self.request, self.request.relation, self.grid
-        support, paid, left = self._support(users, wanted, receipt)
+        support, sizes, paid, left = self._support(users, wanted, receipt)
         if request.auto.strategy is not None:
-            return request.auto.for_mean(support, grid, left, relation).costing(paid), left
-        location, buying = None, location_request(support, left, relation)
+            choice = request.auto.for_mean(support, grid, left, relation).costing(paid)
+            if isinstance(choice.strategy, CentredInterval):
+                return replace(choice, bias=most_moved(choice.strategy, support, self._bounds)), left
+            return replace(choice, belief=MeanBelief(choice.strategy, sizes, grid.width)), left
+        location, tilt, buying = None, None, location_request(support, left, relation)
         if buying is not None:
             noisy = receipt.numbers(buying.of(request.table, users, grid.width), buying.epsilon)
             left, paid = exact_difference(left, buying.epsilon), exact_sum([paid, buying.epsilon])
             location = locate(buying, noisy.values, relation)
-        return best_mean(support, grid, left, relation, location).costing(paid), left
+        tilting = None if location is None else tilt_request(support, location, left, relation)
+        if tilting is not None:
+            sums = receipt.numbers(tilting.of(request.table, users, grid.width), tilting.epsilon)
+            left, paid = exact_difference(left, tilting.epsilon), exact_sum([paid, tilting.epsilon])
+            tilt = Tilt.of(tilting, sums.values, relation.moves)
+        choice = best_mean(support, grid, left, relation, location).costing(paid)
+        belief = MeanBelief(choice.strategy, sizes, grid.width)
+        if buying is not None and location is not None:
+            shapes = mean_shapes(buying, noisy.values, location, relation.moves)
+            belief = replace(belief, shapes=shapes, centre=location.centre, asked=buying.rows, tilt=tilt)
+        return replace(choice, belief=belief), left
 
-    def _support(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Support, Decimal, Decimal]:
-        """Users by number of rows, what was paid for them, and what is left of ε."""
+    def _support(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Support, Sizes, Decimal, Decimal]:
+        """Users by number of rows, as a bound is chosen and as its effect is judged; what was paid, and what is left of ε."""
         request = self.request
         if wanted is None:
-            return public_sizes(request.table, users, receipt), Decimal(0), request.epsilon
+            support = public_sizes(request.table, users, receipt)
+            return support, Sizes.exact(support), Decimal(0), request.epsilon
         buckets = row_buckets()
         paid, left = wanted.price(request.epsilon, request.auto.share or self.share)
         measurement = users_by_bucket(request.table, users, users.rows, buckets)
-        return wanted.get(receipt, buckets, measurement, paid).support, paid, left
+        histogram = wanted.get(receipt, buckets, measurement, paid)
+        sizes = Sizes.of(histogram.posterior)
+        return histogram.support, sizes, paid, left
 
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
+        relation = self.request.relation
+        if choice.belief is not None:
+            outcome = self.bounded(users, choice, epsilon, receipt)
+            return believed(outcome, choice.belief, self._bounds, relation.counts_are_public)
+        if choice.bias is not None or not relation.counts_are_public or choice.strategy.rows_kept is not None:
+            return limited(self.bounded(users, choice, epsilon, receipt), choice.bias, self._bounds)
+        with self.request.table.engine.kept(users) as kept:  # read once, for the mean and for the public number of rows
+            most = most_moved(choice.strategy, public_sizes(self.request.table, kept, receipt), self._bounds)
+            return limited(self.bounded(kept, choice, epsilon, receipt), most, self._bounds)
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        return self.grid.low, self.grid.high
+
+    def bounded(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
+        """The mean of the bounded users, with the interval of its noise."""
         mean = choice.strategy.of_mean(self.summary(users), self.request.relation)
         if mean.weight is not None:
             return self._over_public(users, mean, mean.weight, choice, epsilon, receipt)

@@ -13,8 +13,9 @@ from evenhand.bounding.contribution import clamp
 from evenhand.bounding.total_cap import SEEN
 from evenhand.guarantee import UsageError, split
 from evenhand.pages.numbers import three_digits
-from evenhand.profiles import Histogram, total_buckets, users_by_bucket
-from evenhand.release import Bounding, Error, Receipt
+from evenhand.profiles import Cut, Histogram, total_buckets, users_by_bucket
+from evenhand.release import Believed, Bounding, Error, Receipt, Unknown
+from evenhand.statistics.believed_means import CAPPED, NOBODY_CUT, UNKNOWN_BIAS, with_amounts
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.mean import Mean, UserMeans
 from evenhand.statistics.request import Request
@@ -130,7 +131,7 @@ class OnePerUser:
         def run(receipt: Receipt) -> Outcome:
             with request.table.engine.kept(one_row_per_user(request.table, self.value)) as users:
                 if given is not None:
-                    return self._release(users, choice, reach, request.epsilon, receipt)
+                    return self._release(users, choice, reach, None, request.epsilon, receipt)
                 paid, left = split(request.epsilon, share)
                 return self._release(users, *self._choose(users, paid, left, receipt), left, receipt)
 
@@ -158,7 +159,7 @@ class OnePerUser:
             )
         return Choice(strategy, words=self._words(float(strategy.bound))), reach
 
-    def _choose(self, users: Rows, paid: Decimal, left: Decimal, receipt: Receipt) -> tuple[Choice, int]:
+    def _choose(self, users: Rows, paid: Decimal, left: Decimal, receipt: Receipt) -> tuple[Choice, int, Cut | None]:
         """The cap with the smallest forecast error, from the noisy histogram; no cap if nobody stands out in it."""
         grid, centre, moves = self.value.grid, self._centre, self.request.relation.moves
         most = max(centre, grid.width - centre)
@@ -166,22 +167,33 @@ class OnePerUser:
         counted = users_by_bucket(self.request.table, users, (users.above_0 - centre).abs(), buckets, moves)
         noisy = receipt.numbers(counted, paid).values
         basis = "a noisy histogram of users by value"
-        best = best_cap(Histogram(buckets, noisy, float(paid) / moves, basis), float(left))
+        histogram = Histogram(buckets, noisy, float(paid) / moves, basis)
+        best = best_cap(histogram, float(left))
         if not best.visible or best.cap >= most:
             whole = Choice(
                 TotalCap(abs(self._nearest) + grid.units(most)), basis, paid, words="each user counts once, uncapped"
             )
-            return replace(whole, bias=0.0, bias_basis="no user is cut off"), most
+            return replace(whole, bias=0.0, bias_basis="no user is cut off"), most, None
         cap = abs(self._nearest) + grid.units(best.cap)
-        bias = grid.units(Fraction(best.bias)) / max(sum(noisy), 1)
+        people = max(sum(noisy), 1)
+        bias = grid.units(Fraction(best.bias)) / people
+        lost = histogram.posterior.cut(best.cap).times(grid.units(1) / people)
         words = self._words(cap)
-        return Choice(TotalCap(cap), basis, paid, bias=bias, bias_basis=SEEN, words=words), best.cap
+        return Choice(TotalCap(cap), basis, paid, bias=bias, bias_basis=SEEN, words=words), best.cap, lost
 
     def _words(self, cap: float) -> str:
         either = " either way" if self.value.bounds[0] < 0 else ""
         return f"each user counts once, with a {self.statistic.of} of at most {three_digits(cap)}{either}"
 
-    def _release(self, users: Rows, choice: Choice, reach: int, epsilon: Decimal, receipt: Receipt) -> Outcome:
+    def _release(
+        self,
+        users: Rows,
+        choice: Choice,
+        reach: int,
+        lost: Cut | None,
+        epsilon: Decimal,
+        receipt: Receipt,
+    ) -> Outcome:
         """The mean of the capped values: of a table in which each user has one row, on the part of the grid that is left."""
         grid, centre = self.value.grid, self._centre
         first, last = max(centre - reach, 0), min(centre + reach, grid.width)
@@ -191,5 +203,21 @@ class OnePerUser:
             first, kept = 0, grid
         capped = users.mutate(above_0=clamp(users.above_0 - first, 0, kept.width))
         mean = UserMeans(self.statistic, self.request, ((self.value.column, kept),))
-        outcome = mean.finish(capped, Choice(SmoothWeights(1)), epsilon, receipt)
-        return replace(outcome, bounding=choice.bounding, error=choice.error(outcome.error.noise or 0.0))
+        outcome = mean.bounded(capped, Choice(SmoothWeights(1)), epsilon, receipt)
+        outcome = replace(outcome, bounding=choice.bounding, error=choice.error(outcome.error.noise or 0.0))
+        if first == 0 and kept.width == grid.width:
+            return replace(outcome, interval=Believed(outcome.interval, (), (), NOBODY_CUT))
+        return self._believed(outcome, lost)
+
+    def _believed(self, outcome: Outcome, lost: Cut | None) -> Outcome:
+        """With what the cap took from users above it, in the unit of the value, per user."""
+        bounds = low, high = self.value.bounds
+        if lost is None:  # towards zero, if at all
+            return replace(
+                outcome,
+                interval=Unknown(
+                    outcome.interval, UNKNOWN_BIAS, least=low if low < 0 else None, most=high if high > 0 else None
+                ),
+            )
+        cut = lost if low >= 0 else lost.times(-1) if high <= 0 else lost.of_either_sign()
+        return with_amounts(outcome, cut.amounts, cut.weights, CAPPED, bounds)

@@ -15,8 +15,10 @@ from typing import Any, Self
 from evenhand.bounding import Auto
 from evenhand.guarantee import EvenhandError, Relation, UsageError, split
 from evenhand.noise import IntegerNoise
-from evenhand.release import Additive, Exact, Interval, Quotient, Receipt, Scaled
+from evenhand.release import Quotient, Receipt
 from evenhand.release.intervals import noise_only
+from evenhand.statistics.believed_means import corrected
+from evenhand.statistics.believed_ratios import believed_quotient, noise_of
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import EXACT, UNBOUNDED, UNKNOWN, Draft, Outcome
 from evenhand.statistics.request import Request
@@ -92,8 +94,8 @@ class RatioOf(Statistic):
 
     def combine(self, estimates: Sequence[Estimate]) -> Estimate:
         above, below = estimates
-        quotient = self.quotient(above.interval, below.interval)
-        return Estimate(quotient.value, quotient, quotient.spread)
+        value, interval = believed_quotient(above.interval, below.interval, self._nonnegative)
+        return Estimate(value, interval, noise_of(interval))
 
     def shares(self, relation: Relation, epsilon: Decimal) -> tuple[Decimal, Decimal]:
         """The ε of each; all of it for one where the other is public."""
@@ -101,10 +103,9 @@ class RatioOf(Statistic):
             return epsilon, epsilon
         return split(epsilon, self.components["numerator"][1])
 
-    def quotient(self, numerator: Interval, denominator: Interval) -> Quotient:
-        """The two as released, divided."""
-        positive = all(not isinstance(part, Sum) or part.range[0] >= 0 for part in self.both.values())
-        return Quotient(_released(numerator), _released(denominator), positive)
+    @property
+    def _nonnegative(self) -> bool:
+        return all(not isinstance(part, Sum) or part.range[0] >= 0 for part in self.both.values())
 
     def ungrouped(self, request: Request) -> Draft | None:
         requests = [replace(request, epsilon=share) for share in self.shares(request.relation, request.epsilon)]
@@ -119,11 +120,14 @@ class RatioOf(Statistic):
 
         def run(receipt: Receipt) -> Outcome:
             above, below = outcomes_of(receipt).values()
-            quotient = self.quotient(above.interval, below.interval)
+            value, interval = believed_quotient(above.interval, below.interval, self._nonnegative)
+            measured, noise = noise_only(interval), noise_of(interval)
             joint = bounding if public else joint_bounding({"numerator": above.bounding, "denominator": below.bounding})
-            return Outcome(
-                quotient.value, quotient, joint, replace(EXACT if public else UNKNOWN, noise=quotient.spread)
-            )
+            error = replace(EXACT if public else UNKNOWN, noise=noise)
+            details = {}
+            if isinstance(measured, Quotient) and abs(value - measured.value) > 0.05 * noise:
+                details["correction"] = corrected(measured.value, value, noise)
+            return Outcome(value, interval, joint, error, details)
 
         if public:
             return Draft(self.words, request.free, None, self.query, bounding, EXACT, run)
@@ -145,14 +149,3 @@ class RatioOf(Statistic):
 
     def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
         raise EvenhandError("a ratio is read from its two parts; this is a defect in Evenhand, please report it.")
-
-
-def _released(interval: Interval) -> Additive | Exact:
-    """A released number with its noise, as it was measured."""
-    interval = noise_only(interval)
-    if isinstance(interval, Scaled):
-        inner = _released(interval.interval)
-        assert isinstance(inner, Additive)
-        return Additive(inner.value * interval.factor, inner.noise, inner.unit * interval.factor)
-    assert isinstance(interval, Additive | Exact)
-    return interval

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import IntegerNoise
-from evenhand.release import Additive, Receipt, Scaled
+from evenhand.release import Additive, Receipt
+from evenhand.statistics.believed_means import times
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.per_user import Total
@@ -55,13 +56,7 @@ class Sum(OfColumn):
 
         def run(receipt: Receipt) -> Outcome:
             outcome = mean.run(receipt)
-            rows = outcome.public_rows or 0
-            return replace(
-                outcome,
-                value=outcome.value * rows,
-                interval=Scaled(outcome.interval, rows),
-                error=outcome.error.scaled(rows),
-            )
+            return times(outcome, outcome.public_rows or 0)
 
         rules = {self.name: self.rule}
         return replace(mean, statistic=self.words, query={**mean.query, **self.query}, run=run, rules=rules)

@@ -1,0 +1,100 @@
+"""How the means of users lie around a centre: a weighted family of curves behind a noisy histogram of them.
+
+Each curve has two sides of their own width and a tail like a normal, an exponential or a slower law, because what clipping cuts off on
+one side and not on the other is what moves a mean. A curve is weighted by how well it explains the noisy counts; where users are
+visible the counts decide, so that two groups of users need not look like one hump. It reads released numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.profiles.location import Location, LocationRequest
+from evenhand.profiles.support import Array
+
+_WIDTHS = (0.2, 0.35, 0.55, 0.85, 1.3, 2.0, 3.2)  # of a side, in radii of the run that holds most users
+_CENTRES = np.linspace(-1.0, 1.0, 9)  # of the curve, likewise
+_TAILS = (2.0, 1.0, 0.6)  # exponent of the distance in the logarithm of the density
+_BETA = (0.3, 0.6, 1.0, 2.0)  # exponents of beta laws over the whole range: users at both ends, at one end, anywhere
+_ONE_SIDED = 1.0  # standard deviation of the logarithm of one side's width over the other's, beforehand
+_TOLERANCE = 0.15  # by which a curve may miss a count, besides noise and chance
+_FINE = 192  # points of a curve, at least
+_CURVES = 6  # that stand for all
+_PARTS = np.array([0.001, 0.005, 0.02, 0.05, 0.12, 0.3, 0.5])
+_EDGES = np.concatenate([[0.0], _PARTS, 1 - _PARTS[-2::-1], [1.0]])  # of the users that a point stands for
+
+
+@dataclass(frozen=True)
+class MeanShapes:
+    """Curves of how far user means lie from a centre, as parts of the value range; all are believed in alike.
+
+    Args:
+        offsets: by curve, points (negative below the centre).
+        weights: by curve, the part of the users that a point stands for.
+        doubt: standard deviation of what is not known about the mean of the offsets.
+    """
+
+    offsets: Array
+    weights: Array
+    doubt: float
+
+
+def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Location, moves: int) -> MeanShapes:
+    """The family behind a noisy histogram of user means, around the centre of ``location``.
+
+    Guarantee: reads the noisy counts only.
+    """
+    noisy = np.asarray(counts, dtype=np.float64)
+    bins, scale, people = len(noisy), moves / float(request.epsilon), max(request.expected, 1.0)
+    fine = max(1, -(-_FINE // bins))
+    places = (np.arange(bins * fine) + 0.5) / (bins * fine)
+    radius = max(location.radius, 0.5 / bins)
+    middle, left, right, power = (
+        grid.reshape(-1, 1)
+        for grid in np.meshgrid(
+            location.centre + radius * _CENTRES, *[radius * np.array(_WIDTHS)] * 2, _TAILS, indexing="ij"
+        )
+    )
+    humps = np.exp(-(np.abs((places - middle) / np.where(places < middle, left, right)) ** power))
+    first, last = (grid.reshape(-1, 1) for grid in np.meshgrid(_BETA, _BETA, indexing="ij"))
+    curves = np.concatenate([humps, places ** (first - 1) * (1 - places) ** (last - 1)])
+    curves /= np.maximum(curves.sum(axis=1, keepdims=True), 1e-300)
+    users = people * curves.reshape(len(curves), bins, fine).sum(axis=2)
+    chance = (_TOLERANCE * users) ** 2 + users
+    spread = np.sqrt(scale**2 + chance / 2)
+    evidence = -(np.abs(noisy - users) / spread + np.log(spread)).sum(axis=1)
+    evidence[: len(humps)] -= (np.log(left / right).ravel() / _ONE_SIDED) ** 2 / 2
+    weights = np.exp(evidence - evidence.max())
+    offsets = places - location.centre
+    chosen = evenly(curves @ (offsets * np.abs(offsets)), weights, _CURVES)
+    curves, users = curves[chosen], users[chosen]
+    chance = chance[chosen] + users.var(axis=0)
+    seen = np.maximum(users + chance / (chance + 2 * scale**2) * (noisy - users), 0.0)
+    curves *= np.repeat(seen / np.maximum(users, 1e-12), fine, axis=1)
+    curves /= curves.sum(axis=1, keepdims=True)
+    near = offsets[np.abs(offsets) < 3 * radius]
+    # Laplace noise on the bins in which users are looked for, and the chance that is in their means.
+    noise = scale * math.sqrt(2 * float(near @ near) / fine)
+    doubt = math.hypot(noise, radius * math.sqrt(people)) / people
+    return MeanShapes(*_points(curves, offsets), min(doubt, radius))
+
+
+def evenly(values: Array, weights: Array, count: int) -> npt.NDArray[np.intp]:
+    """Places of ``count`` of the values that stand for all: at the middles of equal parts of the weight."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    places: npt.NDArray[np.intp] = order[np.searchsorted(reached, (np.arange(count) + 0.5) / count * reached[-1])]
+    return places
+
+
+def _points(curves: Array, offsets: Array) -> tuple[Array, Array]:
+    """A few points for each curve, more of them in its tails: the means of parts of its users."""
+    ends = np.concatenate([np.zeros((len(curves), 1)), np.cumsum(curves, axis=1)], axis=1)
+    moments = np.concatenate([np.zeros((len(curves), 1)), np.cumsum(curves * offsets, axis=1)], axis=1)
+    first = np.array([np.interp(_EDGES, end, moment) for end, moment in zip(ends, moments, strict=True)])
+    weights = np.diff(_EDGES)
+    return np.diff(first, axis=1) / weights, np.broadcast_to(weights, (len(curves), len(weights)))

@@ -1,0 +1,83 @@
+"""The quotient of two released numbers with what bounding did to either: the bound cuts the same heavy users above and below."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evenhand.profiles import Array
+from evenhand.release import Additive, Believed, Exact, Interval, Quotient, Scaled, Unknown
+from evenhand.release.intervals import noise_only, why_not
+
+QUOTIENT = "covers the noise of both numbers and what bounding did to either, on the models behind them"
+OPEN = (
+    "the bound was given and nothing tells what it took from either number; noise_interval() covers the noise of both"
+)
+_POINTS = 25  # of what bounding may have taken from one of the two
+
+
+def believed_quotient(numerator: Interval, denominator: Interval, nonnegative: bool) -> tuple[float, Interval]:
+    """The quotient of two numbers with their intervals, corrected for what bounding probably took, and its interval."""
+    quotient = Quotient(released(numerator), released(denominator), nonnegative)
+    models = _inner(numerator), _inner(denominator)
+    if any(isinstance(model, Unknown) for model in models):
+        unsure_below = isinstance(models[1], Unknown) or not nonnegative
+        least = (0.0 if nonnegative else -math.inf) if unsure_below else None
+        return quotient.value, Unknown(quotient, OPEN, least=least, most=math.inf)
+    if quotient.lost or not any(isinstance(model, Believed) for model in models):
+        return quotient.value, quotient
+    amounts, weights = _together(quotient, _points(numerator), _points(denominator))
+    order = np.argsort(amounts)
+    reached = np.cumsum(weights[order])
+    correction = float(amounts[order][np.searchsorted(reached, reached[-1] / 2)])
+    why = "; ".join(dict.fromkeys(filter(None, (why_not(numerator), why_not(denominator)))))
+    feasible = (0.0 if nonnegative else -math.inf, math.inf)
+    interval = Believed(quotient, amounts, weights, QUOTIENT, why, feasible)
+    return max(quotient.value + correction, feasible[0]), interval
+
+
+def released(interval: Interval) -> Additive | Exact:
+    """A released number with its noise, as it was measured."""
+    if isinstance(interval, Scaled):
+        found = released(interval.interval)
+        assert isinstance(found, Additive)
+        return Additive(found.value * interval.factor, found.noise, found.unit * interval.factor)
+    inner = noise_only(interval)
+    assert isinstance(inner, Additive | Exact)
+    return inner
+
+
+def noise_of(interval: Interval) -> float:
+    """The standard deviation of the noise of a quotient, to first order."""
+    quotient = noise_only(interval)
+    assert isinstance(quotient, Quotient)
+    return quotient.spread
+
+
+def _inner(interval: Interval) -> Interval:
+    return _inner(interval.interval) if isinstance(interval, Scaled) else interval
+
+
+def _points(interval: Interval) -> Array:
+    """Equally likely amounts that bounding may have taken, in increasing order."""
+    if isinstance(interval, Scaled):
+        return _points(interval.interval) * interval.factor
+    if not isinstance(interval, Believed) or not len(interval.amounts):
+        return np.zeros(_POINTS)
+    amounts, weights = np.asarray(interval.amounts), np.asarray(interval.weights)
+    order = np.argsort(amounts)
+    reached = np.cumsum(weights[order])
+    points: Array = amounts[order][np.searchsorted(reached, (np.arange(_POINTS) + 0.5) / _POINTS * reached[-1])]
+    return points
+
+
+def _together(quotient: Quotient, above: Array, below: Array) -> tuple[Array, Array]:
+    """What to add to the quotient: half of the belief says that both lost alike, half that they lost independently."""
+    both = np.concatenate([np.stack([above, below]), np.stack([a.ravel() for a in np.meshgrid(above, below)])], axis=1)
+    weights = np.repeat([1 / (2 * _POINTS), 1 / (2 * _POINTS**2)], [_POINTS, _POINTS**2])
+    top, bottom = quotient.numerator.value, quotient.denominator.value
+    divisor = bottom + both[1]
+    sound = divisor * np.sign(bottom) > 0.1 * abs(bottom)
+    amounts = (top + both[0][sound]) / divisor[sound] - top / bottom
+    return amounts, weights[sound]
