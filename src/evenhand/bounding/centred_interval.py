@@ -84,6 +84,11 @@ class CentredInterval(Strategy):
 
         return at, support.sizes * length
 
+    def most_moved(self, support: Support, length: float) -> float:
+        """Of a sum of s rows at most half of what lies beyond the interval is cut."""
+        kept = float(Sums.of(support).kept(np.array([float(self.bound) / length]))[0])
+        return length * max(support.rows - kept, 0.0) / (2 * support.rows)
+
     def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> CentredInterval:
         best = Fraction(centred_bound(support, grid.high - grid.low, epsilon))
         return CentredInterval(max(best, Fraction(grid.units(1))))

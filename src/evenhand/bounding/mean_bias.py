@@ -83,24 +83,27 @@ Predicted: TypeAlias = tuple[Array, Array, Array, Array]
 
 def _located(belief: MeanBelief, shapes: MeanShapes, value: float, noise: float) -> tuple[Array, Array]:
     """Every combination of what is not known, weighted by how well it predicts what was released."""
-    users, sizes = Users(belief.sizes, shapes, belief.asked), belief.sizes
+    users = Users(belief.sizes, shapes, belief.asked)
+    bounded, chance, amount, spread = _predicted(belief, users)
+    variance = noise**2 + chance**2 + (_LINE * users.tau[:, None]) ** 2
+    together = Compared.of((value - bounded)[..., None], np.ones(1), variance[..., None])
+    if belief.tilt is not None:
+        seen = [belief.tilt.compared(users, users.shrunk(own)) for own in OWN]
+        parts = (np.stack([vars(one)[name] for one in seen])[..., None] for name in vars(together))
+        together = Compared(*(one + other for one, other in zip(vars(together).values(), parts, strict=True)))
+    return _few(amount, spread, together.likelihood(shapes.doubt) * prior()[:, None, None] * belief.sizes.weights)
+
+
+def _predicted(belief: MeanBelief, users: Users) -> Predicted:
+    """What each combination predicts, by `OWN` first."""
     found: list[Predicted] = []
-    seen: list[Compared] = []
-    for own in OWN:
-        shrunk = users.shrunk(own)
-        if belief.tilt is not None:
-            seen.append(belief.tilt.compared(users, shrunk))
+    for shrunk in map(users.shrunk, OWN):
         if isinstance(belief.strategy, LocatedMean):
             found.append(_clipped(belief.strategy, belief.centre, belief.width, users, shrunk))
         else:
             found.append(_weighted(float(belief.strategy.bound), belief.centre, users, shrunk))
     bounded, chance, amount, spread = (np.stack(parts) for parts in zip(*found, strict=True))
-    variance = noise**2 + chance**2 + (_LINE * users.tau[:, None]) ** 2
-    together = Compared.of((value - bounded)[..., None], np.ones(1), variance[..., None])
-    if seen:
-        parts = (np.stack([vars(one)[name] for one in seen])[..., None] for name in vars(together))
-        together = Compared(*(one + other for one, other in zip(vars(together).values(), parts, strict=True)))
-    return _few(amount, spread, together.likelihood(shapes.doubt) * prior()[:, None, None] * sizes.weights)
+    return bounded, chance, amount, spread
 
 
 def _clipped(strategy: LocatedMean, centre: float, width: int, users: Users, shrunk: Array) -> Predicted:

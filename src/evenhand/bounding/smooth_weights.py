@@ -98,6 +98,11 @@ class SmoothWeights(Strategy):
         # A user counts for at most so many rows; what those are worth in a sum, a profile of rows can't say.
         return with_cut(choice, cut) if summary.grid is None and best <= LARGEST_LIMIT else choice
 
+    def most_moved(self, support: Support, length: float) -> float:
+        """B·min(TV, χ/2): docs/proofs/chi-square-bias.md."""
+        sums, h = Sums.of(support), np.array([float(self.bound)])
+        return length * min(float(sums.total_variation(h)[0]), math.sqrt(float(sums.chi_square(h)[0])) / 2)
+
     def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> SmoothWeights:
         return SmoothWeights(smooth_weights_for_mean(support, epsilon, relation))
 

@@ -225,6 +225,15 @@ class Strategy(ABC):
         """The best bound for a count or sum, given users by total, or by number of rows (``by_rows``)."""
         raise self.refuse("a count" if summary.grid is None else "a sum")
 
+    def most_moved(self, support: Support, length: float) -> float | None:
+        """How far the bound can have moved a mean, whatever the values are; None if nothing can be said.
+
+        Args:
+            support: users by number of rows, as a public fact.
+            length: of the range of one value.
+        """
+        return None
+
     def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> Strategy:
         """The strategy with the best bound for a mean, given users by number of rows."""
         raise self.refuse("a mean")

@@ -31,8 +31,8 @@ _PARTS = (0.4, 0.15, 0.05, 0.02, 0.007, 0.0025)  # of the users, those with most
 _REACH = 2.0  # in radii of the run that holds most users
 _EVIDENCE = 400.0  # users × ε that make the correlation with rows known to about a twentieth; more buys little
 _LEAST = 12.0  # users × ε below which it says nothing
-TILT_SHARE = 0.03
-"""The largest part of what is left of ε that may be spent on it."""
+TILT_SHARES = (0.01, 0.03)
+"""The least and the largest part of what is left of ε that is spent on it: where people are many, on the few that are busiest."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def tilt_request(support: Support, location: Location, epsilon: Decimal, relatio
         relation: decides how far one user moves a sum.
     """
     people = max(support.people, 1.0)
-    share = min(_EVIDENCE * relation.moves / (people * float(epsilon)), TILT_SHARE)
+    share = min(max(_EVIDENCE * relation.moves / (people * float(epsilon)), TILT_SHARES[0]), TILT_SHARES[1])
     starts = sorted({1, *(support.heaviest(part * people)[0] for part in _PARTS)})
     if people * float(epsilon) * share < _LEAST * relation.moves or len(starts) < 2:
         return None

@@ -131,12 +131,20 @@ class Fieller(ABC):
 
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.feasible
-        steps = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
-        plausible = [m for m in steps if self.plausible(m, confidence)] + [self.fraction]
+        plausible = [*self._among(self._raster, confidence), self.fraction]
         step = (high - low) / _STEPS
         first = self._edge(min(plausible), -step, confidence)
         last = self._edge(max(plausible), step, confidence)
         return self.offset + self.unit * first, self.offset + self.unit * last
+
+    @functools.cached_property
+    def _raster(self) -> list[float]:
+        low, high = self.feasible
+        return [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
+
+    def _among(self, candidates: list[float], confidence: float) -> list[float]:
+        """Those that are plausible."""
+        return [m for m in candidates if self.plausible(m, confidence)]
 
     def _edge(self, inside: float, step: float, confidence: float) -> float:
         """From a plausible m, walk to where plausibility ends, by bisection; the outer side is returned."""
@@ -203,6 +211,14 @@ class Ratio(Fieller):
 
     def plausible(self, m: float, confidence: float) -> bool:
         return self._tail(m, abs(self.numerator - m * self.denominator)) >= 1 - confidence
+
+    def _among(self, candidates: list[float], confidence: float) -> list[float]:
+        return [m for m, tail in zip(candidates, self._tails, strict=True) if tail >= 1 - confidence]
+
+    @functools.cached_property
+    def _tails(self) -> list[float]:
+        """Over the raster, once for every confidence."""
+        return [self._tail(m, abs(self.numerator - m * self.denominator)) for m in self._raster]
 
     @functools.cached_property
     def _scales(self) -> tuple[float, float]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from evenhand.bounding import CentredInterval, MeanBelief, SmoothWeights, Strategy
+from evenhand.bounding import MeanBelief
 from evenhand.pages.numbers import rounded
-from evenhand.profiles import Array, Sums, Support
+from evenhand.profiles import Array
 from evenhand.release import Believed, Error, Interval, Scaled, Unknown
 from evenhand.statistics.draft import Outcome
 
@@ -113,22 +112,6 @@ def times(outcome: Outcome, rows: int) -> Outcome:
     measured = outcome.details["correction"]["measured"] * rows
     shown = corrected(measured, scaled.value, scaled.error.noise or 0.0)
     return replace(scaled, details={**outcome.details, "correction": shown})
-
-
-def most_moved(strategy: Strategy, support: Support, bounds: tuple[float, float]) -> float | None:
-    """How far a bound can have moved a mean, whatever the values are, if these are the numbers of rows; None if that can't be said.
-
-    For weights it is B·min(TV, χ/2) (docs/proofs/chi-square-bias.md); of a sum that is clipped about its middle at most half of what
-    lies beyond the interval is cut. A strategy that draws rows has no such limit.
-    """
-    sums, length = Sums.of(support), bounds[1] - bounds[0]
-    if isinstance(strategy, SmoothWeights):
-        h = np.array([float(strategy.bound)])
-        return length * min(float(sums.total_variation(h)[0]), math.sqrt(float(sums.chi_square(h)[0])) / 2)
-    if isinstance(strategy, CentredInterval):
-        kept = float(sums.kept(np.array([float(strategy.bound) / length]))[0])
-        return length * max(support.rows - kept, 0.0) / (2 * support.rows)
-    return None
 
 
 def limited(outcome: Outcome, by: float | None, bounds: tuple[float, float]) -> Outcome:

@@ -12,7 +12,6 @@ from evenhand.bounding import (
     MEAN_SHARE,
     ROWS_SHARE,
     Auto,
-    CentredInterval,
     Choice,
     MeanBelief,
     MeanContribution,
@@ -37,7 +36,7 @@ from evenhand.profiles import (
     users_by_bucket,
 )
 from evenhand.release import Additive, Error, Measurement, OfSpread, Ratio, Receipt, Rule
-from evenhand.statistics.believed_means import believed, limited, most_moved
+from evenhand.statistics.believed_means import believed, limited
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.per_user import PerUser, fetch_totals
 from evenhand.statistics.request import Request
@@ -148,8 +147,8 @@ class UserMeans(PerUser):
         support, sizes, paid, left = self._support(users, wanted, receipt)
         if request.auto.strategy is not None:
             choice = request.auto.for_mean(support, grid, left, relation).costing(paid)
-            if isinstance(choice.strategy, CentredInterval):
-                return replace(choice, bias=most_moved(choice.strategy, support, self._bounds)), left
+            if not choice.strategy.counts_rows:
+                return replace(choice, bias=choice.strategy.most_moved(support, grid.high - grid.low)), left
             return replace(choice, belief=MeanBelief(choice.strategy, sizes, grid.width)), left
         location, tilt, buying = None, None, location_request(support, left, relation)
         if buying is not None:
@@ -189,7 +188,8 @@ class UserMeans(PerUser):
         if choice.bias is not None or not relation.counts_are_public or choice.strategy.rows_kept is not None:
             return limited(self.bounded(users, choice, epsilon, receipt), choice.bias, self._bounds)
         with self.request.table.engine.kept(users) as kept:  # read once, for the mean and for the public number of rows
-            most = most_moved(choice.strategy, public_sizes(self.request.table, kept, receipt), self._bounds)
+            support = public_sizes(self.request.table, kept, receipt)
+            most = choice.strategy.most_moved(support, self.grid.high - self.grid.low)
             return limited(self.bounded(kept, choice, epsilon, receipt), most, self._bounds)
 
     @property
