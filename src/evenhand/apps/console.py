@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.guarantee import EvenhandError, UsageError
+from evenhand.pages.progress import shown
 
 
 def fail(error: BaseException) -> int:
@@ -51,7 +52,7 @@ def progress(message: str) -> Iterator[None]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(message):
+    with Console(stderr=True).status(message), shown():
         yield
 
 

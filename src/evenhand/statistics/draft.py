@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from evenhand.guarantee import Guarantee, plain
 from evenhand.ledger import Cost, Ledger
+from evenhand.pages.progress import watched
 from evenhand.release import Bounding, Error, Interval, Receipt, Release, Rule, debit
 from evenhand.release.shown import hanging
 from evenhand.tables.engines import one_reading
@@ -112,7 +113,7 @@ class Draft:
 
     def measure(self, receipt: Receipt) -> Outcome:
         """Run on one reading of the table."""
-        with one_reading():
+        with one_reading(), watched(self.statistic):
             return self.run(receipt)
 
     def preview(self, ledger: Ledger | None) -> Preview:
