@@ -67,7 +67,7 @@ class Table:
 
     def ours(self, epsilon: Decimal) -> Way:
         """What a release would choose, from a histogram with fresh noise."""
-        paid = epsilon * Decimal(CHOICE.numerator) / CHOICE.denominator
+        paid = 2 * epsilon * Decimal(CHOICE.numerator) / CHOICE.denominator
         histogram = BUCKETS.histogram(self.groups[self.groups > 0])
         noisy = histogram + np.rint(self.rng.laplace(0, 1 / float(paid), len(histogram)))
         purse = Purse(epsilon - paid, DELTA)

@@ -22,8 +22,9 @@ from evenhand.noise import Normal, NormalThreshold, rho_for
 from evenhand.statistics.request import Request
 
 _SELECTION = Fraction(1, 2)
-_COUNTED = Fraction(13, 20)
-"""Of ε, for names that are selected by number of supporters where the numbers would share one (ε, δ) with the others."""
+_COUNTED = Fraction(3, 4)
+"""Of ε, for names that are selected by number of supporters, where numbers would share one (ε, δ) with weighted names: the smallest
+group that is shown then has about the same relative noise either way, a third of its size."""
 
 _LEAST_SHARE = 0.08
 _SHARE_OF_GROUPS = (0.4, 0.3)

@@ -25,8 +25,8 @@ from evenhand.statistics.support_words import facts, words
 from evenhand.statistics.supports import Pairs, pairs_of
 from evenhand.tables import Table
 
-CHOICE = Fraction(3, 100)
-"""Of the selection's ε: for the histogram of users by number of groups. More finds fewer groups in every benchmark."""
+CHOICE = Fraction(3, 200)
+"""Of ε, for the histogram of users by number of groups. More finds fewer groups in every benchmark."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def purses_of(allocation: Allocation, price: Decimal = Decimal(0)) -> Purses:
 
 def priced(allocation: Allocation, counts: bool = False) -> tuple[Decimal, Purses]:
     """The price of the choice, and what is left for either way; for numbers of users, everything for one that gives both."""
-    price, _ = split(allocation.selection[0], CHOICE)
+    price, _ = split(allocation.cost.epsilon, CHOICE)
     answer = Purse(exact_difference(allocation.cost.epsilon, price), allocation.cost.delta) if counts else None
     return price, purses_of(allocation, price)._replace(answer=answer)
 
