@@ -4,10 +4,21 @@ from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
+from evenhand.bounding.cut_distances import CutDistances
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curve, Question
 from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
+from evenhand.bounding.lost_by_group import GroupLosses, losses_by_group
+from evenhand.bounding.lost_over_groups import (
+    NOT_KNOWN,
+    ONCE_EACH,
+    Breadth,
+    Lost,
+    breadth_of_rows,
+    fitted_breadths,
+)
+from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.over_groups import (
     GroupBound,
@@ -25,6 +36,7 @@ from evenhand.bounding.residual_norms import (
     best_groups_bound,
     best_residual_bound,
     best_rows_bound,
+    norms_of,
     typical_groups,
 )
 from evenhand.bounding.row_limit import RowLimit
@@ -37,6 +49,8 @@ __all__ = [
     "HETEROGENEITY",
     "LARGEST_AMOUNT",
     "MEAN_SHARE",
+    "NOT_KNOWN",
+    "ONCE_EACH",
     "PROFILE_SHARE",
     "ROWS_SHARE",
     "ROW_SD",
@@ -44,16 +58,21 @@ __all__ = [
     "Assumptions",
     "Auto",
     "Bounded",
+    "Breadth",
     "CentredInterval",
     "Choice",
     "Contribution",
     "Curve",
+    "CutDistances",
     "Distances",
     "GroupBound",
     "GroupCurve",
+    "GroupLosses",
     "GroupSizes",
     "LocatedMean",
+    "Lost",
     "MeanContribution",
+    "MovedWeight",
     "Norm",
     "NormClip",
     "Question",
@@ -68,11 +87,15 @@ __all__ = [
     "best_mean",
     "best_residual_bound",
     "best_rows_bound",
+    "breadth_of_rows",
     "concentration",
     "finely",
+    "fitted_breadths",
     "group_curves",
     "l2_of_rows",
+    "losses_by_group",
     "named",
+    "norms_of",
     "offered_names",
     "parse_bounding",
     "rank_bias",

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from evenhand.bounding.lost_over_groups import Lost
+from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.strategy import Strategy
 from evenhand.release import Bounding, Error
 
@@ -25,6 +27,8 @@ class Choice:
         bias_basis: where that forecast comes from.
         shown: the bound in the unit of the value, where that is not the strategy's own.
         words: what happens to a user, where the strategy alone can't say it.
+        lost: of a total by group, what the bound takes from all groups together, in the unit of the norm.
+        moved: of an average by group, the weight that the bound moves from busy users to others.
     """
 
     strategy: Strategy
@@ -35,6 +39,8 @@ class Choice:
     bias_basis: str = NOT_KNOWN
     shown: float | None = None
     words: str | None = None
+    lost: Lost | None = None
+    moved: MovedWeight | None = None
 
     @property
     def forecast(self) -> float:

@@ -263,6 +263,8 @@ class Release:
             lines.insert(0, ("groups", self.details["selection"]["words"]))
         if self.usable and self.why:
             lines.insert(0, ("not usable", self.why))
+        if self.grouped and len(self.value):
+            lines.insert(0, ("95% intervals", self.covers))
         if not self.grouped:
             interval = self.interval(_USUAL)
             pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
