@@ -86,7 +86,9 @@ def test_a_release_of_noise_says_so_first(session: eh.Session) -> None:
     assert release.to_html().index("NOT USABLE") < release.to_html().index("<table")
     alone = session.count(epsilon=1e-5, bounding=eh.TotalCap(1))
     assert not alone.usable
-    assert "± 299,573 is too noisy to use (below about 1,200,000 rows)" in " ".join(str(alone).split("\n")[:2])
+    first = " ".join(str(alone).split("\n")[:2])
+    assert "± 299,573 is too noisy to use; too few people for this ε" in first
+    assert "would give ±10%" in first
 
 
 def test_several_statistics_each_have_their_rule(session: eh.Session) -> None:

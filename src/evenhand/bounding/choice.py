@@ -9,6 +9,7 @@ from decimal import Decimal
 from evenhand.bounding.lost_over_groups import Lost
 from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.strategy import Strategy
+from evenhand.profiles import Cut
 from evenhand.release import Bounding, Error
 
 NOT_KNOWN = Error(None).basis
@@ -26,6 +27,7 @@ class Choice:
         bias: forecast of what the bound does, in the unit of the value; None if nothing is known.
         bias_basis: where that forecast comes from.
         shown: the bound in the unit of the value, where that is not the strategy's own.
+        cut: what the bound probably takes from the total, in the unit of the value; None if nothing is known.
         words: what happens to a user, where the strategy alone can't say it.
         lost: of a total by group, what the bound takes from all groups together, in the unit of the norm.
         moved: of an average by group, the weight that the bound moves from busy users to others.
@@ -41,6 +43,7 @@ class Choice:
     words: str | None = None
     lost: Lost | None = None
     moved: MovedWeight | None = None
+    cut: Cut | None = None
 
     @property
     def forecast(self) -> float:

@@ -18,9 +18,12 @@ import numpy as np
 from evenhand.bounding.over_groups import concentration, finely
 from evenhand.profiles import Array, Histogram, Posterior, Support
 
-LARGEST = np.array([0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.998])
-"""Quantiles of the largest user's place."""
-LARGEST_WEIGHTS = np.diff(np.concatenate([[0.0], (LARGEST[1:] + LARGEST[:-1]) / 2, [1.0]]))
+_LARGEST = np.array([0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.998])
+"""Quantiles of the largest user's place, as in `posterior.py`."""
+_LARGEST_WEIGHTS = np.diff(np.concatenate([[0.0], (_LARGEST[1:] + _LARGEST[:-1]) / 2, [1.0]]))
+_SHARED = (
+    0.5  # by which all users above the last visible bucket together may be more or fewer than a curve says, as there
+)
 _POINTS = (np.arange(4) + 0.5) / 4
 _TOLERANCE = 0.15  # by which users per bucket of L2 norms may miss what L1 norms say, besides noise and chance
 _FITTED = 4  # breadths that are kept; more differ little
@@ -125,12 +128,16 @@ class Lost:
             lost = added * np.maximum(1 - bound / norm, 0.0)
             each = (lost, lost**2, lost**2 / breadth.groups(added))
             kept = posterior.users @ (added - lost).mean(axis=1)
-            weights, (total, squares, inside), variance = _with_largest(posterior, [one.mean(axis=1) for one in each])
+            weights, (total, squares, inside), variance, hidden = _with_largest(
+                posterior, [one.mean(axis=1) for one in each]
+            )
+            # Two independent errors as one: how many users each bucket holds, and all that are hidden together.
+            spread = np.sqrt(variance + (_SHARED * hidden) ** 2)
             for step, part in _AROUND:
                 outcomes.append(
                     (
                         weights * part * breadth.weight,
-                        np.maximum(total + step * np.sqrt(variance), 0.0),
+                        np.maximum(total + step * spread, 0.0),
                         np.broadcast_to(kept[:, None], total.shape),
                         squares,
                         inside,
@@ -151,18 +158,18 @@ class Lost:
         return cls(weights, total, sizes.rows - total, squares, inside)
 
 
-def _with_largest(posterior: Posterior, losses: Sequence[Array]) -> tuple[Array, list[Array], Array]:
-    """By curve and by place of the largest user: weights, sums of each kind of loss, and the variance of the first.
+def _with_largest(posterior: Posterior, losses: Sequence[Array]) -> tuple[Array, list[Array], Array, Array]:
+    """By curve and by place of the largest user: weights, sums of each kind of loss, the variance of the first, and its hidden part.
 
     As in `Posterior`: a sum with a heavy tail depends on its largest user more than on anything else.
     """
     if not losses[0].any():
         nothing = np.zeros((len(posterior.weights), 1))
-        return posterior.weights[:, None], [nothing for _ in losses], nothing
+        return posterior.weights[:, None], [nothing for _ in losses], nothing, nothing
     first = int(np.argmax(losses[0] > 0))
     users, spread = posterior.users[:, first:], posterior.spread[:, first:]
     above = np.cumsum(users[:, ::-1], axis=1)[:, ::-1]  # users in this bucket or a higher one
-    place = (above[:, None, :] > -np.log(LARGEST)[None, :, None]).sum(axis=2)
+    place = (above[:, None, :] > -np.log(_LARGEST)[None, :, None]).sum(axis=2)
 
     def up_to_largest(parts: Array) -> Array:
         sums = np.concatenate([np.zeros((len(parts), 1)), np.cumsum(parts, axis=1)], axis=1)
@@ -170,4 +177,7 @@ def _with_largest(posterior: Posterior, losses: Sequence[Array]) -> tuple[Array,
         return result
 
     sums = [up_to_largest(users * loss[first:]) for loss in losses]
-    return posterior.weights[:, None] * LARGEST_WEIGHTS, sums, up_to_largest(spread * losses[0][first:] ** 2)
+    seen = users[:, : max(posterior.last + 1 - first, 0)] @ losses[0][first : max(posterior.last + 1, first)]
+    hidden = np.maximum(sums[0] - seen[:, None], 0.0)
+    weights = posterior.weights[:, None] * _LARGEST_WEIGHTS
+    return weights, sums, up_to_largest(spread * losses[0][first:] ** 2), hidden

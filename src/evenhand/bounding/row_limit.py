@@ -11,7 +11,7 @@ from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Summary
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Evaluate, Question, sum_curve, weighted_mean_curve
 from evenhand.bounding.strategy import LARGEST_LIMIT, UNSET, Limit, Strategy
-from evenhand.bounding.total_cap import best_cap
+from evenhand.bounding.total_cap import believed_cap, with_cut
 from evenhand.guarantee import Relation, UsageError
 from evenhand.profiles import Array, Histogram, Sums, Support
 from evenhand.tables import Grid
@@ -85,7 +85,10 @@ class RowLimit(Strategy):
         return weighted_mean_curve(cls.title, sums, question, sampling), sizes
 
     def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
-        return Choice(RowLimit(min(best_cap(histogram, epsilon).cap, LARGEST_LIMIT)), histogram.basis)
+        best, cut = believed_cap(histogram, epsilon)
+        choice = Choice(RowLimit(min(best, LARGEST_LIMIT)), histogram.basis)
+        # A user counts for at most so many rows; what those are worth in a sum, a profile of rows can't say.
+        return with_cut(choice, cut) if summary.grid is None and best <= LARGEST_LIMIT else choice
 
     def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> RowLimit:
         length = grid.high - grid.low

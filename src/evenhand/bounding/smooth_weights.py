@@ -18,7 +18,7 @@ from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Summary
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Evaluate, Question, sum_curve, weighted_mean_curve
 from evenhand.bounding.strategy import LARGEST_AMOUNT, LARGEST_LIMIT, UNSET, Limit, Strategy
-from evenhand.bounding.total_cap import best_cap
+from evenhand.bounding.total_cap import believed_cap, with_cut
 from evenhand.guarantee import Relation
 from evenhand.profiles import Array, Histogram, Location, Sums, Support
 from evenhand.tables import Grid
@@ -93,7 +93,10 @@ class SmoothWeights(Strategy):
         return weighted_mean_curve(cls.title, sums, question, sampling), np.append(support.sizes, best)
 
     def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
-        return Choice(SmoothWeights(min(best_cap(histogram, epsilon).cap, LARGEST_LIMIT)), histogram.basis)
+        best, cut = believed_cap(histogram, epsilon)
+        choice = Choice(SmoothWeights(min(best, LARGEST_LIMIT)), histogram.basis)
+        # A user counts for at most so many rows; what those are worth in a sum, a profile of rows can't say.
+        return with_cut(choice, cut) if summary.grid is None and best <= LARGEST_LIMIT else choice
 
     def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> SmoothWeights:
         return SmoothWeights(smooth_weights_for_mean(support, epsilon, relation))

@@ -7,7 +7,8 @@ between the wanted rank and "nobody above" is a constant, so caps far too high a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -19,13 +20,15 @@ from evenhand.bounding.contribution import Bounded, Summary
 from evenhand.bounding.forecasts import Curve, Evaluate, Question, discrete_laplace_sd, sum_curve
 from evenhand.bounding.strategy import LARGEST_BOUND, UNSET, Limit, Norm, Strategy
 from evenhand.guarantee import Relation, UsageError
-from evenhand.profiles import Array, Buckets, Histogram, Sums, Support
+from evenhand.profiles import Array, Buckets, Cut, Histogram, Sums, Support
 from evenhand.profiles.occupied import highest_occupied
+from evenhand.profiles.posterior import TRIMMED
 from evenhand.tables import Grid
 
 _HIDDEN_TAIL = 1.2  # users too few to be seen add to the bias that the visible ones show
 
 SEEN = "seen in the profile; a few very heavy users may be too rare to be seen"
+SMOOTH = "what is left of it after the correction, if the number of heavy users falls off smoothly; a single giant can't be seen"
 
 
 @dataclass(frozen=True)
@@ -80,16 +83,17 @@ class TotalCap(Strategy):
         return sum_curve(cls.title, sums, question, moves, largest), support.sizes * largest
 
     def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
-        best = best_cap(histogram, epsilon)
+        best, cut = believed_cap(histogram, epsilon)
         if by_rows and summary.grid is not None:
             # A profile of rows for a sum: as much as that many rows can add.
-            steps = min(best.cap * summary.grid.reach, LARGEST_BOUND)
+            steps = min(best * summary.grid.reach, LARGEST_BOUND)
             return Choice(TotalCap(steps / summary.steps_per_unit), histogram.basis)
-        made = TotalCap(best.cap / summary.steps_per_unit)
-        if not best.visible:
-            return Choice(made, histogram.basis)
-        step = summary.grid.units(1) if summary.grid else 1
-        return Choice(made, histogram.basis, bias=best.bias * step, bias_basis=SEEN)
+        made = TotalCap(best / summary.steps_per_unit)
+        if summary.grid is None:
+            return with_cut(Choice(made, histogram.basis), cut)
+        cut = cut.times(summary.grid.units(1) * (1 if summary.grid.top > 0 else -1))
+        both = summary.grid.bottom < 0 < summary.grid.top
+        return with_cut(Choice(made, histogram.basis), cut.of_either_sign() if both else cut)
 
 
 def in_norm(bound: Fraction, norm: Norm, grid: Grid | None) -> Fraction:
@@ -106,6 +110,27 @@ class Cap:
     cap: int
     bias: float
     visible: bool
+
+
+def believed_cap(histogram: Histogram, epsilon: float) -> tuple[int, Cut]:
+    """The cap on each user's total with the least expected squared error, by the posterior, and what it probably cuts off.
+
+    Guarantee: reads only the noisy histogram; private by post-processing.
+
+    Args:
+        histogram: users by total.
+        epsilon: ε left for the capped sum.
+
+    Reference: docs/proofs/profiles.md.
+    """
+    believed = histogram.posterior
+    cap = believed.best(math.sqrt(2) / epsilon)
+    return cap, believed.cut(cap)
+
+
+def with_cut(choice: Choice, cut: Cut) -> Choice:
+    """A choice with what its bound takes from the total, and the error that is left once the median of it is added back."""
+    return replace(choice, cut=cut, bias=cut.spread(TRIMMED), bias_basis=SMOOTH)
 
 
 def best_cap(histogram: Histogram, epsilon: float) -> Cap:

@@ -2,7 +2,9 @@
 
 from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
+from evenhand.profiles.cut import Cut
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
+from evenhand.profiles.posterior import Posterior, posterior
 from evenhand.profiles.profile import Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
 from evenhand.profiles.support import Array, Sums, Support, support_of_counts, support_of_histogram
@@ -14,9 +16,11 @@ __all__ = [
     "Array",
     "Basis",
     "Buckets",
+    "Cut",
     "Histogram",
     "Location",
     "LocationRequest",
+    "Posterior",
     "Profile",
     "Shelf",
     "Sums",
@@ -29,6 +33,7 @@ __all__ = [
     "norm_buckets",
     "or_one",
     "over",
+    "posterior",
     "public_sizes",
     "row_buckets",
     "rows_with",

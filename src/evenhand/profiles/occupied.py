@@ -18,6 +18,7 @@ STRICT = (5.0, 2.0)
 LENIENT = (0.5, 2.6)
 CAUTIOUS = (2.0, 3.0)
 ANY = (3.0, 1.1)
+CLEAR = (7.0, 2.0)
 _TAILS = {1: (2, 1, 0, 0, 0), 2: (4, 2, 1, 0, 0), 3: (16, 8, 5, 1, 0), 4: (96, 48, 33, 9, 1)}
 
 
@@ -45,6 +46,25 @@ def highest_occupied(
             squares do.
         unit: a usual contribution (one row): the further above it, the more evidence it takes to believe in any users.
     """
+    sums, sizes, fullest, found = _fullest(counts, edges, scale, unit)
+    return _climb(sums, sizes, _certain(sums, sizes, fullest, STRICT, (1, 2)), last_step, (1, 2, 4)), found
+
+
+def last_occupied(
+    counts: Array, edges: Array, scale: float, unit: float = 1.0
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """The last bucket that stands out by itself, and whether any users do: what a curve is laid through.
+
+    Users beyond it are for the curve to say, so there is no lenient step, and a false alarm is rarer than one in a thousand.
+    """
+    sums, sizes, fullest, found = _fullest(counts, edges, scale, unit)
+    return _certain(sums, sizes, fullest, CLEAR, (1,)), found
+
+
+def _fullest(
+    counts: Array, edges: Array, scale: float, unit: float
+) -> tuple[Array, Array, npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Sums of the evidence, logarithms of the edges, the fullest bucket, and whether it holds users."""
     repeats, width = counts.shape
     evidence, sizes = counts / scale, np.log(edges)
     sums = np.concatenate([np.zeros((repeats, 1)), np.cumsum(evidence, axis=1)], axis=1)
@@ -55,11 +75,18 @@ def highest_occupied(
     crowd = threes.argmax(axis=1)
     near = np.clip(crowd[:, None] + np.array([-1, 0, 1]), 0, width - 1)
     fullest = near[rows, np.take_along_axis(evidence, near, axis=1).argmax(axis=1)]
-    certain, before = _climb(sums, sizes, fullest, STRICT, (1, 2)), fullest
-    while (certain > before).any():
-        certain, before = _climb(sums, sizes, certain, STRICT, (1, 2)), certain
     found = surprise(threes[rows, crowd], 3) >= ANY[0] + ANY[1] * np.maximum(sizes[crowd] - np.log(unit), 0.0)
-    return _climb(sums, sizes, certain, last_step, (1, 2, 4)), found
+    return sums, sizes, fullest, found
+
+
+def _certain(
+    sums: Array, sizes: Array, start: npt.NDArray[np.intp], need: tuple[float, float], runs: tuple[int, ...]
+) -> npt.NDArray[np.intp]:
+    """From one clearly occupied bucket to the next, as often as possible."""
+    certain, before = _climb(sums, sizes, start, need, runs), start
+    while (certain > before).any():
+        certain, before = _climb(sums, sizes, certain, need, runs), certain
+    return certain
 
 
 def _climb(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,6 +13,7 @@ from evenhand.guarantee import Purchase, split
 from evenhand.ledger import Cost, Ledger
 from evenhand.profiles.buckets import Buckets, row_buckets
 from evenhand.profiles.counting import users_by_bucket
+from evenhand.profiles.posterior import Posterior, posterior
 from evenhand.profiles.profile import Profile
 from evenhand.profiles.shelf import About, Shelf
 from evenhand.profiles.support import Support, support_of_histogram
@@ -43,6 +45,11 @@ class Histogram:
     def support(self) -> Support:
         """A plausible list of users behind it."""
         return support_of_histogram(self.buckets, self.counts, 1 / self.epsilon)
+
+    @functools.cached_property
+    def posterior(self) -> Posterior:
+        """What it says about users by contribution, those too few to be seen included."""
+        return posterior(self.buckets, self.counts, 1 / self.epsilon)
 
     @property
     def smoothed(self) -> Support:

@@ -7,6 +7,7 @@ a verdict costs nothing and may be published with the number.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +17,9 @@ from evenhand.release.intervals import Interval, why_not
 
 if TYPE_CHECKING:
     from evenhand.release.result import Release
+
+_PRECISE = 0.1
+"""What a total that is not usable is compared with: ±10%."""
 
 PART = 0.25
 """How far the interval may reach, as a part of what matters: the value of a count, the spread of what is averaged.
@@ -118,11 +122,13 @@ class Verdict:
         numbers: what was released, by column; one number for each group, or just one.
         groups: what the groups are called; empty for a release without groups.
         nothing: why a release with groups shows none.
+        epsilon: what the release cost.
     """
 
     numbers: Mapping[str, Sequence[Judged]]
     groups: str = ""
     nothing: str = ""
+    epsilon: float = math.nan
 
     @functools.cached_property
     def flags(self) -> dict[str, list[bool]]:
@@ -147,7 +153,10 @@ class Verdict:
         each = {name: self._why(column) for name, column in self.numbers.items()}
         found = {name: words for name, words in each.items() if words}
         words = "; ".join(f"{name}: {why}" if len(each) > 1 else why for name, why in found.items())
-        told = any(number.why for column in self.numbers.values() for number in column)
+        told = any(
+            number.why or isinstance(number.rule, OfSize) for column in self.numbers.values() for number in column
+        )
+        told = told and not self.groups
         help = "more ε or larger groups would help" if self.groups else "more ε would help"
         return words if self.usable or told else f"{words}; {help}"
 
@@ -156,6 +165,8 @@ class Verdict:
         if not noisy:
             return ""
         reason = next((number.why for number in noisy if number.why), "")
+        if not self.groups and isinstance(noisy[0].rule, OfSize):
+            return self._too_few(noisy[0])
         if reason and not self.groups:
             return reason
         # Where the noise of a mean is known best: in the largest group.
@@ -165,6 +176,21 @@ class Verdict:
             return f"{value} ± {reach} is too noisy to use ({known.needed})"
         those = f"all {len(column)}" if len(noisy) == len(column) > 1 else f"{len(noisy)} of {len(column)}"
         return f"{those} {self.groups} {'is' if len(noisy) == 1 else 'are'} too noisy to use ({reason or known.needed})"
+
+    def _too_few(self, number: Judged) -> str:
+        """What it would take for a total: its error falls with ε, and with the number of people if they are alike."""
+        value, reach = (rounded(float(figure), number.reach / 2) for figure in (number.value, number.reach))
+        said = f"{value} ± {reach} is too noisy to use"
+        if number.why:
+            said = f"{said}; {number.why}"
+        if not math.isfinite(number.reach) or not self.epsilon > 0:
+            return said
+        lost = abs(number.value) < number.reach  # it may be nothing but noise
+        times = float(f"{number.reach / max(abs(number.value), number.reach) / _PRECISE:.1g}")
+        return (
+            f"{said}; too few people for this ε: {'at least' if lost else 'about'} {times:,.0f} times more people, or ε = "
+            f"{times * self.epsilon:.2g}, would give ±{_PRECISE:.0%}"
+        )
 
 
 def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  # noqa: ANN401 - ends, or a frame
@@ -190,7 +216,8 @@ def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  #
                 for name, value, (low, high), why in zip(
                     names, values, ends, whys or [why_not(source)] * len(values), strict=True
                 )
-            }
+            },
+            epsilon=float(release.guarantee.epsilon),
         )
     columns = {}
     for name in release.value_columns:

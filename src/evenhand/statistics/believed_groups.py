@@ -14,6 +14,7 @@ from evenhand.bounding import Lost, MovedWeight, losses_by_group
 from evenhand.pages.numbers import three_digits
 from evenhand.release import Additive, Believed, Unknown
 from evenhand.release.widened import Widened
+from evenhand.statistics.believing import UNKNOWN
 from evenhand.statistics.count import Count
 from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.mean import Mean
@@ -31,7 +32,6 @@ LOCATED = "covers the noise and what was cut from users far from the centres, if
 SIGNED = (
     "covers the noise and what users above the bound lost, if that has either sign and is spread evenly over the groups"
 )
-GIVEN = "covers the noise only: what a given bound took from heavy users is not known"
 MOSTLY = "more than half of it may come from users above the bound, who were cut"
 
 _MOSTLY = 0.25  # how probable that has to be
@@ -144,4 +144,4 @@ def of_given_bound(statistic: Statistic, estimates: Sequence[Estimate]) -> list[
         least, most = 0.0, width / 2 if isinstance(statistic, Std) else (width / 2) ** 2
     if sign is None and not isinstance(statistic, Mean):
         return list(estimates)
-    return [replace(estimate, interval=Unknown(estimate.interval, GIVEN, least, most)) for estimate in estimates]
+    return [replace(estimate, interval=Unknown(estimate.interval, UNKNOWN, least, most)) for estimate in estimates]

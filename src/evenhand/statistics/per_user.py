@@ -16,6 +16,7 @@ from typing import ClassVar
 from evenhand.bounding import PROFILE_SHARE, Choice, Contribution, Strategy, Summary
 from evenhand.profiles import About, Wanted, row_buckets, rows_with, total_buckets, users_by_bucket
 from evenhand.release import Additive, Bounding, Error, Exact, Measurement, Receipt, noise_for
+from evenhand.statistics.believing import corrected, uncorrected
 from evenhand.statistics.draft import EXACT, UNBOUNDED, Draft, Outcome
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
@@ -148,9 +149,14 @@ class Total(PerUser):
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
         contribution = self.contribute(choice.strategy, self.summary(users))
         noisy = receipt.numbers(self.measure(users, contribution), epsilon)
-        value = noisy.values[0] * self.unit
+        measured = Additive(noisy.values[0] * self.unit, noisy.noise, self.unit)
         error = choice.error(noisy.noise.variance**0.5 * self.unit)
-        return Outcome(value, Additive(value, noisy.noise, self.unit), choice.bounding, error)
+        if choice.cut is None:
+            grid = self.summary(users).grid
+            interval = uncorrected(measured, grid is not None and grid.bottom < 0, grid is None or grid.top > 0)
+            return Outcome(measured.value, interval, choice.bounding, error)
+        found = corrected(measured, choice.cut, not self.columns)
+        return Outcome(found.value, found.interval, choice.bounding, error, found.details)
 
 
 def public_total(request: Request, statistic: Statistic, value: Callable[[Rows], Integers]) -> Draft:

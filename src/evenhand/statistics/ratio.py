@@ -155,7 +155,8 @@ class RatioOf(Statistic):
 
 
 def _released(interval: Interval) -> Additive | Exact:
-    """A released number with its noise."""
+    """A released number with its noise, as it was measured."""
+    interval = noise_only(interval)
     if isinstance(interval, Scaled):
         inner = _released(interval.interval)
         assert isinstance(inner, Additive)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from evenhand.bounding import Auto, TotalCap
 from evenhand.guarantee import UsageError
 from evenhand.release import Bounding, Error, Receipt
+from evenhand.release.intervals import noise_only
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.per_user import Total, public_total
@@ -38,7 +39,8 @@ class Users(Count):
 
         def run(receipt: Receipt) -> Outcome:
             outcome = draft.run(receipt)
-            return replace(outcome, bounding=ONCE, error=_unbiased(outcome.error))
+            exact = noise_only(outcome.interval)  # nobody is cut, so nothing is unknown
+            return replace(outcome, interval=exact, bounding=ONCE, error=_unbiased(outcome.error))
 
         return replace(draft, bounding=ONCE, error=_unbiased(draft.error), run=run)
 

@@ -1,0 +1,67 @@
+"""A total with what its bound probably cut off: the correction, the interval that holds the truth, and when nothing can be told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.pages.numbers import rounded
+from evenhand.profiles import Cut
+from evenhand.release import Additive, Believed, Interval, Unknown
+
+COVERS = (
+    "covers the noise and, if the number of heavy users falls off smoothly, what the bound cuts off; "
+    "one user far above all others could be missed"
+)
+UNKNOWN = "covers the noise; how much the bound cuts off is not known, so the truth may lie beyond"
+_LIKELY = 0.975  # the upper end of a 95% interval
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A value, its interval, and how it was corrected."""
+
+    value: float
+    interval: Interval
+    details: dict[str, Any]
+
+
+def corrected(measured: Additive, cut: Cut, whole: bool) -> Corrected:
+    """Add back the median of what was cut off, and say how far off that may be.
+
+    Args:
+        measured: the bounded total with its noise.
+        cut: what the bound probably took from it.
+        whole: whether the value is a whole number.
+    """
+    amount = cut.median
+    amount = round(amount) if whole else amount
+    kept, beyond = abs(measured.value), max(cut.quantile(_LIKELY), -cut.quantile(1 - _LIKELY))
+    why = ""
+    if beyond > kept:
+        why = (
+            f"what the bound cuts off (up to about {rounded(float(f'{beyond:.2g}'))}) may exceed what it keeps: too few users, or too "
+            "little ε, to see the heavy ones"
+        )
+    interval = Believed(measured, cut.amounts, cut.weights, COVERS, why)
+    if not amount:
+        return Corrected(measured.value, interval, {})
+    noise = measured.noise.variance**0.5 * measured.unit
+    words = (
+        f"{rounded(float(amount), noise)} added to the measured {rounded(float(measured.value), noise)}, for what the bound probably "
+        "cut off"
+    )
+    details = {"correction": {"amount": amount, "measured": measured.value, "words": words}}
+    return Corrected(measured.value + amount, interval, details)
+
+
+def uncorrected(measured: Additive, negative: bool, positive: bool) -> Unknown:
+    """A bound that nothing is known about: cutting moves a total towards 0.
+
+    Args:
+        measured: the bounded total with its noise.
+        negative: whether totals may be negative.
+        positive: whether totals may be positive.
+    """
+    return Unknown(measured, UNKNOWN, -math.inf if negative else None, math.inf if positive else None)
