@@ -4,7 +4,7 @@ from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
-from evenhand.bounding.cut_distances import CutDistances
+from evenhand.bounding.cut_distances import CutDistances, part_lost
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curve, Question
 from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
@@ -98,6 +98,7 @@ __all__ = [
     "norms_of",
     "offered_names",
     "parse_bounding",
+    "part_lost",
     "rank_bias",
     "register",
     "roots",

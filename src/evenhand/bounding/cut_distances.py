@@ -67,6 +67,12 @@ class CutDistances:
         return np.minimum(result, 0.5)
 
 
+def part_lost(rows: Posterior | Support, bound: float) -> float:
+    """Which part of all rows users above a bound on their rows lose."""
+    lost = Lost.exactly(rows, NOT_KNOWN, bound) if isinstance(rows, Support) else Lost.of(rows, NOT_KNOWN, bound, False)
+    return _root_mean_square(lost.total / np.maximum(lost.total + lost.kept, 1e-9), lost.weights)
+
+
 def _root_mean_square(values: Array, weights: Array) -> float:
     order = np.argsort(values)
     limit = values[order][np.searchsorted(np.cumsum(weights[order]), _LIKELY * float(weights.sum()))]

@@ -16,6 +16,7 @@ from evenhand.bounding import (
     best_residual_bound,
     best_rows_bound,
     norms_of,
+    part_lost,
     shrunken_ratios,
     shrunken_steps,
 )
@@ -100,16 +101,21 @@ class LocatedGroups:
         noise, placed = None, self.pairs.about(centres)
         with self._norms(placed) as users:
             support, rows = self._support(users)
+            missing = 0.0
             if weights is None:
-                counted = self._rows(placed, users, support)
+                counted, bound = self._rows(placed, users, support)
                 weights, noise = np.array(counted.values) / (FULL * ROW), counted.noise
+                missing = part_lost(rows, bound)
             first = self._around(centres, placed, users, support, 0)
         better = self._moved(first, weights, noise)
         placed = self.pairs.about(better)
         with self._norms(placed) as users:
             second = self._around(better, placed, users, support, 1)
-        cut = CutDistances.of(rows, second.seen, second.bound, ROW)
-        return self._means(first, second, weights, noise), second.bound, cut.deviation(weights)
+        means = self._means(first, second, weights, noise)
+        cut = CutDistances.of(rows, second.seen, second.bound, ROW).deviation(weights)
+        # Rows that are missing count as far as the centres were off: where they ended, and by how much the second moved.
+        off = np.array([math.hypot(mean.fraction, mean.gap) for mean in means]) / self.pairs.grid.width
+        return means, second.bound, np.minimum(np.hypot(cut, missing * off), 0.5)
 
     def _norms(self, placed: Rows) -> AbstractContextManager[Rows]:
         return self.pairs.users(placed, rows_norm=placed.size, residual_norm=placed.residual)
@@ -173,13 +179,13 @@ class LocatedGroups:
         rows = found.spread_out() if self.public else posterior(buckets, counts, scale)
         return Support(found.sizes / ROW, found.users, None if found.lowest is None else found.lowest / ROW), rows
 
-    def _rows(self, placed: Rows, users: Rows, support: Support) -> Noisy:
-        """Rows by group, in usual rows."""
+    def _rows(self, placed: Rows, users: Rows, support: Support) -> tuple[Noisy, float]:
+        """Rows by group, in usual rows, and the bound on those of a user, in steps."""
         share = self.shares.rows
         bound = best_rows_bound(support, self.purse.deviation(share, 1, 1), self.pairs.keys.groups, self._spread)
         capacity = self._capacity(share, bound * ROW)
         sums = self.pairs.sums(users, [("size", capacity, "rows_norm")], placed)
-        return self.purse.draw(Measurement(picked(sums, "size"), capacity, capacity**2), share)
+        return self.purse.draw(Measurement(picked(sums, "size"), capacity, capacity**2), share), capacity / FULL
 
     def _around(self, centres: Centres, placed: Rows, users: Rows, support: Support, turn: int) -> Around:
         """Distances from the centres by group, bounded for each user."""
