@@ -12,13 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.bounding.lost_over_groups import NOT_KNOWN, Lost
-from evenhand.bounding.moved_weight import USERS_DIFFER
+from evenhand.bounding.moved_weight import USERS_DIFFER, likely_root_mean_square
 from evenhand.profiles import Array, Posterior, Support
 
 ONE_SIDED = 0.4
 """A prior: which part of what is cut from all users together is left after opposite directions cancel."""
-
-_LIKELY = 0.9  # outcomes above this quantile count as this one: one giant does not decide
 
 
 @dataclass(frozen=True)
@@ -57,23 +55,20 @@ class CutDistances:
             total = total + part * length / unit * lost.total
             squares = squares + part * (length / unit) ** 2 * lost.per_group
             weights = lost.weights
-        return cls(_root_mean_square(total, weights), _root_mean_square(np.sqrt(squares), weights) ** 2)
+        return cls(likely_root_mean_square(total, weights), likely_root_mean_square(np.sqrt(squares), weights) ** 2)
 
-    def deviation(self, rows: Array) -> Array:
-        """For groups with so many rows: how far the cut moves their mean, as a part of the range."""
+    def deviation(self, rows: Array, spread: float = 1.0) -> Array:
+        """For groups with so many rows: how far the cut moves their mean, as a part of the range.
+
+        ``spread`` says by how much a cut norm stands for more in all groups together: 1 for L1, √k for L2 norms of users in k groups.
+        """
         present = np.maximum(rows, 1.0)
         whole = float(present.sum())
-        result: Array = np.sqrt(self.per_group / (whole * present) + (ONE_SIDED * self.total / whole) ** 2)
+        result: Array = np.sqrt(self.per_group / (whole * present) + (ONE_SIDED * spread * self.total / whole) ** 2)
         return np.minimum(result, 0.5)
 
 
 def part_lost(rows: Posterior | Support, bound: float) -> float:
     """Which part of all rows users above a bound on their rows lose."""
     lost = Lost.exactly(rows, NOT_KNOWN, bound) if isinstance(rows, Support) else Lost.of(rows, NOT_KNOWN, bound, False)
-    return _root_mean_square(lost.total / np.maximum(lost.total + lost.kept, 1e-9), lost.weights)
-
-
-def _root_mean_square(values: Array, weights: Array) -> float:
-    order = np.argsort(values)
-    limit = values[order][np.searchsorted(np.cumsum(weights[order]), _LIKELY * float(weights.sum()))]
-    return float(np.sqrt(weights @ np.minimum(values, limit) ** 2 / weights.sum()))
+    return likely_root_mean_square(lost.total / np.maximum(lost.total + lost.kept, 1e-9), lost.weights)

@@ -168,16 +168,24 @@ def _with_largest(posterior: Posterior, losses: Sequence[Array]) -> tuple[Array,
         return posterior.weights[:, None], [nothing for _ in losses], nothing, nothing
     first = int(np.argmax(losses[0] > 0))
     users, spread = posterior.users[:, first:], posterior.spread[:, first:]
+    sums, weights = up_to_largest(users, [loss[first:] for loss in losses])
+    (variance,), _ = up_to_largest(users, [losses[0][first:] ** 2], spread)
+    seen = users[:, : max(posterior.last + 1 - first, 0)] @ losses[0][first : max(posterior.last + 1, first)]
+    return posterior.weights[:, None] * weights, sums, variance, np.maximum(sums[0] - seen[:, None], 0.0)
+
+
+def up_to_largest(users: Array, terms: Sequence[Array], counted: Array | None = None) -> tuple[list[Array], Array]:
+    """Sums of each term over users up to the largest, by curve and by place of the largest; and the weights of the places.
+
+    Args:
+        users: by curve and bucket.
+        terms: by bucket.
+        counted: what is summed instead of users.
+    """
     above = np.cumsum(users[:, ::-1], axis=1)[:, ::-1]  # users in this bucket or a higher one
     place = (above[:, None, :] > -np.log(_LARGEST)[None, :, None]).sum(axis=2)
-
-    def up_to_largest(parts: Array) -> Array:
-        sums = np.concatenate([np.zeros((len(parts), 1)), np.cumsum(parts, axis=1)], axis=1)
-        result: Array = np.take_along_axis(sums, place, axis=1)
-        return result
-
-    sums = [up_to_largest(users * loss[first:]) for loss in losses]
-    seen = users[:, : max(posterior.last + 1 - first, 0)] @ losses[0][first : max(posterior.last + 1, first)]
-    hidden = np.maximum(sums[0] - seen[:, None], 0.0)
-    weights = posterior.weights[:, None] * _LARGEST_WEIGHTS
-    return weights, sums, up_to_largest(spread * losses[0][first:] ** 2), hidden
+    found = []
+    for term in terms:
+        sums = np.cumsum((users if counted is None else counted) * term, axis=1)
+        found.append(np.take_along_axis(np.concatenate([np.zeros((len(users), 1)), sums], axis=1), place, axis=1))
+    return found, _LARGEST_WEIGHTS

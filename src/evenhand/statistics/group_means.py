@@ -25,6 +25,7 @@ from evenhand.bounding import PROFILE_SHARE, MovedWeight, SmoothWeights, typical
 from evenhand.guarantee import split
 from evenhand.ledger import mechanism_delta
 from evenhand.profiles import Support, row_buckets, support_of_histogram, users_by_bucket
+from evenhand.profiles.posterior import posterior
 from evenhand.release import Bounding, Measurement, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
 from evenhand.statistics.believed_groups import LOCATED, believed_averages, widened
@@ -150,5 +151,6 @@ class GroupMeans(Part):
         shown = capacity / FULL
         words = f"all rows of a user are used, weighted to count as at most {shown:,.4g} rows over all groups"
         paid += split(purse.epsilon, share)[0]
-        estimates = believed_averages(mean, estimates, MovedWeight.of(support.spread_out(), shown))
+        plausible = posterior(buckets, noisy.values, float(noisy.noise.scale))
+        estimates = believed_averages(mean, estimates, MovedWeight.of(plausible, shown))
         return estimates, Bounding(SmoothWeights.title, shown, words, f"chosen from {_BASIS}", paid)

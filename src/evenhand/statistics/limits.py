@@ -146,7 +146,8 @@ def chosen_amount(
     support = supports[list(norms).index(norm)]
     lost = moved = None
     if statistic.is_average or (not wanted and statistic.sum_grid is not None):
-        moved = MovedWeight.of(support.spread_out(), float(amount))
+        place = min(list(norms).index(norm), len(histograms) - 1)
+        moved = MovedWeight.of(histograms[place].posterior if histograms else support, float(amount))
     else:
         given = bool(wanted) and wanted[0].given is not None
         lost = lost_to(

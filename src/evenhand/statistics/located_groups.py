@@ -112,7 +112,7 @@ class LocatedGroups:
         with self._norms(placed) as users:
             second = self._around(better, placed, users, support, 1)
         means = self._means(first, second, weights, noise)
-        cut = CutDistances.of(rows, second.seen, second.bound, ROW).deviation(weights)
+        cut = CutDistances.of(rows, second.seen, second.bound, ROW).deviation(weights, self._spread)
         # Rows that are missing count as far as the centres were off: where they ended, and by how much the second moved.
         off = np.array([math.hypot(mean.fraction, mean.gap) for mean in means]) / self.pairs.grid.width
         return means, second.bound, np.minimum(np.hypot(cut, missing * off), 0.5)
