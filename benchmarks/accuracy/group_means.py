@@ -28,6 +28,7 @@ from evenhand.bounding import (
     best_groups_bound,
     best_residual_bound,
     best_rows_bound,
+    norms_of,
     shrunken_ratios,
     shrunken_steps,
     typical_groups,
@@ -144,10 +145,11 @@ def _steps(run: Run, found: Support, typical: float, shares: Shares) -> Array:
         asked = sizes >= max(wanted.rows, 1e-9)
         places = np.searchsorted(wanted.edges, norms[asked] / sizes[asked], side="left")
         extra, _ = run.noise(shares.distances[turn], moves, math.sqrt(moves), wanted.size)
-        forecast = wanted.norms(support, np.bincount(places, minlength=wanted.size) + extra)
+        seen = wanted.seen(np.bincount(places, minlength=wanted.size) + extra)
         share = shares.sums[turn]
         cap = 1.0
-        if forecast is not None:
+        if seen is not None:
+            forecast = norms_of(support, seen)
             cap = best_residual_bound(forecast, purse.deviation(share, moves, moves), groups, spread)
         noise, deviation = run.noise(share, moves * cap, moves * cap, groups)
         sums.append(table.by_group(residual * np.minimum(1, cap / np.maximum(norms, 1e-12))[table.user]) + noise)

@@ -4,12 +4,23 @@ from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
+from evenhand.bounding.cut_distances import CutDistances, part_lost
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curve, Question
 from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
+from evenhand.bounding.lost_by_group import GroupLosses, losses_by_group
+from evenhand.bounding.lost_over_groups import (
+    NOT_KNOWN,
+    ONCE_EACH,
+    Breadth,
+    Lost,
+    breadth_of_rows,
+    fitted_breadths,
+)
 from evenhand.bounding.mean_bias import MeanBelief
 from evenhand.bounding.mean_evidence import Tilt
+from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.over_groups import (
     GroupBound,
@@ -27,6 +38,7 @@ from evenhand.bounding.residual_norms import (
     best_groups_bound,
     best_residual_bound,
     best_rows_bound,
+    norms_of,
     typical_groups,
 )
 from evenhand.bounding.row_limit import RowLimit
@@ -40,6 +52,8 @@ __all__ = [
     "HETEROGENEITY",
     "LARGEST_AMOUNT",
     "MEAN_SHARE",
+    "NOT_KNOWN",
+    "ONCE_EACH",
     "PROFILE_SHARE",
     "ROWS_SHARE",
     "ROW_SD",
@@ -47,17 +61,22 @@ __all__ = [
     "Assumptions",
     "Auto",
     "Bounded",
+    "Breadth",
     "CentredInterval",
     "Choice",
     "Contribution",
     "Curve",
+    "CutDistances",
     "Distances",
     "GroupBound",
     "GroupCurve",
+    "GroupLosses",
     "GroupSizes",
     "LocatedMean",
+    "Lost",
     "MeanBelief",
     "MeanContribution",
+    "MovedWeight",
     "Norm",
     "NormClip",
     "Question",
@@ -74,13 +93,18 @@ __all__ = [
     "best_mean",
     "best_residual_bound",
     "best_rows_bound",
+    "breadth_of_rows",
     "concentration",
     "finely",
+    "fitted_breadths",
     "group_curves",
     "l2_of_rows",
+    "losses_by_group",
     "named",
+    "norms_of",
     "offered_names",
     "parse_bounding",
+    "part_lost",
     "rank_bias",
     "register",
     "roots",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from evenhand.bounding.lost_over_groups import Lost
+from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.strategy import Strategy
 from evenhand.profiles import Cut
 from evenhand.release import Bounding, Error
@@ -32,6 +34,8 @@ class Choice:
         cut: what the bound probably takes from the total, in the unit of the value; None if nothing is known.
         words: what happens to a user, where the strategy alone can't say it.
         belief: what the bound probably did to a mean; None where nothing was bought that could tell.
+        lost: of a total by group, what the bound takes from all groups together, in the unit of the norm.
+        moved: of an average by group, the weight that the bound moves from busy users to others.
     """
 
     strategy: Strategy
@@ -43,6 +47,8 @@ class Choice:
     shown: float | None = None
     words: str | None = None
     belief: MeanBelief | None = None
+    lost: Lost | None = None
+    moved: MovedWeight | None = None
     cut: Cut | None = None
 
     @property

@@ -46,8 +46,8 @@ class Distances:
         """The number of buckets, the open one at the top included."""
         return len(self.edges) + 1
 
-    def norms(self, support: Support, counts: npt.ArrayLike) -> Support | None:
-        """Users by norm, as far as both histograms tell; None if no distance stands out from the noise."""
+    def seen(self, counts: npt.ArrayLike) -> tuple[Array, Array] | None:
+        """Distances that stand out from the noise, with how many users have each; None if none does."""
         noisy = np.asarray(counts, dtype=np.float64)
         noisy[-2] += noisy[-1]
         noisy = noisy[:-1]
@@ -55,12 +55,17 @@ class Distances:
         seen = np.where((noisy > _VISIBLE * self.scale) & (np.arange(len(noisy)) <= top[0]), noisy, 0.0)
         if not found[0] or not seen.any():
             return None
-        rows, there = support.spread_out(), seen > 0
-        middle = self.edges[there] * (1 + 4 ** (-1 / 3)) / 2
-        norms = np.outer(rows.sizes, middle).ravel()
-        users = np.outer(rows.users, seen[there] / seen.sum()).ravel()
-        sizes, place = np.unique(norms, return_inverse=True)
-        return Support(sizes, np.bincount(place, weights=users).astype(np.float64))
+        there = seen > 0
+        return self.edges[there] * (1 + 4 ** (-1 / 3)) / 2, seen[there]
+
+
+def norms_of(support: Support, distances: tuple[Array, Array]) -> Support:
+    """Users by norm, from their rows and the distances per row that were seen, with how many users have each."""
+    rows, (middle, people) = support.spread_out(), distances
+    norms = np.outer(rows.sizes, middle).ravel()
+    users = np.outer(rows.users, people / people.sum()).ravel()
+    sizes, place = np.unique(norms, return_inverse=True)
+    return Support(sizes, np.bincount(place, weights=users).astype(np.float64))
 
 
 def best_residual_bound(norms: Support, noise: float, groups: int, spread: float) -> float:

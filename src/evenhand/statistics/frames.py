@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.release import Ends, Interval
 from evenhand.release.intervals import covers, judged, noise_only, why_not
+from evenhand.release.together import ends_of
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.statistic import Estimate
 
@@ -57,7 +58,7 @@ class GroupedInterval:
     def at(self, confidence: float) -> Ends:
         columns: dict[str, list[float]] = {}
         for name, estimates in self.estimates.items():
-            ends = [estimate.interval.at(confidence) for estimate in estimates]
+            ends = ends_of([estimate.interval for estimate in estimates], confidence)
             columns[name] = [estimate.value for estimate in estimates]
             columns[f"{name}_low"] = [low for low, _ in ends]
             columns[f"{name}_high"] = [high for _, high in ends]

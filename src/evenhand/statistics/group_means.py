@@ -21,13 +21,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from evenhand.bounding import PROFILE_SHARE, SmoothWeights, typical_groups, weight_for_average
+from evenhand.bounding import PROFILE_SHARE, MovedWeight, SmoothWeights, typical_groups, weight_for_average
 from evenhand.guarantee import split
 from evenhand.ledger import mechanism_delta
 from evenhand.pages.numbers import written
 from evenhand.profiles import Support, row_buckets, support_of_histogram, users_by_bucket
+from evenhand.profiles.posterior import posterior
 from evenhand.release import Bounding, Measurement, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
+from evenhand.statistics.believed_groups import LOCATED, believed_averages, widened
 from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.located_groups import LocatedGroups
@@ -107,7 +109,7 @@ class GroupMeans(Part):
             return self._weighted(pairs, purse, paid)
         shares = Shares.of(purse, groups, typical, found.people, found.rows, public)
         located = LocatedGroups(replace(pairs, squared=gaussian), purse, shares, found, typical, receipt)
-        means, bound = located.estimates(users)
+        means, bound, moved = located.estimates(users)
         choosing = split(left, shares.rough + shares.rows_profile + sum(shares.distances, Fraction(0)))[0]
         reach = pairs.grid.units(bound * pairs.grid.width)
         norm = "root of the summed squares of the distances" if gaussian else "distances"
@@ -116,7 +118,8 @@ class GroupMeans(Part):
             "the rows that a user of the group usually has; the centres are found privately first"
         )
         bounding = Bounding("LocatedMean", reach, words, f"chosen from {_BASIS}", paid + choosing)
-        return [Estimate(mean.value, mean, mean.spread) for mean in means], bounding
+        estimates = [Estimate(mean.value, mean, mean.spread) for mean in means]
+        return widened(self.mean, estimates, moved, LOCATED), bounding
 
     def _groups_per_user(
         self, pairs: Pairs, users: Rows, epsilon: Decimal, receipt: Receipt
@@ -158,4 +161,6 @@ class GroupMeans(Part):
         shown = capacity / FULL
         words = f"all rows of a user are used, weighted to count as at most {written(shown)} rows over all groups"
         paid += split(purse.epsilon, share)[0]
+        plausible = posterior(buckets, noisy.values, float(noisy.noise.scale))
+        estimates = believed_averages(mean, estimates, MovedWeight.of(plausible, shown))
         return estimates, Bounding(SmoothWeights.title, shown, words, f"chosen from {_BASIS}", paid)

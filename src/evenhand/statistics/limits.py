@@ -15,6 +15,7 @@ from evenhand.bounding import (
     Choice,
     GroupBound,
     GroupCurve,
+    MovedWeight,
     Norm,
     NormClip,
     SmoothWeights,
@@ -44,6 +45,7 @@ from evenhand.profiles import (
 from evenhand.release import Receipt
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.keys import Keys
+from evenhand.statistics.losing import lost_to
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.sum import Sum
@@ -123,7 +125,7 @@ def chosen_amount(
     groups: int,
 ) -> tuple[Norm, Fraction, Choice]:
     """The norm and the bound with the smallest forecast error of a group."""
-    basis = "the public number of rows of each user"
+    basis, histograms = "the public number of rows of each user", list[Histogram]()
     if not wanted:
         supports = [public_sizes(request.table, users, receipt, norm.name) for norm in norms]
     else:
@@ -142,7 +144,17 @@ def chosen_amount(
     amount = min(max(Fraction(f"{best.amount:.3g}"), Fraction(1, FULL)), Fraction(LARGEST_AMOUNT), fits)
     strategy, words = _shown(amount, norm, statistic, groups > 1)
     support = supports[list(norms).index(norm)]
-    return norm, amount, Choice(strategy, basis, paid, bias=statistic.bias_of_weight(support, amount), words=words)
+    lost = moved = None
+    if statistic.is_average or (not wanted and statistic.sum_grid is not None):
+        place = min(list(norms).index(norm), len(histograms) - 1)
+        moved = MovedWeight.of(histograms[place].posterior if histograms else support, float(amount))
+    else:
+        given = bool(wanted) and wanted[0].given is not None
+        lost = lost_to(
+            float(amount), norm, _unit(norm, statistic), statistic.distinct, supports, histograms, groups, given
+        )
+    bias = statistic.bias_of_weight(support, amount)
+    return norm, amount, Choice(strategy, basis, paid, bias=bias, words=words, lost=lost, moved=moved)
 
 
 def _best(

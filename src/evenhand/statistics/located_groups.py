@@ -10,10 +10,13 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.bounding import (
+    CutDistances,
     Distances,
     best_groups_bound,
     best_residual_bound,
     best_rows_bound,
+    norms_of,
+    part_lost,
     shrunken_ratios,
     shrunken_steps,
 )
@@ -21,12 +24,14 @@ from evenhand.noise import IntegerNoise
 from evenhand.profiles import (
     Array,
     Buckets,
+    Posterior,
     Support,
     support_of_histogram,
     total_buckets,
     users_by_bucket,
     users_by_place,
 )
+from evenhand.profiles.posterior import posterior
 from evenhand.release import Measurement, Noisy, Receipt, ResidualMean
 from evenhand.statistics.group_shares import Purse, Shares
 from evenhand.statistics.pairs import OCTAVES, PART, ROW, Centres, Pairs, picked
@@ -49,11 +54,13 @@ class Around:
         distances: by group, in grid steps × usual rows × `FULL`.
         bound: on a user's distances, as a part of the range × usual rows.
         rows: by group, in usual rows, where they were released with the distances.
+        seen: the distances per row that stood out from noise, with how many users have each; None if none did.
     """
 
     centres: Centres
     distances: Noisy
     bound: float
+    seen: tuple[Array, Array] | None
     rows: Noisy | None = None
 
 
@@ -87,21 +94,32 @@ class LocatedGroups:
         """How many times the bound one user moves a bounded sum: a user whose values change may turn from one end to the other."""
         return self.pairs.table.relation.moves
 
-    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float]:
-        """The means of all groups, and the bound on a user's distances; ``users`` holds the number of groups of each."""
+    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float, Array]:
+        """The means of all groups, the bound on a user's distances, and how far that moves each mean, as a part of the range.
+
+        ``users`` holds the number of groups of each user.
+        """
         centres, weights = self._rough(users)
         noise, placed = None, self.pairs.about(centres)
         with self._norms(placed) as users:
-            support = self._support(users)
-            first = self._around(centres, placed, users, support, 0, self._rows(support) if weights is None else None)
+            support, rows = self._support(users)
+            capacity = self._rows(support) if weights is None else None
+            first = self._around(centres, placed, users, support, 0, capacity)
+        missing = 0.0
         if weights is None:
             assert first.rows is not None
+            assert capacity is not None
             weights, noise = np.array(first.rows.values) / (FULL * ROW), first.rows.noise
+            missing = part_lost(rows, capacity / FULL)
         better = self._moved(first, weights, noise)
         placed = self.pairs.about(better)
         with self._norms(placed) as users:
             second = self._around(better, placed, users, support, 1)
-        return self._means(first, second, weights, noise), second.bound
+        means = self._means(first, second, weights, noise)
+        cut = CutDistances.of(rows, second.seen, second.bound, ROW).deviation(weights, self._spread)
+        # Rows that are missing count as far as the centres were off: where they ended, and by how much the second moved.
+        off = np.array([math.hypot(mean.fraction, mean.gap) for mean in means]) / self.pairs.grid.width
+        return means, second.bound, np.minimum(np.hypot(cut, missing * off), 0.5)
 
     def _norms(self, placed: Rows) -> AbstractContextManager[Rows]:
         return self.pairs.users(placed, rows_norm=placed.size, residual_norm=placed.residual)
@@ -152,8 +170,8 @@ class LocatedGroups:
         width = self.pairs.grid.width
         return Centres(np.clip(np.rint(parts * width), 0, width).astype(np.int64), np.minimum(scales, 1.0))
 
-    def _support(self, users: Rows) -> Support:
-        """Users by rows, in usual rows: public, or as a noisy histogram shows them."""
+    def _support(self, users: Rows) -> tuple[Support, Posterior | Support]:
+        """Users by rows, in usual rows: public, or as a noisy histogram shows them; and in steps, with those too few to be seen."""
         table, buckets = self.pairs.table, _SIZES
         measured = users_by_bucket(table, users, _whole(users.rows_norm), buckets)
         if self.public:
@@ -162,7 +180,8 @@ class LocatedGroups:
             counts = self.purse.draw(measured, self.shares.rows_profile).values
             scale = self.purse.deviation(self.shares.rows_profile, 1, 1) / math.sqrt(2)
         found = support_of_histogram(buckets, counts, scale)
-        return Support(found.sizes / ROW, found.users, None if found.lowest is None else found.lowest / ROW)
+        rows = found.spread_out() if self.public else posterior(buckets, counts, scale)
+        return Support(found.sizes / ROW, found.users, None if found.lowest is None else found.lowest / ROW), rows
 
     def _rows(self, support: Support) -> int:
         """The capacity of rows by group, in usual rows."""
@@ -175,9 +194,11 @@ class LocatedGroups:
     ) -> Around:
         """Distances from the centres by group, bounded for each user; with a capacity, ``rows`` by group from the same pass."""
         purse, share, width = self.purse, self.shares.sums[turn], self.pairs.grid.width
-        norms = self._distances(users, support, self.shares.distances[turn])
-        noise = purse.deviation(share, self.moves, self.moves)
-        bound = 1.0 if norms is None else best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
+        seen = self._distances(users, support, self.shares.distances[turn])
+        noise, bound = purse.deviation(share, self.moves, self.moves), 1.0
+        if seen is not None:
+            norms = norms_of(support, seen)
+            bound = best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
         capacity = self._capacity(share, bound * width)
         moved = self.moves * capacity
         counted = [] if rows is None else [("size", rows, "rows_norm")]
@@ -186,10 +207,10 @@ class LocatedGroups:
         found = None
         if rows is not None:
             found = purse.draw(Measurement(picked(sums, "size"), rows, rows**2), self.shares.rows)
-        return Around(centres, distances, capacity / (width * FULL), found)
+        return Around(centres, distances, capacity / (width * FULL), seen, found)
 
-    def _distances(self, users: Rows, support: Support, share: Fraction) -> Support | None:
-        """Users by the norm of their distances, from a noisy histogram of distances per row of users with many rows."""
+    def _distances(self, users: Rows, support: Support, share: Fraction) -> tuple[Array, Array] | None:
+        """Distances per row, from a noisy histogram of those of users with many rows."""
         import ibis
 
         scale = self.purse.deviation(share, self.moves, math.sqrt(self.moves)) / math.sqrt(2)
@@ -199,7 +220,7 @@ class LocatedGroups:
         distance = asked.residual_norm.cast("float64") * unit / asked.rows_norm.cast("float64")
         place = _place(distance, wanted.size)
         measured = users_by_place(self.pairs.table, asked, place, wanted.size, self.moves)
-        return wanted.norms(support, self.purse.draw(measured, share).values)
+        return wanted.seen(self.purse.draw(measured, share).values)
 
     def _moved(self, first: Around, weights: Array, noise: IntegerNoise | None) -> Centres:
         """Better centres, as far as the distances from the first ones stand out from their noise."""

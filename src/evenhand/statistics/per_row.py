@@ -14,6 +14,7 @@ from typing import Any
 from evenhand.guarantee import UsageError, exact_sum
 from evenhand.release import Bounding, Error, Noisy, Receipt, Rule
 from evenhand.statistics.allocation import Allocation
+from evenhand.statistics.believed_groups import corrections
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Foreseen, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
@@ -233,6 +234,7 @@ class PerRow:
         rules: Mapping[str, Rule] = MappingProxyType({}),
     ) -> Outcome:
         details = {} if selection is None else {"selection": selection.to_dict()}
+        details |= corrections(estimates)
         noises = {
             name: median_high([estimate.noise for estimate in column]) for name, column in estimates.items() if column
         }

@@ -6,6 +6,7 @@ costs nothing more. Hidden group names are selected once for both.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -16,9 +17,10 @@ from evenhand.bounding import Auto
 from evenhand.guarantee import EvenhandError, Relation, UsageError, split
 from evenhand.noise import IntegerNoise
 from evenhand.release import Quotient, Receipt
-from evenhand.release.intervals import noise_only
+from evenhand.release.believed_ratio import BelievedRatio
+from evenhand.release.intervals import covers, noise_only
 from evenhand.statistics.believed_means import corrected
-from evenhand.statistics.believed_ratios import believed_quotient, noise_of
+from evenhand.statistics.believed_ratios import believed_quotient, noise_of, released
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import EXACT, UNBOUNDED, UNKNOWN, Draft, Outcome
 from evenhand.statistics.request import Request
@@ -94,8 +96,13 @@ class RatioOf(Statistic):
 
     def combine(self, estimates: Sequence[Estimate]) -> Estimate:
         above, below = estimates
-        value, interval = believed_quotient(above.interval, below.interval, self._nonnegative)
-        return Estimate(value, interval, noise_of(interval))
+        quotient = Quotient(released(above.interval), released(below.interval), self._nonnegative)
+        words = covers(above.interval if noise_only(above.interval) is not above.interval else below.interval)
+        if words == covers(quotient):
+            return Estimate(quotient.value, quotient, quotient.spread)
+        ratio = BelievedRatio(quotient, above.value, below.value, above.interval, below.interval, words)
+        correction = ratio.value - quotient.value if math.isfinite(ratio.value) else 0.0
+        return Estimate(ratio.value, ratio, quotient.spread, correction=correction)
 
     def shares(self, relation: Relation, epsilon: Decimal) -> tuple[Decimal, Decimal]:
         """The ε of each; all of it for one where the other is public."""

@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 class Estimate:
     """The released value of one group, its interval, and the standard deviation of its noise.
 
-    ``rows`` says about how many rows, as weighted, it is a mean of, where that is released with it.
+    ``rows`` says about how many rows, as weighted, it is a mean of, where that is released with it; ``correction``, what was added to
+    the value for what bounding probably took away.
     """
 
     value: float
     interval: Interval
     noise: float
     rows: float | None = None
+    correction: float = 0.0
 
 
 class Statistic(ABC):

@@ -60,4 +60,4 @@ class Std(Variance):
         # To first order the root has the noise of the variance over twice the root. Near zero that says nothing, but
         # |√(v + e) − √v| ≤ √|e| holds everywhere.
         spread = min(variance.noise / (2 * value) if value else math.inf, math.sqrt(variance.noise))
-        return Estimate(value, RootInterval(variance.interval), spread)
+        return Estimate(value, RootInterval(variance.interval), spread, variance.rows)

@@ -95,7 +95,8 @@ class Sum(OfColumn):
         weight = sums.get("weight")
         unit = self.grid.units(1) * (sums["exact"] / weight if weight else 1 / FULL)
         value = sums["sum"] * unit
-        return Estimate(value, Additive(value, noise, unit), noise.variance**0.5 * unit)
+        rows = sums["exact"] if weight else None
+        return Estimate(value, Additive(value, noise, unit), noise.variance**0.5 * unit, rows)
 
 
 def _reachable(request: Request, bounds: Bounds) -> Bounds:

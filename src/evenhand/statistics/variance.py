@@ -20,6 +20,7 @@ from evenhand.statistics.draft import Draft
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate
+from evenhand.statistics.weighted_rows import FULL
 from evenhand.tables.expressions import Integers
 
 if TYPE_CHECKING:
@@ -98,4 +99,5 @@ class Variance(Mean):
         distance = mean.value - middle
         spread = math.hypot(square.spread, 2 * distance * mean.spread)  # squares of squares would overflow
         value = max(square.value - distance**2, 0.0)
-        return Estimate(value, VarianceInterval(mean, square, middle), spread)
+        rows = max(sums["above"] + sums["below"], 0) / (self.grid.top * FULL)
+        return Estimate(value, VarianceInterval(mean, square, middle), spread, rows)

@@ -15,6 +15,7 @@ from evenhand.guarantee import UsageError, split
 from evenhand.profiles import Wanted
 from evenhand.release import Bounding, Measurement, Noisy, Receipt, noise_for
 from evenhand.statistics.allocation import BESIDE, Allocation, Mechanism, gaussian_can_win, profile_share
+from evenhand.statistics.believed_groups import believed_averages, believed_totals, of_given_bound
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import UNBOUNDED
 from evenhand.statistics.foresight import GroupForecast, NoForecast
@@ -169,8 +170,16 @@ class WeightedPart(Part):
             left,
             norm.gaussian,
             choice.bounding,
-            lambda noisy: {"": self._read(self._public(sums, receipt), noisy[0], keys)},
+            lambda noisy: {"": self._believed(self._read(self._public(sums, receipt), noisy[0], keys), choice)},
         )
+
+    def _believed(self, estimates: list[Estimate], choice: Choice) -> list[Estimate]:
+        """With what bounding did, as far as that is known."""
+        if self.request.strategy is not None:
+            return of_given_bound(self.statistic, estimates)
+        if choice.moved is not None:
+            return believed_averages(self.statistic, estimates, choice.moved)
+        return estimates if choice.lost is None else believed_totals(self.statistic, estimates, choice.lost)
 
     def _bound(
         self, users: Rows, keys: Keys, allocation: Allocation, receipt: Receipt

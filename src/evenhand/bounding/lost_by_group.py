@@ -1,0 +1,133 @@
+"""How what a bound took from all groups together falls on each of them: a model, and a correction that follows from it.
+
+What was lost in all is known as far as the bought profile tells (`lost_over_groups.py`). Which groups lost it is not. The model: a group
+loses in proportion to its released size, but
+
+- groups differ in their heavy users' share, by a factor with standard deviation `HETEROGENEITY`, and
+- heavy users are few and each is in few groups, so that a group has more or fewer of them by chance.
+
+Both are taken to be log-normal. All of it is post-processing: it reads released numbers and priors only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from evenhand.bounding.lost_over_groups import Lost
+from evenhand.profiles import Array
+
+HETEROGENEITY = 0.4
+"""A prior: how much groups differ in their heavy users' share of what they hold, as a standard deviation over the mean."""
+
+UNEVEN = 0.3
+"""A prior: by how much sizes of groups differ at least, over their mean, where noise hides how much they do."""
+
+SURE = 0.15
+"""The correction of a group is this quantile of its loss: it should lower the error where the model is a little wrong, too. And heavy
+users may prefer small groups, so that groups larger than the average get less than their share of it: ∝ √size."""
+
+_MISFIT = 0.05  # by which the profile may miss the total that was released, besides noise
+_EDGES = np.array([0.0, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 1.0])
+"""Outcomes are put together into classes between these quantiles of what was lost in all."""
+_Z = np.array([NormalDist().inv_cdf(part) for part in (0.01, 0.06, 0.2, 0.5, 0.8, 0.94, 0.99)])
+_Z_WEIGHTS = np.array([0.035, 0.095, 0.22, 0.3, 0.22, 0.095, 0.035])
+_AROUND, _AROUND_WEIGHTS = np.array([-math.sqrt(3), 0.0, math.sqrt(3)]), np.array([1 / 6, 2 / 3, 1 / 6])
+_LEVELS = np.concatenate([[0.004, 0.012, 0.022], np.arange(0.04, 0.97, 0.04), [0.978, 0.988, 0.996]])
+_LEVEL_WEIGHTS = np.diff(np.concatenate([[0.0], (_LEVELS[1:] + _LEVELS[:-1]) / 2, [1.0]]))
+_MOST = 50.0  # times what was kept: more is never believed
+
+
+@dataclass(frozen=True)
+class GroupLosses:
+    """What each group may have lost.
+
+    Args:
+        amounts: for each group, quantiles of what it lost.
+        weights: of the quantiles, the same for all groups.
+        sure: what each group lost at least, probably.
+        mostly: for each group, how probable it is that it lost more than it kept.
+    """
+
+    amounts: Array
+    weights: Array
+    sure: Array
+    mostly: Array
+
+
+def losses_by_group(lost: Lost, released: Array, deviation: float) -> GroupLosses:
+    """Spread what was lost over the groups.
+
+    Args:
+        lost: in all groups together, in the unit of the norm.
+        released: the groups' noisy sizes in that unit, as they were measured.
+        deviation: of their noise.
+    """
+    groups = len(released)
+    believed = _with_total(lost, float(released.sum()), deviation * math.sqrt(groups))
+    kept, part = _sizes(released, deviation)
+    whole = float(kept.sum())
+    shares = kept / whole
+    weights, total, squares, per_group = _classes(believed, _MOST * whole)
+    amounts, beliefs = [], []
+    for weight, mean_lost, square, inside in zip(weights, total, squares, per_group, strict=True):
+        mean = shares * mean_lost
+        # A user of m groups is in this one with probability m·share, at most 1, and loses 1/m there, at least the share.
+        chance = shares * np.maximum(shares * square, inside)
+        variation = np.log1p(HETEROGENEITY**2 + chance / np.maximum(mean**2, 1e-300))
+        factors = np.exp(np.sqrt(variation)[:, None] * _Z - variation[:, None] / 2)
+        amounts.append(mean[:, None] * factors)
+        beliefs.append(weight * _Z_WEIGHTS)
+    lost_by_group, belief = np.concatenate(amounts, axis=1), np.concatenate(beliefs)
+    # The loss goes with the size, whose noise it repeats.
+    repeated = part * min(float(weights @ total) / whole, 3.0)
+    blur = deviation * math.sqrt((1 + repeated) ** 2 - 1)
+    blurred = (lost_by_group[:, :, None] + blur * _AROUND).reshape(groups, -1)
+    levels = np.append(_LEVELS, SURE)
+    quantiles = _quantiles(blurred, (belief[:, None] * _AROUND_WEIGHTS).ravel(), levels)
+    mostly = (lost_by_group > np.maximum(kept, deviation)[:, None]) @ belief / belief.sum()
+    sure = np.maximum(quantiles[:, -1], 0.0) * np.sqrt(np.minimum(1 / (groups * shares), 1.0))
+    return GroupLosses(quantiles[:, :-1], _LEVEL_WEIGHTS, sure, mostly)
+
+
+def _with_total(lost: Lost, released: float, deviation: float) -> Lost:
+    """Outcomes are the more likely the better they explain the total that was released."""
+    spread = np.sqrt(deviation**2 + (_MISFIT * lost.kept) ** 2) + 1e-9
+    likely = lost.weights * np.exp(-np.minimum(((released - lost.kept) / spread) ** 2 / 2, 30.0))
+    if not likely.sum() > 1e-12:
+        return lost
+    return Lost(likely / likely.sum(), lost.total, lost.kept, lost.squares, lost.per_group)
+
+
+def _sizes(released: Array, deviation: float) -> tuple[Array, float]:
+    """What each group kept: pulled towards the mean as far as noise is larger than groups differ; and how far each counts by itself."""
+    mean = max(float(released.mean()), deviation / math.sqrt(len(released)), 1e-9)
+    between = max(float(released.var()) - deviation**2, (UNEVEN * mean) ** 2)
+    part = between / (between + deviation**2)
+    return np.maximum(mean + part * (released - mean), 0.02 * mean), part
+
+
+def _classes(lost: Lost, most: float) -> tuple[Array, Array, Array, Array]:
+    """Outcomes in classes by what was lost in all: weights and means."""
+    order = np.argsort(lost.total)
+    weights = lost.weights[order]
+    place = np.searchsorted(_EDGES, np.cumsum(weights) - weights / 2, side="right") - 1
+    mass = np.bincount(place, weights=weights, minlength=len(_EDGES)).astype(np.float64)
+    means = (
+        np.bincount(place, weights=weights * one[order], minlength=len(_EDGES))[mass > 0] / mass[mass > 0]
+        for one in (np.minimum(lost.total, most), lost.squares, lost.per_group)
+    )
+    total, squares, per_group = means
+    return mass[mass > 0], total, squares, per_group
+
+
+def _quantiles(values: Array, weights: Array, levels: Array) -> Array:
+    """Quantiles of weighted values, row by row."""
+    order = np.argsort(values, axis=1)
+    ordered, mass = np.take_along_axis(values, order, axis=1), weights[order]
+    reached = np.cumsum(mass, axis=1)
+    reached = (reached - mass / 2) / reached[:, -1:]
+    return np.stack([np.interp(levels, reached[row], ordered[row]) for row in range(len(values))])

@@ -1,0 +1,191 @@
+"""What a bound on users' norms takes from all groups together, as plausible outcomes with weights.
+
+The posterior over L1 norms says how many users contribute how much. An L2 norm is modelled from it, not extrapolated by itself: a user
+who adds v in rows worth u, spread over groups with concentration c, has ``v₂ = v·√(u/v + c)``. So a light user's rows lie in as many groups
+as there are rows and a heavy user's L2 norm grows in proportion to v, a bend that the curves of the posterior do not have. u and c
+are fitted to the noisy histogram of L2 norms where there is one. They also say in how many groups a user is, 1/(u/v + c): the
+fewer, the more the losses of groups differ by chance. All of it is post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.bounding.over_groups import concentration, finely
+from evenhand.profiles import Array, Histogram, Posterior, Support
+
+_LARGEST = np.array([0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.998])
+"""Quantiles of the largest user's place, as in `posterior.py`."""
+_LARGEST_WEIGHTS = np.diff(np.concatenate([[0.0], (_LARGEST[1:] + _LARGEST[:-1]) / 2, [1.0]]))
+_SHARED = (
+    0.5  # by which all users above the last visible bucket together may be more or fewer than a curve says, as there
+)
+_POINTS = (np.arange(4) + 0.5) / 4
+_TOLERANCE = 0.15  # by which users per bucket of L2 norms may miss what L1 norms say, besides noise and chance
+_FITTED = 4  # breadths that are kept; more differ little
+_AROUND = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))  # Gauss and Hermite
+
+
+@dataclass(frozen=True)
+class Breadth:
+    """How what a user adds spreads over groups.
+
+    Args:
+        weight: how much it is believed in.
+        unit: what one row adds.
+        concentration: Σ of the squared shares of a heavy user's groups: 1 if all is in one group.
+    """
+
+    weight: float
+    unit: float
+    concentration: float
+
+    def groups(self, added: Array) -> Array:
+        """In how many groups a user is who adds so much."""
+        result: Array = 1 / np.minimum(self.unit / added + self.concentration, 1.0)
+        return result
+
+    def l2(self, added: Array) -> Array:
+        """Their L2 norm."""
+        result: Array = added / np.sqrt(self.groups(added))
+        return result
+
+    def added(self, l2: Array) -> Array:
+        """How much a user with this L2 norm adds."""
+        root = np.sqrt(self.unit**2 + 4 * self.concentration * l2**2)
+        result: Array = np.maximum(2 * l2**2 / (self.unit + root), l2)
+        return result
+
+
+ONCE_EACH = (Breadth(1.0, 1.0, 0.0),)
+"""A user counts once in each of v groups."""
+
+NOT_KNOWN = (Breadth(0.5, 1.0, 1.0), Breadth(0.5, 1.0, 0.05))
+"""A prior, where nothing was bought that tells: half of all tables are like home towns, one group per user, half like films,
+with about twenty groups of a heavy user that count."""
+
+
+def breadth_of_rows(groups: int, unit: float) -> tuple[Breadth, ...]:
+    """If users' rows spread over the groups as all rows do together: for profiles that count rows only."""
+    return (Breadth(1.0, unit, min(concentration(groups) / groups, 1.0)),)
+
+
+def fitted_breadths(l1: Support, l2: Histogram, groups: int) -> tuple[Breadth, ...]:
+    """The breadths that explain a noisy histogram of L2 norms best, given users by L1 norm."""
+    sizes, users = finely(l1)
+    noisy, edges = np.asarray(l2.counts, dtype=np.float64)[1:], np.array(l2.buckets.edges, dtype=np.float64)
+    unit, scale = l2.buckets.unit, 1 / l2.epsilon
+    units = [1.0] if unit == 1 else (unit * np.geomspace(1e-5, 1, 16)).tolist()
+    found = [Breadth(1.0, one, c) for one in units for c in np.geomspace(1 / groups, 1, 10).tolist()]
+    evidence = []
+    for breadth in found:
+        places = np.searchsorted(edges, np.maximum(breadth.l2(sizes) * (1 - 1e-6), 0.5)) - 1
+        expected = np.bincount(np.clip(places, 0, len(noisy) - 1), weights=users, minlength=len(noisy))
+        spread = np.sqrt(scale**2 + (_TOLERANCE * expected) ** 2 / 2 + expected / 2)
+        evidence.append(-float((np.abs(noisy - expected) / spread + np.log(spread)).sum()))
+    best = np.argsort(evidence)[::-1][:_FITTED]
+    weights = np.exp(np.array(evidence)[best] - max(evidence))
+    return tuple(
+        Breadth(weight, found[place].unit, found[place].concentration)
+        for place, weight in zip(best.tolist(), (weights / weights.sum()).tolist(), strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Plausible outcomes of what was lost, in the unit of the norm.
+
+    Args:
+        weights: of the outcomes; they add up to 1.
+        total: what was lost in all groups together.
+        kept: what was left.
+        squares: Σ of the squared losses of single users.
+        per_group: the same, each divided by the user's number of groups.
+    """
+
+    weights: Array
+    total: Array
+    kept: Array
+    squares: Array
+    per_group: Array
+
+    @classmethod
+    def of(
+        cls, posterior: Posterior, breadths: Sequence[Breadth], bound: float, gaussian: bool, of_l2: bool = False
+    ) -> Lost:
+        """What a bound on the L1 norm, or the L2 norm, takes; ``of_l2``, if the posterior is itself one of L2 norms."""
+        outcomes = []
+        low, high = np.maximum(posterior.lows - 0.5, 1e-9), np.maximum(posterior.highs, posterior.sizes)
+        low = np.where(posterior.highs <= posterior.lows, posterior.sizes, low)
+        sizes = low[:, None] * (high / low)[:, None] ** _POINTS
+        for breadth in breadths:
+            added = breadth.added(sizes) if of_l2 else sizes
+            norm = breadth.l2(added) if gaussian else added
+            lost = added * np.maximum(1 - bound / norm, 0.0)
+            each = (lost, lost**2, lost**2 / breadth.groups(added))
+            kept = posterior.users @ (added - lost).mean(axis=1)
+            weights, (total, squares, inside), variance, hidden = _with_largest(
+                posterior, [one.mean(axis=1) for one in each]
+            )
+            # Two independent errors as one: how many users each bucket holds, and all that are hidden together.
+            spread = np.sqrt(variance + (_SHARED * hidden) ** 2)
+            for step, part in _AROUND:
+                outcomes.append(
+                    (
+                        weights * part * breadth.weight,
+                        np.maximum(total + step * spread, 0.0),
+                        np.broadcast_to(kept[:, None], total.shape),
+                        squares,
+                        inside,
+                    )
+                )
+        together = (np.concatenate([one.ravel() for one in column]) for column in zip(*outcomes, strict=True))
+        weights, total, kept, squares, inside = together
+        return cls(weights / weights.sum(), total, kept, squares, inside)
+
+    @classmethod
+    def exactly(cls, sizes: Support, breadths: Sequence[Breadth], bound: float) -> Lost:
+        """Where users' sizes are public, what a bound on them takes is known."""
+        lost = np.maximum(sizes.sizes - bound, 0.0)
+        squares = np.array([sizes.users @ lost**2] * len(breadths))
+        inside = np.array([sizes.users @ (lost**2 / breadth.groups(sizes.sizes)) for breadth in breadths])
+        total = np.full(len(breadths), sizes.users @ lost)
+        weights = np.array([breadth.weight for breadth in breadths])
+        return cls(weights, total, sizes.rows - total, squares, inside)
+
+
+def _with_largest(posterior: Posterior, losses: Sequence[Array]) -> tuple[Array, list[Array], Array, Array]:
+    """By curve and by place of the largest user: weights, sums of each kind of loss, the variance of the first, and its hidden part.
+
+    As in `Posterior`: a sum with a heavy tail depends on its largest user more than on anything else.
+    """
+    if not losses[0].any():
+        nothing = np.zeros((len(posterior.weights), 1))
+        return posterior.weights[:, None], [nothing for _ in losses], nothing, nothing
+    first = int(np.argmax(losses[0] > 0))
+    users, spread = posterior.users[:, first:], posterior.spread[:, first:]
+    sums, weights = up_to_largest(users, [loss[first:] for loss in losses])
+    (variance,), _ = up_to_largest(users, [losses[0][first:] ** 2], spread)
+    seen = users[:, : max(posterior.last + 1 - first, 0)] @ losses[0][first : max(posterior.last + 1, first)]
+    return posterior.weights[:, None] * weights, sums, variance, np.maximum(sums[0] - seen[:, None], 0.0)
+
+
+def up_to_largest(users: Array, terms: Sequence[Array], counted: Array | None = None) -> tuple[list[Array], Array]:
+    """Sums of each term over users up to the largest, by curve and by place of the largest; and the weights of the places.
+
+    Args:
+        users: by curve and bucket.
+        terms: by bucket.
+        counted: what is summed instead of users.
+    """
+    above = np.cumsum(users[:, ::-1], axis=1)[:, ::-1]  # users in this bucket or a higher one
+    place = (above[:, None, :] > -np.log(_LARGEST)[None, :, None]).sum(axis=2)
+    found = []
+    for term in terms:
+        sums = np.cumsum((users if counted is None else counted) * term, axis=1)
+        found.append(np.take_along_axis(np.concatenate([np.zeros((len(users), 1)), sums], axis=1), place, axis=1))
+    return found, _LARGEST_WEIGHTS

@@ -1,0 +1,170 @@
+"""What bounding takes from groups: the model, its correction, and how it reaches releases."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+from evenhand.bounding import ONCE_EACH, Breadth, Lost, MovedWeight, fitted_breadths, losses_by_group
+from evenhand.bounding.cut_distances import CutDistances, part_lost
+from evenhand.noise import Gaussian, Laplace
+from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts
+from evenhand.release import Additive, Believed
+from evenhand.release.believed_ratio import BelievedRatio
+from evenhand.release.quotient import Quotient
+from evenhand.release.together import ends_of
+from evenhand.release.widened import Widened
+from evenhand.statistics.believed_groups import MOSTLY, TOTALS
+
+
+def test_l2_norms_and_what_a_user_adds_are_inverse() -> None:
+    added = np.array([1.0, 3.0, 50.0, 4000.0])
+    for breadth in (*ONCE_EACH, Breadth(1, 1.0, 1.0), Breadth(1, 1.0, 0.05)):
+        assert breadth.added(breadth.l2(added)) == pytest.approx(added)
+    assert ONCE_EACH[0].l2(added) == pytest.approx(np.sqrt(added))  # once in each of v groups
+    assert Breadth(1, 1.0, 1.0).l2(added) == pytest.approx(added)  # everything in one group
+
+
+def test_how_users_spread_over_groups_is_read_off_both_histograms() -> None:
+    rng = np.random.default_rng(1)
+    rows = np.ceil(rng.lognormal(3, 1, 20_000))
+    buckets = norm_buckets()
+    for true in (Breadth(1, 1.0, 1.0), Breadth(1, 1.0, 0.02)):
+        l1, l2 = (
+            Histogram(buckets, buckets.histogram(np.ceil(norm).astype(np.int64)).tolist(), 1.0, "")
+            for norm in (rows, true.l2(rows))
+        )
+        best = fitted_breadths(l1.smoothed, l2, 50)[0]
+        assert best.concentration == pytest.approx(true.concentration, rel=0.6)
+
+
+def test_where_rows_are_public_the_loss_is_exact() -> None:
+    lost = Lost.exactly(support_of_counts([1, 5, 20]), ONCE_EACH, 4.0)
+    assert lost.total.tolist() == [17.0]
+    assert lost.kept.tolist() == [9.0]
+    assert lost.per_group.tolist() == pytest.approx([1 / 5 + 256 / 20])
+
+
+def test_losses_add_up_and_a_correction_stays_below_them() -> None:
+    lost = Lost(np.ones(1), np.array([600.0]), np.array([6000.0]), np.array([900.0]), np.array([30.0]))
+    released = np.array([3000.0, 2000.0, 900.0, 100.0])
+    found = losses_by_group(lost, released, 10.0)
+    means = found.amounts @ found.weights
+    assert means.sum() == pytest.approx(600, rel=0.05)
+    assert means == pytest.approx(600 * released / 6000, rel=0.1)
+    assert (found.sure < means).all()
+    assert found.sure.sum() > 100
+    assert (found.mostly < 0.01).all()
+
+
+def test_a_group_that_may_be_mostly_cut_is_told() -> None:
+    lost = Lost(np.ones(1), np.array([9000.0]), np.array([3000.0]), np.array([9e4]), np.array([9e3]))
+    assert (losses_by_group(lost, np.full(10, 300.0), 5.0).mostly > 0.5).all()
+
+
+def test_outcomes_that_explain_the_released_total_are_believed() -> None:
+    both = np.array([0.5, 0.5])
+    lost = Lost(both, np.array([100.0, 5000.0]), np.array([1000.0, 3000.0]), np.full(2, 1e3), np.full(2, 1e3))
+    light, heavy = (losses_by_group(lost, np.full(5, total / 5), 5.0) for total in (1000.0, 3000.0))
+    assert float((light.amounts @ light.weights).sum()) == pytest.approx(100, rel=0.1)
+    assert float((heavy.amounts @ heavy.weights).sum()) == pytest.approx(5000, rel=0.1)
+
+
+@pytest.mark.parametrize("noise", [Laplace(Fraction(300)), Gaussian(Fraction(400))])
+def test_many_ends_at_once_are_those_of_each(noise: Laplace | Gaussian) -> None:
+    rng = np.random.default_rng(2)
+    weights = np.full(9, 1 / 9)
+    each = [
+        Believed(Additive(float(value), noise, 0.01), np.sort(rng.exponential(3.0, 9)), weights, "")
+        for value in rng.normal(50, 20, 30)
+    ]
+    for confidence in (0.5, 0.95):
+        alone = np.array([one.at(confidence) for one in each])
+        assert np.array(ends_of(each, confidence)) == pytest.approx(alone, abs=1e-3)
+    assert ends_of([each[0], each[0].noise_only], 0.95) == [each[0].at(0.95), each[0].noise_only.at(0.95)]
+
+
+def test_a_widened_interval_adds_squares_and_keeps_to_what_is_possible() -> None:
+    noise = Additive(3.0, Gaussian(Fraction(100)), 0.01)
+    low, high = Widened(noise, 3.0, 1.0, "").at(0.95)
+    assert (high - 3, 3 - low) == pytest.approx((1.96 * math.sqrt(2),) * 2, rel=0.02)
+    assert Widened(noise, 3.0, 1.0, "", (2.0, 4.0)).at(0.95) == (2.0, 4.0)
+    assert Widened(noise, 3.0, 0.0, "").at(0.95) == pytest.approx(noise.at(0.95))
+
+
+def test_a_ratio_holds_what_its_parts_leave_possible() -> None:
+    above, below = Additive(900.0, Laplace(Fraction(1)), 1.0), Additive(100.0, Laplace(Fraction(1)), 1.0)
+    believed = Believed(above, [0.0, 200.0], [0.5, 0.5], "words")
+    ratio = BelievedRatio(Quotient(above, below, True), 1000.0, 100.0, believed, below, "words")
+    low, high = ratio.at(0.95)
+    assert ratio.value == 10.0
+    assert low < 9.1
+    assert high > 10.9
+    lost = Quotient(above, Additive(0.5, Laplace(Fraction(10)), 1.0), True)
+    assert math.isnan(BelievedRatio(lost, 1000.0, 0.5, believed, lost.denominator, "").value)
+
+
+def test_weight_moves_only_where_users_are_cut_and_matters_more_in_small_groups() -> None:
+    users = support_of_counts([1] * 50 + [40] * 10)
+    nothing = MovedWeight.of(users, 40.0)
+    assert nothing.deviation(np.array([0.5, 0.01])).tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
+    large, small = MovedWeight.of(users, 4.0).deviation(np.array([0.5, 0.01])).tolist()
+    assert 0 < large < small
+
+
+def test_distances_are_cut_above_the_bound_only() -> None:
+    rows = Support(np.array([1.0, 10.0]), np.array([100.0, 10.0]))
+    distances = np.array([0.1]), np.ones(1)
+    assert CutDistances.of(rows, distances, 1.0, 1.0).total == 0.0
+    cut = CutDistances.of(rows, distances, 0.5, 1.0)
+    assert cut.total == pytest.approx(10 * (1.0 - 0.5))
+    assert cut.deviation(np.array([1000.0]))[0] < cut.deviation(np.array([100.0]))[0]
+    assert part_lost(rows, 5.0) == pytest.approx(50 / 200)
+
+
+@pytest.fixture
+def session(tmp_path: object) -> eh.Session:
+    rng = np.random.default_rng(3)
+    rows = np.ceil(rng.lognormal(1.5, 1.2, 3_000)).astype(int)
+    user = np.repeat(np.arange(3_000), rows)
+    frame = {"user": user, "g": rng.integers(0, 5, len(user)), "v": rng.uniform(0, 10, len(user))}
+    import pandas as pd
+
+    return eh.Session(eh.read(pd.DataFrame(frame), user="user"), eh.Ledger(f"{tmp_path}/l.db", epsilon=100))
+
+
+def test_releases_by_group_name_the_model_and_keep_the_exact_interval(session: eh.Session) -> None:
+    keys = list(range(5))
+    release = session.aggregate(
+        by="g",
+        keys=keys,
+        epsilon=3,
+        rows=eh.count(),
+        mean=eh.mean("v", bounds=(0, 10)),
+        std=eh.std("v", bounds=(0, 10)),
+    )
+    assert TOTALS in release.covers
+    wide, exact = release.interval(), release.noise_interval()
+    for name in ("rows", "mean", "std"):
+        assert (wide[f"{name}_high"] - wide[f"{name}_low"] >= exact[f"{name}_high"] - exact[f"{name}_low"] - 1e-9).all()
+    added = release.details["correction"]["added"]["rows"]
+    middle = (exact["rows_low"] + exact["rows_high"]) / 2
+    assert (release.value["rows"] - middle).tolist() == pytest.approx(added, abs=1)
+    assert "was added over all groups" in str(release)
+    assert "95% intervals" in str(release)
+
+
+def test_under_a_given_bound_the_interval_is_open_where_it_cuts(session: eh.Session) -> None:
+    keys = list(range(5))
+    count = session.count(by="g", keys=keys, epsilon=1, bounding=eh.SmoothWeights(5))
+    assert np.isinf(count.interval()["count_high"]).all()
+    assert np.isfinite(count.interval()["count_low"]).all()
+    assert "not known" in count.covers
+    mean = session.mean("v", bounds=(0, 10), by="g", keys=keys, epsilon=1, bounding=eh.SmoothWeights(5))
+    assert mean.interval()[["mean_low", "mean_high"]].to_numpy().tolist() == [[0.0, 10.0]] * 5
+    assert np.isfinite(mean.noise_interval()["mean_high"]).all()
+    assert MOSTLY not in count.why
