@@ -21,6 +21,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def spark() -> Iterator[None]:
     """The one local Spark session of the run; ``engine="spark"`` finds it. Mark such tests with the xdist group "spark"."""
     pytest.importorskip("pyspark")
+    # Thousands of small queries, each planned once: the optimising compiler of Java never earns its time back.
+    quick = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", quick)
     from evenhand.tables.engines.spark_session import spark_backend
 
     backend = spark_backend()

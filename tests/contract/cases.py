@@ -159,6 +159,7 @@ def _grouped_cases() -> Iterator[Case]:
                 relation,
                 _ask("aggregate", n=eh.count(), m=eh.mean("v", bounds=BOUNDS), **by, **given),
                 None,
+                examples=few,
             )
         for how, options in (
             ("laplace", {}),
@@ -166,7 +167,12 @@ def _grouped_cases() -> Iterator[Case]:
             ("tiny-ε", {"epsilon": "1e-6"}),
         ):
             yield Case(
-                f"mean-by-located-{how}", relation, _located_by_group(**options), None, on_spark=how == "laplace"
+                f"mean-by-located-{how}",
+                relation,
+                _located_by_group(**options),
+                None,
+                examples=_FEW,
+                on_spark=(how, relation) == ("laplace", "presence"),
             )
         yield Case("distances-by", relation, _distances, None, examples=2 * _FEW, on_spark=True)
         yield Case(
@@ -184,6 +190,7 @@ def _grouped_cases() -> Iterator[Case]:
                 delta=1e-6,
             ),
             None,
+            examples=_FEW,
         )
         yield Case("count-by-auto", relation, _ask("count", **third, epsilon=1), None)
         yield Case("users-by-auto", relation, _ask("users", **by, epsilon=1), None)
@@ -224,9 +231,9 @@ def _grouped_cases() -> Iterator[Case]:
     yield Case("top-hidden-1", "presence", _ask("top", "g", 3, **hidden), None, steady=True)
     # With 60 groups more Gaussian noise can win: which noise each statistic gets is decided by a bought profile.
     wide: dict[str, Any] = {"by": "g", "keys": [*KEYS, *(f"nobody is here {i}" for i in range(60))], "delta": 1e-6}
-    yield Case("sum-by-63-auto", "presence", _ask("sum", "v", bounds=BOUNDS, **wide, epsilon=1), None)
+    yield Case("sum-by-63-auto", "presence", _ask("sum", "v", bounds=BOUNDS, **wide, epsilon=1), None, examples=_FEW)
     both: dict[str, Any] = {"n": eh.count(), "s": eh.sum("v", bounds=BOUNDS), "weights": {"s": 2}}
-    yield Case("aggregate-by-63-of-two", "presence", _ask("aggregate", **both, **wide, epsilon=1), None)
+    yield Case("aggregate-by-63-of-two", "presence", _ask("aggregate", **both, **wide, epsilon=1), None, examples=_FEW)
     secret: dict[str, Any] = {"by": "g", "epsilon": 1, "delta": 1e-6}
     for k, other in ((None, None), (1, None), (3, "rest")):  # with 3, Gaussian numbers share (ε, δ) with the names
         asked = _ask("count", **secret, groups_per_user=k, other=other)
@@ -243,7 +250,7 @@ def _grouped_cases() -> Iterator[Case]:
     l2: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "bounding": eh.NormClip(2, norm=2)}
     gaussian = _ask("ratio", eh.sum("v", bounds=BOUNDS), eh.users(), **by, **l2)
     yield Case("ratio-by-gaussian", "presence", gaussian, None)
-    yield Case("ratio-by-secret-keys", "presence", ratio, None, steady=True)
+    yield Case("ratio-by-secret-keys", "presence", ratio, None, steady=True, examples=_FEW)
     yield Case("users-by-two-secret-keys", "presence", _ask("users", **{**secret, "by": ["g", "v"]}), None, steady=True)
     for strategy in (eh.NormClip(2), eh.TotalCap(2), eh.RowLimit(2)):
         given = {"epsilon": 1, "bounding": strategy}

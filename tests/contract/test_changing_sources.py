@@ -154,8 +154,17 @@ def test_one_reading_of_a_table(name: str, relation: str, tmp_path: Path) -> Non
     check_one_reading(DuckTable(tmp_path), ASKS[name], relation)
 
 
-@pytest.mark.parametrize("kind", [DuckRelation, ParquetFile, DuckExpression, ParquetView])
-@pytest.mark.parametrize("name", FEW)
+# A question that selects keys takes longest. What it does after its one reading is the same for all sources of an engine
+# class, so it is asked of each class (`DuckTable` above, `DuckRelation`, Postgres below) and of a file.
+OTHER_SOURCES = [
+    pytest.param(name, kind, id=f"{name}-{kind.__name__}")
+    for name in FEW
+    for kind in (DuckRelation, ParquetFile, DuckExpression, ParquetView)
+    if name != "count by secret keys" or kind in (DuckRelation, ParquetFile)
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), OTHER_SOURCES)
 def test_one_reading_of_other_sources(name: str, kind: type[Source], tmp_path: Path) -> None:
     check_one_reading(kind(tmp_path), ASKS[name], "presence", changes=2 if name == "count by, given" else 1)
 

@@ -77,6 +77,8 @@ def test_every_format_follows_the_rules(form: str, relation: str, engine: str, t
     columns = ["u", "v"] if "json" in form else None
     if columns and relation == "values":
         pytest.skip("refused: test_text_files.py")
+    if engine == "spark" and relation == "values" and form not in ("parquet", "csv"):
+        pytest.skip("on Spark the relation is tried with one typed and one text format")
     table = eh.read(tmp_path / name, user="u", protects=relation, engine=engine, columns=columns)
     assert found(table) == expected(ROWS, relation)
 
@@ -116,24 +118,30 @@ def test_the_keeper_of_a_file_reads_numbers_by_the_same_rule() -> None:
     assert [as_number(text) for text in TEXTS] == [from_text(text) for text in TEXTS]
 
 
-@pytest.mark.parametrize(
-    ("body", "kept"),
-    [
-        ("u,v,w\na,1,x\nb\nc,3,x\n", [("a", 1), ("c", 3)]),
-        ("u,v,w\na,1,x\nb,2,x,x\nc,3,x\n", [("a", 1), ("c", 3)]),
-        ("u,v,w\n\na,1,x\n\n\nc,3,x", [("a", 1), ("c", 3)]),
-        ('u,v,w\n"",1,x\nc,3,x\n', [("c", 3)]),
-        ('u,v,w\n"a, b",1,x\nc,3,"y""z"\n', [("a, b", 1), ("c", 3)]),
-        ('u,v,w\n"a\nb",1,x\nc,3,"y\n', [('b"', 1), ("c", 3)]),
-        ("u,v,w\n#a,1,x\n'c',3,\\\n", [("#a", 1), ("'c'", 3)]),
-        ("u,v,w\na,1,x\na ,2,x\n", [("a", 1), ("a ", 2)]),
-    ],
-    ids=["too few", "too many", "blank lines", "empty user", "quoted", "open quotes", "odd", "spaces"],
-)
-def test_malformed_lines_are_dropped_never_reported(
-    body: str, kept: list[tuple[str, float]], engine: str, tmp_path: Path
-) -> None:
-    (tmp_path / "t.csv").write_text(body, newline="")
+HEADER = "u,v,w\n"
+MALFORMED: dict[str, tuple[str, list[tuple[str | None, float | None]]]] = {
+    "too few": ("a,1,x\nb\nc,3,x\n", [("a", 1), ("c", 3)]),
+    "too many": ("a,1,x\nb,2,x,x\nc,3,x\n", [("a", 1), ("c", 3)]),
+    "empty user": ('"",1,x\nc,3,x\n', [("c", 3)]),
+    "quoted": ('"a, b",1,x\nc,3,"y""z"\n', [("a, b", 1), ("c", 3)]),
+    "open quotes": ('"a\nb",1,x\nc,3,"y\n', [('b"', 1), ("c", 3)]),
+    "odd": ("#a,1,x\n'c',3,\\\n", [("#a", 1), ("'c'", 3)]),
+    "spaces": ("a,1,x\na ,2,x\n", [("a", 1), ("a ", 2)]),
+    "blank lines": ("\na,1,x\n\n\nc,3,x", [("a", 1), ("c", 3)]),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_lines_are_dropped_never_reported(name: str, tmp_path: Path) -> None:
+    body, kept = MALFORMED[name]
+    (tmp_path / "t.csv").write_text(HEADER + body, newline="")
+    assert found(eh.read(tmp_path / "t.csv", user="u")) == expected(kept, "presence")
+
+
+def test_malformed_lines_of_one_file(engine: str, tmp_path: Path) -> None:
+    """All of them, one after the other: none takes lines of the next with it."""
+    (tmp_path / "t.csv").write_text(HEADER + "".join(body for body, _ in MALFORMED.values()), newline="")
+    kept = [row for _, rows in MALFORMED.values() for row in rows]
     assert found(eh.read(tmp_path / "t.csv", user="u", engine=engine)) == expected(kept, "presence")
 
 

@@ -207,3 +207,8 @@ def shown_keys(keys: Sequence[str], column: str = "g") -> Features:
         return [*result, *_beside(outcome)]
 
     return features
+
+
+def names_of_one(outcome: Outcome, column: str = "g") -> list[float]:
+    """How many names are shown that only one user of `pairs` has made: 0 without that user."""
+    return [float(sum(str(name).startswith("only ") for name in outcome.value[column]))]

@@ -16,7 +16,7 @@ from evenhand.audit.group_distances import GivenBound, distances
 from evenhand.audit.located import located_mean, tilted
 from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
-from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript, shown_keys
+from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript, names_of_one
 from evenhand.audit.searching import CAPACITY, END_PAIRS, PAIRS, ended, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
@@ -227,18 +227,18 @@ def twins() -> Sequence[Twin]:
     two_columns, giant = _cap(SmoothWeights(2), ["v", "w"]), "a giant at the top, nobody else"
     mean = partial(Drafts.mean, column="v", bounds=BOUNDS, epsilon=1, bounding=SmoothWeights(2))
     count = partial(Drafts.count, epsilon=1)
-    found = partial(count, by="g", delta=0.02, groups_per_user=2, bounding=NormClip(2))
+    found = partial(count, by="g", delta=0.02, groups_per_user=8, bounding=NormClip(2))
     counts_public = EndToEnd("secret counts taken for public", claim, lambda ask: mean(public_counts(ask)))
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
     unbounded, of_a_row = partial(searched, capacity=CAPACITY // 20), partial(searched, receipt=CountsOfARow)
     of_one = partial(ended, sensitivity=CAPACITY)
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
-    shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, shown_keys(("only 0", "only 1")), AnyGroup)
+    shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, names_of_one, AnyGroup)
     totals = UnclampedTotal("v", BOUNDS, "total")
     unclamped = partial(Drafts.ask, statistic=totals, epsilon=1, by="g", keys=["a", "b"], bounding=NormClip(1))
     values_of = partial(Drafts.distinct, column="g", values_per_user=8, epsilon=1)
-    names_of = partial(Drafts.top, column="g", k=4, groups_per_user=4, delta=0.02, epsilon=1)
-    named = EndToEnd("no margin for names", Claim(1.0, 0.02), names_of, shown_keys(("only 0", "only 1")), AnyName)
+    names_of = partial(Drafts.top, column="g", k=8, groups_per_user=8, delta=0.02, epsilon=1)
+    named = EndToEnd("no margin for names", Claim(1.0, 0.02), names_of, names_of_one, AnyName)
     return (
         Twin(FixedRelease("totals of users not clamped", claim, unclamped), presence),
         Twin(FixedRelease("one value declared", claim, values_of, receipt=OneValue), presence),
