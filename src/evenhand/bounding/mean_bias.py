@@ -91,7 +91,8 @@ def _located(belief: MeanBelief, shapes: MeanShapes, value: float, noise: float)
         seen = [belief.tilt.compared(users, users.shrunk(own)) for own in OWN]
         parts = (np.stack([vars(one)[name] for one in seen])[..., None] for name in vars(together))
         together = Compared(*(one + other for one, other in zip(vars(together).values(), parts, strict=True)))
-    return _few(amount, spread, together.likelihood(shapes.doubt) * prior()[:, None, None] * belief.sizes.weights)
+    believed = prior()[:, None, None] * shapes.likely[:, None] * belief.sizes.weights
+    return _few(amount, spread, together.likelihood(shapes.doubt) * believed)
 
 
 def _predicted(belief: MeanBelief, users: Users) -> Predicted:

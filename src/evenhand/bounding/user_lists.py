@@ -12,10 +12,11 @@ from evenhand.profiles import Array, Posterior, Support, evenly
 _CURVES = 6  # of users by rows, that stand for all
 _LARGEST = np.array([0.03, 0.15, 0.5, 0.85, 0.97])  # quantiles of the largest user's place
 _LARGEST_WEIGHTS = np.array([0.07, 0.2, 0.46, 0.2, 0.07])
-_SHARED = np.array(
-    [0.55, 1.0, 1.8]
-)  # by which all users above the last bucket that stands out may be fewer or more than a curve says
-_SHARED_WEIGHTS = np.array([0.25, 0.5, 0.25])
+_SHARED = np.array([0.4, 1.0, 1.8])
+"""By which all users above the last bucket that stands out may be fewer or more than a curve says."""
+_FILLED = np.array([0.1, 0.5, 0.5])
+"""The part of that bucket's users in its upper half: in the first case the table ends within it."""
+_SHARED_WEIGHTS = np.array([0.35, 0.4, 0.25])
 _SIZES = 64
 
 
@@ -53,16 +54,15 @@ class Sizes:
         hidden = np.where(np.arange(curves.shape[1]) > posterior.last, _SHARED[:, None], 1.0)
         users = (hidden[:, None, None, :] * curves[:, None, :] * kept).reshape(-1, curves.shape[1])
         weights = np.multiply.outer(_SHARED_WEIGHTS, np.tile(_LARGEST_WEIGHTS / _CURVES, _CURVES))
-        some = users.any(axis=0)
         # At the middle alone a bound there would seem to cut nobody.
+        upper = np.full((len(_SHARED), curves.shape[1]), 0.5)
+        upper[:, posterior.last] = _FILLED
+        upper = np.repeat(upper, _CURVES * len(_LARGEST), axis=0)
+        some = users.any(axis=0)
         quarter = (posterior.highs - posterior.lows)[some] / 4
         sizes = (posterior.sizes[some][:, None] + quarter[:, None] * [-1, 1]).ravel()
-        return cls(
-            sizes,
-            np.repeat(users[:, some] / 2, 2, axis=1),
-            weights.ravel(),
-            posterior.visible,
-        )
+        halves = np.stack([users * (1 - upper), users * upper], axis=2)[:, some].reshape(len(users), -1)
+        return cls(sizes, halves, weights.ravel(), posterior.visible)
 
     @property
     def rows(self) -> Array:

@@ -16,30 +16,34 @@ import numpy.typing as npt
 from evenhand.profiles.location import Location, LocationRequest
 from evenhand.profiles.support import Array
 
-_WIDTHS = (0.2, 0.35, 0.55, 0.85, 1.3, 2.0, 3.2)  # of a side, in radii of the run that holds most users
+_WIDTHS = (0.1, 0.2, 0.35, 0.55, 0.85, 1.3, 2.0, 3.2)  # of a side, in radii of the run that holds most users
 _CENTRES = np.linspace(-1.0, 1.0, 9)  # of the curve, likewise
-_TAILS = (2.0, 1.0, 0.6)  # exponent of the distance in the logarithm of the density
+_TAILS = (2.0, 1.0, 0.6, 0.4)  # exponent of the distance in the logarithm of the density
 _BETA = (0.3, 0.6, 1.0, 2.0)  # exponents of beta laws over the whole range: users at both ends, at one end, anywhere
 _ONE_SIDED = 1.0  # standard deviation of the logarithm of one side's width over the other's, beforehand
 _TOLERANCE = 0.15  # by which a curve may miss a count, besides noise and chance
 _FINE = 192  # points of a curve, at least
-_CURVES = 6  # that stand for all
+_CURVES = 4  # that stand for all
+_HEAVIER = {0: 0.5, 1: 0.25, -1: 0.25}  # on which side the tail is heavier than a curve says, and how likely that is
+_STRETCHED = np.array([2.0, 1.5, 1.2])  # by how much, from the outermost point on
 _PARTS = np.array([0.001, 0.005, 0.02, 0.05, 0.12, 0.3, 0.5])
 _EDGES = np.concatenate([[0.0], _PARTS, 1 - _PARTS[-2::-1], [1.0]])  # of the users that a point stands for
 
 
 @dataclass(frozen=True)
 class MeanShapes:
-    """Curves of how far user means lie from a centre, as parts of the value range; all are believed in alike.
+    """Curves of how far user means lie from a centre, as parts of the value range.
 
     Args:
         offsets: by curve, points (negative below the centre).
         weights: by curve, the part of the users that a point stands for.
+        likely: how much each curve is believed in.
         doubt: standard deviation of what is not known about the mean of the offsets.
     """
 
     offsets: Array
     weights: Array
+    likely: Array
     doubt: float
 
 
@@ -80,7 +84,20 @@ def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Locat
     # Laplace noise on the bins in which users are looked for, and the chance that is in their means.
     noise = scale * math.sqrt(2 * float(near @ near) / fine)
     doubt = math.hypot(noise, radius * math.sqrt(people)) / people
-    return MeanShapes(*_points(curves, offsets), min(doubt, radius))
+    points, weights = _points(curves, offsets)
+    points, likely = _with_tails(points)
+    return MeanShapes(points, np.tile(weights, (len(_HEAVIER), 1)), likely, min(doubt, radius))
+
+
+def _with_tails(points: Array) -> tuple[Array, Array]:
+    """Each curve as it is, and with a heavier tail on either side: few users are there, so the counts can't tell."""
+    found = []
+    for side in _HEAVIER:
+        stretched = points.copy()
+        if side:
+            stretched[:, ::-side][:, : len(_STRETCHED)] *= _STRETCHED
+        found.append(stretched)
+    return np.concatenate(found), np.repeat([*_HEAVIER.values()], len(points)) / len(points)
 
 
 def evenly(values: Array, weights: Array, count: int) -> npt.NDArray[np.intp]:

@@ -31,6 +31,7 @@ NOBODY_SEEN = (
     "more people or more ε would help"
 )
 
+_SURE = 0.25  # the part of the belief on the other side of a correction
 _LEAST_SHOWN = 0.05  # of the standard deviation of the noise: a smaller correction says nothing
 
 
@@ -57,7 +58,7 @@ class Widened:
 
 
 def believed(outcome: Outcome, belief: MeanBelief, bounds: tuple[float, float], public: bool) -> Outcome:
-    """The outcome with the bias that ``belief`` holds: corrected by its median, its interval widened by all of it.
+    """The outcome with the bias that ``belief`` holds: corrected, its interval widened by all of it.
 
     Args:
         outcome: the bounded mean with the interval of its noise.
@@ -74,11 +75,9 @@ def believed(outcome: Outcome, belief: MeanBelief, bounds: tuple[float, float], 
 def with_amounts(
     outcome: Outcome, amounts: Array, weights: Array, covers: str, bounds: tuple[float, float], why: str = ""
 ) -> Outcome:
-    """The outcome corrected by the median of what bounding took away, its interval widened by all of it."""
+    """The outcome corrected by what bounding took away for all one knows, its interval widened by all of it."""
     noise = outcome.error.noise or 0.0
-    order = np.argsort(amounts)
-    reached = np.cumsum(weights[order])
-    correction = float(amounts[order][np.searchsorted(reached, reached[-1] / 2)])
+    correction = sure_part(amounts, weights)
     deviation = float(np.sqrt(np.average((amounts - correction) ** 2, weights=weights)))
     interval = Believed(outcome.interval, amounts, weights, covers, why, bounds)
     outcome = replace(outcome, interval=interval, error=Error(noise, deviation, LEFT))
@@ -87,6 +86,14 @@ def with_amounts(
     value = min(max(outcome.value + correction, bounds[0]), bounds[1])
     shown = corrected(outcome.value, value, noise)
     return replace(outcome, value=value, details={**outcome.details, "correction": shown})
+
+
+def sure_part(amounts: Array, weights: Array) -> float:
+    """What to add to a value: as much of it as is at least three times as likely too little as too much; 0 where even the sign is in doubt."""
+    order = np.argsort(amounts)
+    reached = np.cumsum(weights[order])
+    low, high = amounts[order][np.searchsorted(reached, np.array([_SURE, 1 - _SURE]) * reached[-1])]
+    return float(min(max(0.0, low), high))
 
 
 def corrected(measured: float, value: float, noise: float) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from evenhand.profiles import Array
 from evenhand.release import Additive, Believed, Exact, Interval, Quotient, Scaled, Unknown
 from evenhand.release.intervals import noise_only, why_not
+from evenhand.statistics.believed_means import sure_part
 
 QUOTIENT = "covers the noise of both numbers and what bounding did to either, on the models behind them"
 OPEN = (
@@ -28,9 +29,7 @@ def believed_quotient(numerator: Interval, denominator: Interval, nonnegative: b
     if quotient.lost or not any(isinstance(model, Believed) for model in models):
         return quotient.value, quotient
     amounts, weights = _together(quotient, _points(numerator), _points(denominator))
-    order = np.argsort(amounts)
-    reached = np.cumsum(weights[order])
-    correction = float(amounts[order][np.searchsorted(reached, reached[-1] / 2)])
+    correction = sure_part(amounts, weights)
     why = "; ".join(dict.fromkeys(filter(None, (why_not(numerator), why_not(denominator)))))
     feasible = (0.0 if nonnegative else -math.inf, math.inf)
     interval = Believed(quotient, amounts, weights, QUOTIENT, why, feasible)
