@@ -95,10 +95,10 @@ class RatioOf(Statistic):
     def combine(self, estimates: Sequence[Estimate]) -> Estimate:
         above, below = estimates
         quotient = self.quotient(noise_only(above.interval), noise_only(below.interval))
-        words = covers(above.interval if quotient.numerator is not above.interval else below.interval)
-        if words == covers(quotient):
+        believed = [one.interval for one in estimates if noise_only(one.interval) is not one.interval]
+        if not believed:
             return Estimate(quotient.value, quotient, quotient.spread)
-        ratio = BelievedRatio(quotient, above.value, below.value, above.interval, below.interval, words)
+        ratio = BelievedRatio(quotient, above.value, below.value, above.interval, below.interval, covers(believed[0]))
         correction = ratio.value - quotient.value if math.isfinite(ratio.value) else 0.0
         return Estimate(ratio.value, ratio, quotient.spread, correction=correction)
 
