@@ -70,7 +70,8 @@ OTHERS: dict[str, Make] = {
     "purchases, 60": lambda seed: drawn._shaped(seed, shapes.shop(), 60, 0.9),
     "course ratings, 150": lambda seed: drawn._shaped(seed, shapes.course(), 150, 0.5),
 }
-"""No constant was set by looking at these."""
+"""Coverage on these decided nothing. The size of the correction (`SURE`) was set with most of them in view, too; purchases and course
+ratings were not looked at before."""
 
 SPENDING: dict[str, Make] = {
     "spending, 30": lambda seed: drawn._spending(seed, 6_000, 30),
@@ -256,7 +257,7 @@ def report(found: list[dict[str, Any]], runs: int, date: str) -> str:
     bars = []
     for name, some in (
         ("in view", [one for one in found if one["tuned"]]),
-        ("not in view", [one for one in found if not one["tuned"]]),
+        ("others", [one for one in found if not one["tuned"]]),
     ):
         for statistic in dict.fromkeys(one["question"] for one in some):
             mine = [one for one in some if one["question"] == statistic]

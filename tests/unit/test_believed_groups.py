@@ -13,7 +13,7 @@ from evenhand.bounding import ONCE_EACH, Breadth, Lost, MovedWeight, fitted_brea
 from evenhand.bounding.cut_distances import CutDistances, part_lost
 from evenhand.noise import Gaussian, Laplace
 from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts
-from evenhand.release import Additive, Believed
+from evenhand.release import Additive, Believed, Unknown
 from evenhand.release.believed_ratio import BelievedRatio
 from evenhand.release.quotient import Quotient
 from evenhand.release.together import ends_of
@@ -104,6 +104,11 @@ def test_a_ratio_holds_what_its_parts_leave_possible() -> None:
     assert ratio.value == 10.0
     assert low < 9.1
     assert high > 10.9
+    assert ratio.judged is ratio
+    open_above = Unknown(above, "", None, math.inf)
+    given = BelievedRatio(Quotient(above, below, True), 900.0, 100.0, open_above, below, "")
+    assert given.at(0.95)[1] == math.inf
+    assert given.judged is given.noise_only
     lost = Quotient(above, Additive(0.5, Laplace(Fraction(10)), 1.0), True)
     assert math.isnan(BelievedRatio(lost, 1000.0, 0.5, believed, lost.denominator, "").value)
 

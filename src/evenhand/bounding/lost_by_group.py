@@ -38,6 +38,7 @@ _Z_WEIGHTS = np.array([0.035, 0.095, 0.22, 0.3, 0.22, 0.095, 0.035])
 _AROUND, _AROUND_WEIGHTS = np.array([-math.sqrt(3), 0.0, math.sqrt(3)]), np.array([1 / 6, 2 / 3, 1 / 6])
 _LEVELS = np.concatenate([[0.004, 0.012, 0.022], np.arange(0.04, 0.97, 0.04), [0.978, 0.988, 0.996]])
 _LEVEL_WEIGHTS = np.diff(np.concatenate([[0.0], (_LEVELS[1:] + _LEVELS[:-1]) / 2, [1.0]]))
+_CHANCE = 1e4  # variance over squared mean: more is a group without heavy users
 _MOST = 50.0  # times what was kept: more is never believed
 
 
@@ -77,7 +78,7 @@ def losses_by_group(lost: Lost, released: Array, deviation: float) -> GroupLosse
         mean = shares * mean_lost
         # A user of m groups is in this one with probability m·share, at most 1, and loses 1/m there, at least the share.
         chance = shares * np.maximum(shares * square, inside)
-        variation = np.log1p(HETEROGENEITY**2 + chance / np.maximum(mean**2, 1e-300))
+        variation = np.log1p(HETEROGENEITY**2 + np.minimum(chance, _CHANCE * mean**2) / np.maximum(mean**2, 1e-200))
         factors = np.exp(np.sqrt(variation)[:, None] * _Z - variation[:, None] / 2)
         amounts.append(mean[:, None] * factors)
         beliefs.append(weight * _Z_WEIGHTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from evenhand.release.intervals import Interval, why_not
+from evenhand.release.intervals import Interval, judged, why_not
 from evenhand.release.quotient import Quotient
 
 
@@ -43,6 +43,12 @@ class BelievedRatio:
     def why(self) -> str:
         """Why the interval can't tell."""
         return why_not(self.numerator) or why_not(self.denominator)
+
+    @property
+    def judged(self) -> Interval:
+        """What a verdict reads: the noise, where nothing is known about what a given bound took."""
+        known = all(judged(part) is part for part in (self.numerator, self.denominator))
+        return self if known else self.noise_only
 
     def at(self, confidence: float) -> tuple[float, float]:
         value, noise = self.value, self.noise_only.at(confidence)

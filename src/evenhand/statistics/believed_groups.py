@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evenhand.bounding import Lost, MovedWeight, losses_by_group
 from evenhand.pages.numbers import three_digits
-from evenhand.release import Additive, Believed, Unknown
+from evenhand.release import Additive, Believed, Error, Unknown
 from evenhand.release.widened import Widened
 from evenhand.statistics.believing import UNKNOWN
 from evenhand.statistics.count import Count
@@ -33,6 +33,8 @@ SIGNED = (
     "covers the noise and what users above the bound lost, if that has either sign and is spread evenly over the groups"
 )
 MOSTLY = "more than half of it may come from users above the bound, who were cut"
+
+IN_INTERVAL = Error(None, None, "of bounding is in the interval, by a model")
 
 _MOSTLY = 0.25  # how probable that has to be
 _SIGNS = np.array([-1.0, -0.4, 0.0, 0.4, 1.0])

@@ -29,7 +29,7 @@ from evenhand.profiles import Support, row_buckets, support_of_histogram, users_
 from evenhand.profiles.posterior import posterior
 from evenhand.release import Bounding, Measurement, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
-from evenhand.statistics.believed_groups import LOCATED, believed_averages, widened
+from evenhand.statistics.believed_groups import IN_INTERVAL, LOCATED, believed_averages, widened
 from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.located_groups import LocatedGroups
@@ -96,7 +96,7 @@ class GroupMeans(Part):
         mean, share = self.mean, allocation.shares[self.name]
         with Pairs.of(copy, groups, mean.column, mean.grid) as pairs, pairs.groups_per_user() as users:
             estimates, bounding = self._estimates(pairs, users, share, receipt)
-        yield Prepared(groups, (), (), _NONE, False, bounding, lambda _: {"": estimates})
+        yield Prepared(groups, (), (), _NONE, False, bounding, lambda _: {"": estimates}, IN_INTERVAL)
 
     def _estimates(self, pairs: Pairs, users: Rows, share: Share, receipt: Receipt) -> tuple[list[Estimate], Bounding]:
         relation, groups = self.request.relation, pairs.keys.groups

@@ -97,10 +97,10 @@ class RatioOf(Statistic):
     def combine(self, estimates: Sequence[Estimate]) -> Estimate:
         above, below = estimates
         quotient = Quotient(released(above.interval), released(below.interval), self._nonnegative)
-        words = covers(above.interval if noise_only(above.interval) is not above.interval else below.interval)
-        if words == covers(quotient):
+        believed = [one.interval for one in estimates if noise_only(one.interval) is not one.interval]
+        if not believed:
             return Estimate(quotient.value, quotient, quotient.spread)
-        ratio = BelievedRatio(quotient, above.value, below.value, above.interval, below.interval, words)
+        ratio = BelievedRatio(quotient, above.value, below.value, above.interval, below.interval, covers(believed[0]))
         correction = ratio.value - quotient.value if math.isfinite(ratio.value) else 0.0
         return Estimate(ratio.value, ratio, quotient.spread, correction=correction)
 

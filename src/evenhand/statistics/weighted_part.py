@@ -15,9 +15,9 @@ from evenhand.guarantee import UsageError, split
 from evenhand.profiles import Wanted
 from evenhand.release import Bounding, Measurement, Noisy, Receipt, noise_for
 from evenhand.statistics.allocation import BESIDE, Allocation, Mechanism, gaussian_can_win, profile_share
-from evenhand.statistics.believed_groups import believed_averages, believed_totals, of_given_bound
+from evenhand.statistics.believed_groups import IN_INTERVAL, believed_averages, believed_totals, of_given_bound
 from evenhand.statistics.cells import Cells
-from evenhand.statistics.draft import UNBOUNDED
+from evenhand.statistics.draft import UNBOUNDED, UNKNOWN
 from evenhand.statistics.foresight import GroupForecast, NoForecast
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import Noises, chosen_amount, given_amount, norm_of, profile_of_norm
@@ -171,6 +171,7 @@ class WeightedPart(Part):
             norm.gaussian,
             choice.bounding,
             lambda noisy: {"": self._believed(self._read(self._public(sums, receipt), noisy[0], keys), choice)},
+            UNKNOWN if self.request.strategy is not None else IN_INTERVAL,
         )
 
     def _believed(self, estimates: list[Estimate], choice: Choice) -> list[Estimate]:
