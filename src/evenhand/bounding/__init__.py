@@ -1,6 +1,7 @@
 """The strategies: how one user's contribution is bounded, by how much that user can move the result, and which bound is best."""
 
 from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean
+from evenhand.bounding.busy_users import BusyUsers, Family, belief, bound_for_quantiles, unmeasured
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
@@ -19,7 +20,6 @@ from evenhand.bounding.over_groups import (
     l2_of_rows,
     roots,
 )
-from evenhand.bounding.quantile_weights import rank_bias, weight_for_quantiles
 from evenhand.bounding.residual_norms import (
     Distances,
     best_groups_bound,
@@ -44,11 +44,13 @@ __all__ = [
     "Assumptions",
     "Auto",
     "Bounded",
+    "BusyUsers",
     "CentredInterval",
     "Choice",
     "Contribution",
     "Curve",
     "Distances",
+    "Family",
     "GroupBound",
     "GroupCurve",
     "GroupSizes",
@@ -62,12 +64,14 @@ __all__ = [
     "Strategy",
     "Summary",
     "TotalCap",
+    "belief",
     "best_bound",
     "best_cap",
     "best_groups_bound",
     "best_mean",
     "best_residual_bound",
     "best_rows_bound",
+    "bound_for_quantiles",
     "concentration",
     "finely",
     "group_curves",
@@ -75,7 +79,6 @@ __all__ = [
     "named",
     "offered_names",
     "parse_bounding",
-    "rank_bias",
     "register",
     "roots",
     "same_name",
@@ -83,6 +86,6 @@ __all__ = [
     "shrunken_steps",
     "smooth_bound",
     "typical_groups",
+    "unmeasured",
     "weight_for_average",
-    "weight_for_quantiles",
 ]

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from evenhand.bounding.busy_users import BusyUsers
 from evenhand.bounding.strategy import Strategy
 from evenhand.profiles import Cut
 from evenhand.release import Bounding, Error
@@ -27,6 +28,7 @@ class Choice:
         shown: the bound in the unit of the value, where that is not the strategy's own.
         cut: what the bound probably takes from the total, in the unit of the value; None if nothing is known.
         words: what happens to a user, where the strategy alone can't say it.
+        busy: for quantiles, the users who are cut, as far as they are known.
     """
 
     strategy: Strategy
@@ -38,6 +40,7 @@ class Choice:
     shown: float | None = None
     words: str | None = None
     cut: Cut | None = None
+    busy: BusyUsers | None = None
 
     @property
     def forecast(self) -> float:
