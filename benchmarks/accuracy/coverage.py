@@ -1,4 +1,4 @@
-"""Does the 95% interval of a count or sum hold the truth? ``python -m benchmarks.accuracy.coverage [--short] [--engine]``.
+"""Does the 95% interval of a count or sum hold the truth? ``python -m benchmarks.accuracy.coverage [--repeats 200] [--engine]``.
 
 At the level of the mechanism: the posterior, correction and interval of a release, on tables that are drawn anew in each run (a published
 shape is resampled user by user), with exact profiles of users by bucket plus noise. ``--engine`` runs a sample of cases as releases.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import math
 import tempfile
 from collections.abc import Callable
@@ -36,7 +37,8 @@ _SHARE = float(PROFILE_SHARE)
 
 
 def _resampled(make: Callable[[], Rows]) -> Draw:
-    return lambda rng: rng.choice(make(), len(make()))
+    once = functools.cache(make)
+    return lambda rng: rng.choice(once(), len(once()))
 
 
 def _whole(sizes: Any) -> Rows:
@@ -155,6 +157,8 @@ def report(result: dict[str, Any], date: str, repeats: int) -> str:
 - width: median, in 95% ranges of the best fixed cap; *can't tell*: releases that flag themselves""",
     ]
     for title, cases in (("Shapes that the priors were chosen on", TUNED), ("Held out", HELD_OUT)):
+        if not any(key.split(" | ")[0] in cases for key in result):
+            continue
         cells = {key: row for key, row in result.items() if key.split(" | ")[0] in cases}
         parts += [f"## {title}", _summary(list(cells.values())), _table(cells, cases)]
     if "engine" in result:
@@ -199,21 +203,22 @@ def _table(cells: dict[str, dict[str, float]], cases: dict[str, Draw]) -> str:
 def main() -> None:
     """Measure, write, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="few repetitions")
+    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--only", choices=("tuned", "held-out"), help="half of the shapes")
     parser.add_argument("--engine", action="store_true", help="a sample of cases as whole releases, too")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     arguments = parser.parse_args()
-    repeats = 40 if arguments.short else 200
     result: dict[str, Any] = {}
-    for name, draw in {**TUNED, **HELD_OUT}.items():
+    cases = {"tuned": TUNED, "held-out": HELD_OUT}.get(arguments.only, {**TUNED, **HELD_OUT})
+    for name, draw in cases.items():
         for statistic in ("count", "sum"):
             for epsilon in EPSILONS:
-                result[f"{name} | {statistic} | {epsilon}"] = runs(draw, statistic, epsilon, repeats, seed=5)
+                result[f"{name} | {statistic} | {epsilon}"] = runs(draw, statistic, epsilon, arguments.repeats, seed=5)
         print(name, flush=True)
     if arguments.engine:
-        result["engine"] = through_engine(1.0, repeats // 2, seed=6)
+        result["engine"] = through_engine(1.0, arguments.repeats // 2, seed=6)
     today = datetime.date.today().isoformat()
-    keep(arguments.out, f"coverage-{today}", report(result, today, repeats), result)
+    keep(arguments.out, f"coverage-{today}", report(result, today, arguments.repeats), result)
 
 
 if __name__ == "__main__":

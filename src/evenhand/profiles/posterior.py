@@ -48,6 +48,7 @@ _TOO_WIDE = 0.3
 _HIGHEST_HUMP = 12.0  # above the logarithm of what is usual: beyond, somebody stands out or nothing can be said
 _BETWEEN_HUMPS = 0.4
 _HUMP_WIDTHS = (0.6, 1.1, 1.8)
+_MODESTY = 1.2  # how fast the logarithm of a hump's prior falls with its place above what is usual
 _HUMP_PEOPLE = np.geomspace(1, 60, 8)  # in scales of the noise
 
 _MOST = 300  # curves
@@ -251,4 +252,4 @@ def _humps(sizes: Array, lows: Array, usual: float, scale: float) -> tuple[int, 
     )
     users = np.exp(-(((position - middle) / width) ** 2) / 2) * (2 * (sizes - lows) + 1) / sizes
     users *= people / users.sum(axis=1, keepdims=True)
-    return 0, end, users, -np.maximum(middle.ravel(), 0.0)
+    return 0, end, users, -_MODESTY * np.maximum(middle.ravel(), 0.0)
