@@ -29,12 +29,14 @@ import numpy.typing as npt
 from benchmarks.accuracy.noise import discrete_laplace
 from benchmarks.results import keep, table
 from benchmarks.shapes import lognormal, pareto
-from evenhand.bounding import rank_bias, weight_for_quantiles
-from evenhand.guarantee import Relation
+from evenhand.bounding import Family, bound_for_quantiles
+from evenhand.guarantee import Relation, split
 from evenhand.noise import NoisyMax
-from evenhand.profiles import row_buckets, support_of_histogram
+from evenhand.profiles import posterior, row_buckets
 from evenhand.release import Choices, Measurement, Noisy, OfSpread, Receipt, noise_for
-from evenhand.statistics.finding import ENDS_SHARE, SHAPE_SHARE, WEIGHTS_SHARE, Points, find
+from evenhand.statistics import Quantiles
+from evenhand.statistics.busy_ranks import measured_ranks, moved_ranks
+from evenhand.statistics.finding import Points, find
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import PROFILE_SHARE
 from evenhand.statistics.weighted_rows import FULL, capacity_of
@@ -47,7 +49,6 @@ BOUNDS = tuple(2.0**k for k in range(13))
 FLOOR = 1 / GRID.factor
 RULE = OfSpread(0.0, 100.0)
 Case: TypeAlias = tuple[str, str, int, int]
-SEARCHED = float((1 - SHAPE_SHARE) * (1 - WEIGHTS_SHARE) * (1 - ENDS_SHARE))
 
 
 class Simulated(Receipt):
@@ -96,8 +97,18 @@ class Table:
 
     def weights(self, h: float) -> npt.NDArray[np.int64]:
         """The weight at each point of each group, as in a release."""
-        weight = np.minimum(np.floor(capacity_of(Fraction(h)) / self.sizes), FULL)
-        counts = np.bincount(self.place, weights=weight, minlength=self.groups * POINTS)
+        return self._sum(self._each(h))
+
+    def cut(self, h: float) -> npt.NDArray[np.int64]:
+        """The same of users who are cut."""
+        each = self._each(h)
+        return self._sum(np.where(each < FULL, each, 0.0))
+
+    def _each(self, h: float) -> Array:
+        return np.asarray(np.minimum(np.floor(capacity_of(Fraction(h)) / self.sizes), FULL))
+
+    def _sum(self, each: Array) -> npt.NDArray[np.int64]:
+        counts = np.bincount(self.place, weights=each, minlength=self.groups * POINTS)
         return counts.astype(np.int64).reshape(self.groups, POINTS)
 
     def truth(self, quantiles: Sequence[float]) -> Array:
@@ -155,16 +166,11 @@ def draw(values: str, counts: str, users: int, groups: int, rng: np.random.Gener
     return Table(rows, rows[user].astype(np.float64), group * POINTS + point, groups)
 
 
-def search(
-    table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator, bias: float = 0.0
-) -> Points:
-    """The search of a release with a bound that is known."""
-    paid = Decimal(str(epsilon))
-    weights = table.weights(h).ravel().tolist()
-    wanted = [Fraction(str(q)) for q in quantiles]
-    capacity = capacity_of(Fraction(h))
-    biases = {q: bias * math.sqrt(q * (1 - q)) for q in wanted}
-    return find(Simulated(paid, rng), Secret(weights), POINTS, wanted, capacity, Relation.PRESENCE, paid, biases)
+def search(table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator) -> Points:
+    """The search of a release with a bound that is known, and nothing measured about busy users."""
+    paid, wanted, capacity = Decimal(str(epsilon)), [Fraction(str(q)) for q in quantiles], capacity_of(Fraction(h))
+    weights = Secret(table.weights(h).ravel().tolist())
+    return find(Simulated(paid, rng), weights, POINTS, wanted, capacity, Relation.PRESENCE, paid)
 
 
 def released(
@@ -173,17 +179,25 @@ def released(
     """As in a release: values and 95% intervals by quantile and group, and the bound."""
     buckets, part = row_buckets(), PROFILE_SHARE * epsilon
     noisy = buckets.histogram(table.rows) + discrete_laplace(rng, 1 / part, buckets.size)
-    support, rest = support_of_histogram(buckets, noisy, 1 / part), epsilon - part
-    rounds = math.ceil(math.log2(len(quantiles) + 1))
-    h = weight_for_quantiles(support, quantiles, SEARCHED * rest / rounds / table.groups)
-    points = search(table, float(h), quantiles, rest, rng, rank_bias(support, float(h)))
+    family, left = Family.of_posterior(posterior(buckets, noisy, 1 / part)), epsilon - part
+    asked = Quantiles("x", list(quantiles), (0, 100))
+    busy = bound_for_quantiles(family, quantiles, left, asked.searched, table.groups)
+    capacity = capacity_of(Fraction(busy.bound))
+    cells = {"rows": table.weights(busy.bound).ravel().tolist(), "cut": table.cut(busy.bound).ravel().tolist()}
+    rest, receipt, wanted = Decimal(str(left)), Simulated(Decimal(str(left)), rng), sorted(set(asked.wanted))
+    share = busy.best_share(quantiles, left, asked.searched, table.groups)
+    believed = moved_ranks(busy, wanted)
+    if share:
+        paid, rest = split(rest, share)
+        believed = measured_ranks(receipt, Secret(cells), POINTS, wanted, busy, capacity, Relation.PRESENCE, paid)
+    points = find(receipt, Secret(cells["rows"]), POINTS, wanted, capacity, Relation.PRESENCE, rest, believed)
     each = [
         [RankInterval(GRID, *one) for one in zip(points.places[q], points.ends[q], points.reaches[q], strict=True)]
-        for q in (Fraction(str(q)) for q in quantiles)
+        for q in asked.wanted
     ]
     ends = [[interval.at(0.95) for interval in column] for column in each]
     values = [[interval.value for interval in column] for column in each]
-    return np.array(values), np.array(ends), float(h)
+    return np.array(values), np.array(ends), busy.bound
 
 
 def by_rank(table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator) -> Array:

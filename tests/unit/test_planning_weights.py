@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reproductions.rameshwar2024.figures import centred_worst_case
 
-from evenhand.bounding import smooth_bound, weight_for_quantiles
+from evenhand.bounding import BusyUsers, Family, belief, bound_for_quantiles, smooth_bound
 from evenhand.bounding.centred_interval import centred_bound
 from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
 from evenhand.bounding.smooth_weights import smooth_variance
@@ -116,7 +116,23 @@ def test_heaviest_counts_users_from_the_top() -> None:
     assert support.largest(17) == 0
 
 
-def test_a_quantile_bound_is_a_rational_between_the_sizes() -> None:
-    h = weight_for_quantiles(support_of_counts(COUNTS * 500), [0.9], 0.5)
-    assert 1 <= h <= 100
-    assert h.denominator <= 1000
+def test_a_bound_for_quantiles_grows_with_epsilon_and_knows_whom_it_cuts() -> None:
+    family = Family.of_support(support_of_counts(np.random.default_rng(1).zipf(1.8, 3000)))
+    found = [bound_for_quantiles(family, [0.5], epsilon, 0.6) for epsilon in (0.01, 1.0, 100.0)]
+    assert found[0].bound <= found[1].bound <= found[2].bound
+    assert found[0].bound < found[2].bound
+    nobody = BusyUsers.of(family, float(family.sizes[-1]))
+    assert not nobody.can_measure
+    assert nobody.moved(0.5, (0.1, 0.1)) == pytest.approx((0.0, 0.0), abs=1e-6)
+
+
+def test_what_is_measured_about_busy_users_is_believed_as_far_as_its_error_allows() -> None:
+    """Half of the weight is of users with 100 rows, cut to one: 60% of their rows are below the median, of the others' 40%."""
+    busy = BusyUsers.of(Family(np.array([1.0, 100.0]), np.array([[500.0, 500.0]]), np.ones(1)), 1.0)
+    assert [busy.weight, busy.cut, busy.apart] == pytest.approx([1000, 0.5, 2.0])
+    assert busy.measured((200.0, 300.0), (300.0, 200.0)) == pytest.approx(0.2)
+    assert belief(0.2, 1e-6)[0] == pytest.approx(0.2, rel=1e-3)
+    assert abs(belief(0.2, 10.0)[0]) < 1e-3
+    shift, deviation = busy.moved(0.5, (0.1, 0.0))
+    assert shift == pytest.approx(-0.05 * busy.lost)
+    assert 0 < deviation < busy.moved(0.5, (0.1, 0.1))[1]

@@ -12,13 +12,15 @@ import pyarrow as pa
 import pytest
 
 import evenhand as eh
+from evenhand.bounding import BusyUsers, Family
 from evenhand.guarantee import Relation
 from evenhand.noise import seam
 from evenhand.release import Receipt
+from evenhand.statistics.busy_ranks import by_part, in_sentence, measured_ranks, moved_ranks
 from evenhand.statistics.ends import moves, settled, wanted_ends, within_node
 from evenhand.statistics.finding import Cost, find
 from evenhand.statistics.search import SPLIT_BITS, Split, rank_scales, rounds, scores
-from evenhand.statistics.shape import COARSE, Tree
+from evenhand.statistics.shape import COARSE, Tree, moved
 from evenhand.tables import Secret
 
 QUARTILES = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
@@ -121,6 +123,37 @@ def test_ends_of_one_round_share_no_row_and_move_by_no_more_than_is_declared(rel
                         for old, one in zip(mine, ends, strict=True)
                     ]
                     assert sum(moved) <= moves(relation)
+
+
+@pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
+def test_parts_of_both_kinds_of_users_move_by_no_more_than_is_declared(relation: Relation) -> None:
+    """All small tables of two groups: one unit of weight of either kind, more or moved; the L1 and the squared L2 norm."""
+    l1, l2_squared = moved(1, 1, relation)
+    for weights in itertools.product((0, 2), repeat=4):
+        for edges in ([0, 1, 2], [0, 0, 1, 2], [0, 2, 2]):
+            for kind in ("rows", "cut"):
+                cut = list(weights) if kind == "cut" else [0] * 4
+                mine = by_part({"rows": weights, "cut": cut}, edges, 2)
+                assert sum(mine) == sum(weights)
+                for other in _neighbours(weights, relation):
+                    theirs = by_part({"rows": other, "cut": other if kind == "cut" else cut}, edges, 2)
+                    steps = [abs(a - b) for a, b in zip(mine, theirs, strict=True)]
+                    assert sum(steps) <= l1
+                    assert sum(step**2 for step in steps) <= l2_squared
+
+
+def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:
+    """1,000 users with one row, 1,000 with a hundred that count as one: a tenth of the rows of the first are below, nine tenths of the others'."""
+    busy = BusyUsers.of(Family(np.array([1.0, 100.0]), np.array([[1e3, 1e3]]), np.ones(1)), 1.0)
+    cells = {"rows": [1000 * 2**16] * 16, "cut": [900 * 2**16] * 8 + [100 * 2**16] * 8}
+    quantiles = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
+    with seam.replaced(seam.silent):
+        receipt = Receipt(Decimal(100), Decimal(0), "test")
+        ranks = measured_ranks(receipt, Secret(cells), 16, quantiles, busy, 2**16, Relation.PRESENCE, Decimal(100))
+    assert [one.rank < q for q, one in ranks.items()] == [True] * 3
+    assert sorted(one.rank for one in ranks.values()) == [one.rank for one in ranks.values()]
+    assert "was measured" in in_sentence(ranks)
+    assert "prior" in in_sentence(moved_ranks(busy, quantiles))
 
 
 def test_ends_beyond_the_next_quantile_are_its_own() -> None:

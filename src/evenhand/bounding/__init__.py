@@ -1,6 +1,7 @@
 """The strategies: how one user's contribution is bounded, by how much that user can move the result, and which bound is best."""
 
 from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean
+from evenhand.bounding.busy_users import BusyUsers, Family, belief, bound_for_quantiles, unmeasured
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
@@ -32,7 +33,6 @@ from evenhand.bounding.over_groups import (
     l2_of_rows,
     roots,
 )
-from evenhand.bounding.quantile_weights import rank_bias, weight_for_quantiles
 from evenhand.bounding.residual_norms import (
     Distances,
     best_groups_bound,
@@ -62,12 +62,14 @@ __all__ = [
     "Auto",
     "Bounded",
     "Breadth",
+    "BusyUsers",
     "CentredInterval",
     "Choice",
     "Contribution",
     "Curve",
     "CutDistances",
     "Distances",
+    "Family",
     "GroupBound",
     "GroupCurve",
     "GroupLosses",
@@ -87,12 +89,14 @@ __all__ = [
     "Summary",
     "Tilt",
     "TotalCap",
+    "belief",
     "best_bound",
     "best_cap",
     "best_groups_bound",
     "best_mean",
     "best_residual_bound",
     "best_rows_bound",
+    "bound_for_quantiles",
     "breadth_of_rows",
     "concentration",
     "finely",
@@ -105,7 +109,6 @@ __all__ = [
     "offered_names",
     "parse_bounding",
     "part_lost",
-    "rank_bias",
     "register",
     "roots",
     "same_name",
@@ -113,6 +116,6 @@ __all__ = [
     "shrunken_steps",
     "smooth_bound",
     "typical_groups",
+    "unmeasured",
     "weight_for_average",
-    "weight_for_quantiles",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from evenhand.bounding.busy_users import BusyUsers
 from evenhand.bounding.lost_over_groups import Lost
 from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.strategy import Strategy
@@ -36,6 +37,7 @@ class Choice:
         belief: what the bound probably did to a mean; None where nothing was bought that could tell.
         lost: of a total by group, what the bound takes from all groups together, in the unit of the norm.
         moved: of an average by group, the weight that the bound moves from busy users to others.
+        busy: for quantiles, the users who are cut, as far as they are known.
     """
 
     strategy: Strategy
@@ -50,6 +52,7 @@ class Choice:
     lost: Lost | None = None
     moved: MovedWeight | None = None
     cut: Cut | None = None
+    busy: BusyUsers | None = None
 
     @property
     def forecast(self) -> float:

@@ -25,7 +25,7 @@ CONFIDENCE = 0.95
 PARTS = 1000
 """Ranks of ends are multiples of 1/1000 of the weight that is looked at."""
 
-_INWARDS = 0.8
+_INWARDS = 0.6
 """Part of the scale of an end's noise that it is moved out by: only an end that falls too near the answer does harm, and the
 noise of both is seldom large at once."""
 

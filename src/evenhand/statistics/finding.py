@@ -16,14 +16,15 @@ from types import MappingProxyType
 
 from evenhand.guarantee import Relation, divide, split
 from evenhand.release import Measurement, Receipt
+from evenhand.statistics.busy_ranks import Moved
 from evenhand.statistics.ends import CONFIDENCE, End, Reach, moves, settled, wanted_ends, within_node
 from evenhand.statistics.search import Split, Target, preferences, rank_scales, rounds, scores, span
-from evenhand.statistics.shape import Shape, Tree
+from evenhand.statistics.shape import Shape, Tree, moved
 from evenhand.tables import Secret
 
 SHAPE_SHARE = Fraction(1, 10)
 WEIGHTS_SHARE = Fraction(1, 16)
-ENDS_SHARE = Fraction(1, 4)
+ENDS_SHARE = Fraction(1, 3)
 """For the shape; of the rest for the weights of the groups; of the rest for the ends of intervals."""
 
 
@@ -65,11 +66,6 @@ class Points:
     weights: Sequence[int]
 
 
-def moved(levels: int, capacity: int, relation: Relation) -> tuple[int, int]:
-    """How far one user moves counts of weighted rows on so many levels, in L1 and in squared L2 norm."""
-    return levels * relation.moves * capacity, levels * relation.moves * capacity**2
-
-
 def find(
     receipt: Receipt,
     weights: Secret[list[int]],
@@ -78,7 +74,7 @@ def find(
     capacity: int,
     relation: Relation,
     epsilon: Decimal,
-    biases: Mapping[Fraction, float] = MappingProxyType({}),
+    believed: Mapping[Fraction, Moved] = MappingProxyType({}),
 ) -> Points:
     """Find quantiles in each group.
 
@@ -90,7 +86,7 @@ def find(
         capacity: the weight of one user over all groups.
         relation: which neighbours count.
         epsilon: for everything.
-        biases: how far bounding may move the rank of each quantile, one standard deviation, as a share of the rows.
+        believed: what bounding does to the rank of each quantile; nothing is known where it is left out.
     """
     cost, tree, wanted = Cost.of(epsilon, relation), Tree(points), sorted(set(quantiles))
     counts = Measurement(lambda: weights.map(tree.counts), *moved(Tree.levels, capacity, relation))
@@ -100,14 +96,16 @@ def find(
     if cost.weights:
         noisy = receipt.numbers(Measurement(lambda: totals, *moved(1, capacity, relation)), cost.weights)
     known = receipt.public(totals, relation) if noisy is None else noisy.values
-    plan = rounds(wanted)
+    moves_of = {q: believed.get(q, Moved(q, 0.0, False)) for q in wanted}
+    ranks = [one.rank for one in moves_of.values()]
+    plan = rounds(ranks)
     found: dict[int, list[Split]] = {}
     for targets in plan:
         found |= _round(
             receipt,
             weights,
             len(known),
-            wanted,
+            ranks,
             targets,
             found,
             shape,
@@ -121,11 +119,11 @@ def find(
     scales = rank_scales(plan, relation, float(cost.search))
     own = 2 * relation.moves * capacity / float(cost.ends) * (1 if len(wanted) == 1 else 2)
     reaches = [
-        [Reach(scales[place] * capacity, own, biases.get(q, 0.0) * size) if size else None for size in sizes]
+        [Reach(scales[place] * capacity, own, moves_of[q].deviation * size) if size else None for size in sizes]
         for place, q in enumerate(wanted)
     ]
     answers = [[split.point for split in found[place]] for place, _ in enumerate(wanted)]
-    ends = _ends(receipt, weights, wanted, answers, reaches, sizes, shape, capacity, relation, cost.ends)
+    ends = _ends(receipt, weights, ranks, answers, reaches, sizes, shape, capacity, relation, cost.ends)
     return Points(
         dict(zip(wanted, answers, strict=True)),
         dict(zip(wanted, ends, strict=True)),

@@ -131,7 +131,7 @@ def chosen_amount(
     else:
         share = divide(paid, len([one for one in wanted if one.known is None]) or 1)
         histograms = [
-            _histogram(request, receipt, users, norm, statistic, one, share, groups)
+            histogram_of(request, receipt, users, norm, statistic, one, share, groups)
             for norm, one in zip(norms, wanted, strict=False)
         ]
         basis, paid = histograms[0].basis, exact_sum(one.paid for one in histograms)
@@ -142,7 +142,7 @@ def chosen_amount(
     # The noise must fit 64 bits.
     fits = Fraction(LARGEST_SCALE / (2 * FULL * reach * noises.per_step(norm.gaussian)))
     amount = min(max(Fraction(f"{best.amount:.3g}"), Fraction(1, FULL)), Fraction(LARGEST_AMOUNT), fits)
-    strategy, words = _shown(amount, norm, statistic, groups > 1)
+    strategy, words = in_words(amount, norm, statistic, groups > 1)
     support = supports[list(norms).index(norm)]
     lost = moved = None
     if statistic.is_average or (not wanted and statistic.sum_grid is not None):
@@ -153,8 +153,7 @@ def chosen_amount(
         lost = lost_to(
             float(amount), norm, _unit(norm, statistic), statistic.distinct, supports, histograms, groups, given
         )
-    bias = statistic.bias_of_weight(support, amount)
-    return norm, amount, Choice(strategy, basis, paid, bias=bias, words=words, lost=lost, moved=moved)
+    return norm, amount, Choice(strategy, basis, paid, words=words, lost=lost, moved=moved)
 
 
 def _best(
@@ -226,7 +225,7 @@ def _unit(norm: Norm, statistic: Statistic) -> int:
     return statistic.sum_grid.reach if norm.of_values and statistic.sum_grid is not None else 1
 
 
-def _histogram(
+def histogram_of(
     request: Request,
     receipt: Receipt,
     users: Rows,
@@ -268,7 +267,7 @@ def _raster(norm: Norm, statistic: Statistic, wanted: Wanted, groups: int) -> Bu
     return norm_buckets(math.isqrt(groups - 1) + 1 if norm.gaussian else groups)
 
 
-def _shown(amount: Fraction, norm: Norm, statistic: Statistic, grouped: bool) -> tuple[Strategy, str]:
+def in_words(amount: Fraction, norm: Norm, statistic: Statistic, grouped: bool) -> tuple[Strategy, str]:
     """The chosen bound as a strategy, and what it does, in words."""
     where = " over all groups" if grouped else ""
     kind = 2 if norm.gaussian else 1

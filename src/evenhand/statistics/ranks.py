@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -10,25 +11,27 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
-from evenhand.bounding import Choice, Norm, rank_bias, weight_for_quantiles
-from evenhand.guarantee import UsageError
+from evenhand.bounding import LARGEST_AMOUNT, Choice, Family, Norm, bound_for_quantiles
+from evenhand.guarantee import UsageError, split
 from evenhand.noise import LARGEST_SCALE
-from evenhand.profiles import Support
+from evenhand.profiles import public_sizes
 from evenhand.release import Error, OfSpread, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
+from evenhand.statistics.busy_ranks import Moved, in_sentence, measured_ranks, moved_ranks
 from evenhand.statistics.cells import GridCells
-from evenhand.statistics.finding import ENDS_SHARE, SHAPE_SHARE, WEIGHTS_SHARE, Cost, find, moved
+from evenhand.statistics.finding import ENDS_SHARE, SHAPE_SHARE, WEIGHTS_SHARE, Cost, find
 from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.limits import given_amount
+from evenhand.statistics.limits import given_amount, histogram_of, in_words
 from evenhand.statistics.part import Prepared
 from evenhand.statistics.rank_intervals import RankInterval, rank_interval
 from evenhand.statistics.search import rounds
-from evenhand.statistics.shape import Tree
+from evenhand.statistics.shape import Tree, moved
 from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.weighted_part import Sums, WeightedPart
-from evenhand.statistics.weighted_rows import FULL, capacity_of
+from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, capacity_of, fetch_groups
 from evenhand.tables import Bounds, Grid, Table, parse_bounds
+from evenhand.tables.expressions import Rows
 
 MOST_POINTS = 2**22
 """Groups times points of one release: a number is drawn for each of them in every round."""
@@ -63,17 +66,47 @@ class Ranks(WeightedPart):
             if share:
                 noise_for(*moved(levels, capacity_of(amount), self.request.relation), share)
 
+    def _bound(
+        self, users: Rows, keys: Keys, allocation: Allocation, receipt: Receipt
+    ) -> tuple[Norm, Fraction, Choice, Decimal]:
+        """The bound and what is known about the users it cuts, by the posterior over contributions."""
+        request, statistic, share = self.request, self.statistic, allocation.shares[self.name]
+        assert isinstance(statistic, OfRanks)
+        if request.strategy is not None:
+            return super()._bound(users, keys, allocation, receipt)
+        (norm,), groups = self.norms, self.spread(keys)
+        basis, paid = "the public number of rows of each user", Decimal(0)
+        if self.wanted:
+            if self.groups is None and share.profile:
+                share = share.divided(self.share(groups))
+            profile = histogram_of(request, receipt, users, norm, statistic, self.wanted[0], share.profile, groups)
+            family, basis, paid = Family.of_posterior(profile.posterior), profile.basis, profile.paid
+        else:
+            family = Family.of_support(public_sizes(request.table, users, receipt, norm.name))
+        quantiles = [float(q) for q in statistic.wanted]
+        busy = bound_for_quantiles(family, quantiles, float(share.epsilon), statistic.searched, groups)
+        fits = Fraction(LARGEST_SCALE, FULL * 64) * Fraction(share.epsilon)  # the noise must fit 64 bits
+        amount = max(min(Fraction(busy.bound), fits, Fraction(LARGEST_AMOUNT)), Fraction(1, FULL))
+        strategy, words = in_words(amount, norm, statistic, groups > 1)
+        return norm, amount, Choice(strategy, basis, paid, words=words, busy=busy), share.epsilon
+
+    def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int) -> Sums:
+        """The weight at each point, and that of users who are cut: those whose rows have less than full weight."""
+        weighted = rows.weighted(users, norm, capacity)
+        weight = weighted[WEIGHT]
+        integers = {"rows": weight, "cut": (weight < FULL).ifelse(weight, 0)}
+        return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
+
     def bounded(
         self, keys: Keys, sums: Sums, norm: Norm, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
     ) -> Prepared:
-        statistic = self.statistic
+        statistic, relation = self.statistic, self.request.relation
         assert isinstance(keys, GridCells)
         assert isinstance(statistic, OfRanks)
         weights = sums().map(lambda cells: cells["rows"])
-        known = choice.bias is not None
-        biases = {q: (choice.bias or 0.0) * math.sqrt(q * (1 - q)) for q in statistic.wanted}
-        points = find(receipt, weights, keys.cells, statistic.wanted, capacity, self.request.relation, left, biases)
-        estimates = {}
+        left, believed = self._believed(sums, keys, capacity, choice, left, receipt)
+        points = find(receipt, weights, keys.cells, statistic.wanted, capacity, relation, left, believed)
+        known, estimates = choice.busy is not None, {}
         for name, q in zip(statistic.titles, statistic.wanted, strict=True):
             intervals = [
                 RankInterval(keys.grid, *one)
@@ -82,10 +115,25 @@ class Ranks(WeightedPart):
             estimates["" if statistic.single else name] = [
                 Estimate(one.value, rank_interval(one, known), one.spread) for one in intervals
             ]
-        basis = "of bounding is in the interval, by a prior" if known else Error(None).basis
+        basis = in_sentence(believed) if known else Error(None).basis
         return Prepared(
             keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, Error(None, None, basis)
         )
+
+    def _believed(
+        self, sums: Sums, keys: GridCells, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
+    ) -> tuple[Decimal, dict[Fraction, Moved]]:
+        """What is left of ε, and how far bounding moves the rank of each quantile; measured, if that is worth its price."""
+        busy, statistic = choice.busy, self.statistic
+        assert isinstance(statistic, OfRanks)
+        if busy is None:
+            return left, {}
+        quantiles = sorted(set(statistic.wanted))
+        share = busy.best_share([float(q) for q in quantiles], float(left), statistic.searched, keys.inner.groups)
+        if not share:
+            return left, moved_ranks(busy, quantiles)
+        paid, rest = split(left, share)
+        return rest, measured_ranks(receipt, sums(), keys.cells, quantiles, busy, capacity, self.request.relation, paid)
 
 
 class OfRanks(RowsInCells):
@@ -115,15 +163,11 @@ class OfRanks(RowsInCells):
     def is_average(self) -> bool:
         return True
 
-    def best_weight(self, support: Support, epsilon: float) -> Fraction:
-        shares = float((1 - SHAPE_SHARE) * (1 - WEIGHTS_SHARE) * (1 - ENDS_SHARE)) / len(
-            rounds(sorted(set(self.wanted)))
-        )
-        weight = weight_for_quantiles(support, [float(q) for q in self.wanted], epsilon * shares)
-        return min(weight, Fraction(LARGEST_SCALE, FULL * 64) * Fraction(epsilon))  # the noise must fit 64 bits
-
-    def bias_of_weight(self, support: Support, weight: Fraction) -> float:
-        return rank_bias(support, float(weight))
+    @property
+    def searched(self) -> float:
+        """The part of ε that one round of choices gets."""
+        shares = (1 - SHAPE_SHARE) * (1 - WEIGHTS_SHARE) * (1 - ENDS_SHARE)
+        return float(shares) / len(rounds(sorted(set(self.wanted))))
 
     def placed(self, keys: Keys, table: Table) -> Keys:
         bits = min(_POINT_BITS, int(math.log2(MOST_POINTS / keys.groups)))

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.guarantee import Relation
 from evenhand.profiles import Array
 
 _FINE = 256
@@ -73,6 +74,11 @@ class Tree:
         return Shape(self, (fine / sizes)[self.fine], deviation / max(float(values[:COARSE].sum()), deviation))
 
 
+def moved(levels: int, capacity: int, relation: Relation) -> tuple[int, int]:
+    """How far one user moves counts of weighted rows on so many levels, in L1 and in squared L2 norm."""
+    return levels * relation.moves * capacity, levels * relation.moves * capacity**2
+
+
 def _divided(counts: Array, sizes: npt.NDArray[np.float64] | npt.NDArray[np.int64], deviation: float) -> Array:
     """Shares of the children of one node."""
     parts = np.maximum(counts - deviation, 0.0) + deviation / 4 * sizes / float(sizes.mean())
@@ -108,6 +114,10 @@ class Shape:
         ranks = np.clip((self.below[:-1] + self.below[1:]) / 2, 1e-9, 1 - 1e-9)
         distance = np.abs(np.log(ranks / (1 - ranks)) - np.log(q / (1 - q)))
         return np.asarray(np.log(self.shares) - 1.5 * np.log1p(distance))
+
+    def place(self, q: float) -> int:
+        """About how many points lie below the q-quantile."""
+        return min(int(np.searchsorted(self.below, q)), self.tree.points)
 
     def node(self, point: int) -> tuple[int, int]:
         """The first and the last point of the node that holds a point."""

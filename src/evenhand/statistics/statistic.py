@@ -207,10 +207,6 @@ class Statistic(ABC):
         """How many rows one user should count for at most, given how many rows users have: for averages."""
         return weight_for_average(support, epsilon)
 
-    def bias_of_weight(self, support: Support, weight: Fraction) -> float | None:
-        """How far this bound may move an average, by a prior; None where nothing can be said."""
-        return None
-
 
 @dataclass(frozen=True)
 class OfColumn(Statistic):

@@ -1,0 +1,241 @@
+"""How many rows one user may count for when quantiles are asked, and what that does to ranks: by the posterior over contributions.
+
+Three things move the rank of an answer, as a share of all rows:
+
+- noise: the choice is off by a Laplace variable of scale 2·h·max(q, 1−q)/(ε·n_h);
+- chance: the weighted rows are others than all rows, and users differ at random;
+- busy users who differ from the others: how far ``1{x ≤ v}`` goes with log(rows) from user to user, a correlation r, times how much less
+  busy the weighted rows are than all rows, in standard deviations of log(rows).
+
+The last one can be measured: users who are cut and users who are not have each their share of rows below v. What is measured is believed
+as far as its error allows, from a prior; the rank that is searched for is then moved by what is believed. Bound and share of ε
+for this are chosen together, by the least expected error.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from evenhand.profiles import Array, Posterior, Support
+
+USERS_DIFFER = 0.1
+"""Prior: the share of the variance of ``1{x ≤ v}`` that lies between users."""
+
+PRIOR = ((0.6, 0.005), (0.4, 0.1))
+"""Prior of r: in most tables busy users hardly differ, in the others r has this standard deviation; 0.1 is a correlation of 0.3 between
+users' means and activity where users differ as above. Real tables showed 0.02 to 0.34."""
+
+TAIL_DOUBT = 0.3
+"""Relative standard deviation of how much busier all rows are than the weighted ones, besides what the posterior says: r is taken to be
+the same for the busiest, and there are few of them."""
+
+_CAUTION = 1.5  # an interval allows for so many times the variance by chance: how far users differ is a prior
+_CURVED = 0.01  # prior: r that no line through log(rows) shows, times χ (docs/proofs/chi-square-bias.md)
+_ENDS_TOO = 2.0  # how often the noise of an answer counts when a bound is chosen: the ends of its interval have several times as much
+_ANYWHERE = 0.1  # squared rank error of an answer that noise alone decides
+_LEAST_PART = 0.05  # of the weight that either kind of users must have, to be compared
+_LARGEST = ((1.9, 0.3), (0.69, 0.4), (0.16, 0.3))
+"""The largest user is where so many are expected at or above, with these weights: three parts of the Poisson law."""
+SHARES = (Fraction(0), Fraction(1, 10), Fraction(1, 5))
+"""Of ε, for measuring r."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Plausible numbers of users by number of rows.
+
+    Args:
+        sizes: numbers of rows.
+        users: by member and size.
+        weights: of the members; they add up to 1.
+    """
+
+    sizes: Array
+    users: Array
+    weights: Array
+
+    @classmethod
+    def of_support(cls, support: Support) -> Family:
+        """Known exactly."""
+        return cls(support.sizes, support.users[None, :], np.ones(1))
+
+    @classmethod
+    def of_posterior(cls, believed: Posterior) -> Family:
+        """As a noisy histogram lets it be believed: each curve with three guesses where the largest user is."""
+        above = np.cumsum(believed.users[:, ::-1], axis=1)[:, ::-1]
+        users = np.concatenate([np.where(above >= least, believed.users, 0.0) for least, _ in _LARGEST])
+        weights = np.concatenate([believed.weights * weight for _, weight in _LARGEST])
+        users[users.sum(axis=1) <= 0, 0] = 1.0
+        some = weights > 1e-4 * weights.max()
+        users, weights = users[some], weights[some] / weights[some].sum()
+        # Users of a bucket at a quarter and three quarters of it: at its middle alone a bound there would seem to cut nobody.
+        quarter = (believed.sizes - believed.lows) / 2
+        sizes, place = np.unique(
+            np.concatenate([believed.sizes - quarter, believed.sizes + quarter]), return_inverse=True
+        )
+        halves = np.zeros((len(users), len(sizes)))
+        for index, column in enumerate(np.concatenate([users, users], axis=1).T / 2):
+            halves[:, place[index]] += column
+        seen = halves.any(axis=0)
+        return cls(sizes[seen], halves[:, seen], weights)
+
+
+@dataclass(frozen=True)
+class BusyUsers:
+    """Users who are cut by a bound, against all others.
+
+    Args:
+        bound: rows that a user counts for, at most.
+        weight: of all rows together.
+        cut: the part of it that users who are cut have.
+        apart: how much busier these are than the others, in standard deviations of log(rows).
+        lost: how much busier all rows are than the weighted ones, in the same unit.
+        lost_variance: of that.
+        chances: variance of the share below v, as a multiple of q(1−q): among users who are not cut, and among those who are.
+        random: the same for the difference between weighted and all rows.
+        curved: prior variance of what no line through log(rows) shows.
+    """
+
+    bound: float
+    weight: float
+    cut: float
+    apart: float
+    lost: float
+    lost_variance: float
+    chances: tuple[float, float]
+    random: float
+    curved: float
+
+    @classmethod
+    def of(cls, family: Family, bound: float) -> BusyUsers:
+        sizes, users, beliefs = family.sizes, family.users, family.weights
+        mean, activity = beliefs @ users, np.log(sizes)
+        capped = np.minimum(sizes, bound)
+        weights, is_cut = mean * capped, sizes > bound
+        weight = float(weights.sum())
+        centre = float(mean @ activity / mean.sum())
+        spread = math.sqrt(float(mean @ (activity - centre) ** 2 / mean.sum()))
+        parts, middles, chances = [], [], []
+        for kind in (~is_cut, is_cut):
+            part = float(weights[kind].sum())
+            parts.append(part / weight)
+            middles.append(float(weights[kind] @ activity[kind]) / max(part, 1e-9))
+            own = USERS_DIFFER + (1 - USERS_DIFFER) / sizes[kind]
+            chances.append(float(capped[kind] ** 2 * own @ mean[kind]) / max(part, 1e-9) ** 2)
+        kept, rows = users @ capped, users @ sizes
+        lost = (users * sizes @ activity) / rows - (users * capped @ activity) / kept
+        shares, of_rows = capped / kept[:, None], sizes / rows[:, None]
+        by_chance = ((shares - of_rows) ** 2 * (USERS_DIFFER + (1 - USERS_DIFFER) / sizes) * users).sum(axis=1)
+        chi_square = np.maximum((shares**2 / of_rows * users).sum(axis=1) - 1, 0.0)
+        usual, unit = float(beliefs @ lost), max(spread, 1e-12)
+        return cls(
+            bound,
+            weight,
+            parts[1],
+            (middles[1] - middles[0]) / unit if min(parts) >= _LEAST_PART else 0.0,
+            usual / unit,
+            (float(beliefs @ (lost - usual) ** 2) + (TAIL_DOUBT * usual) ** 2) / unit**2,
+            (chances[0], chances[1]),
+            float(beliefs @ by_chance),
+            _CURVED**2 * float(beliefs @ chi_square),
+        )
+
+    @property
+    def can_measure(self) -> bool:
+        """Whether both kinds of users are many enough to be compared."""
+        return self.apart > 0
+
+    def error(self, q: float, scale: float) -> float:
+        """The standard error of r as measured at the q-quantile, with Laplace noise of this scale on each of four weights."""
+        variance = 0.0
+        for part, chance in zip((1 - self.cut, self.cut), self.chances, strict=True):
+            noise = 2 * (scale / (part * self.weight)) ** 2 * (q * q + (1 - q) ** 2)
+            variance += chance * q * (1 - q) + noise
+        return math.sqrt(variance / (q * (1 - q))) / self.apart
+
+    def measured(self, below: tuple[float, float], above: tuple[float, float]) -> float:
+        """r from the noisy weights below and above a point, of users who are not cut and of those who are."""
+        shares = [
+            min(max(low / (low + high), 0.0), 1.0) if low + high > 0 else 0.5
+            for low, high in zip(below, above, strict=True)
+        ]
+        q = min(max(sum(shares) / 2, 0.02), 0.98)
+        return (shares[1] - shares[0]) / (self.apart * math.sqrt(q * (1 - q)))
+
+    def moved(self, q: float, belief: tuple[float, float]) -> tuple[float, float]:
+        """How far the rank of the q-quantile among weighted rows is from q, and the standard deviation of that, given a belief about r."""
+        mean, deviation = belief
+        spread = math.sqrt(q * (1 - q))
+        variance = (self.lost * deviation) ** 2 + self.lost_variance * (mean**2 + deviation**2)
+        return -mean * self.lost * spread, spread * math.sqrt(variance + _CAUTION * self.random + self.curved)
+
+    def expected(
+        self, quantiles: Sequence[float], epsilon: float, searched: float, share: float, groups: int = 1
+    ) -> float:
+        """Expected squared rank error, relative to q(1−q), summed over the quantiles.
+
+        Args:
+            quantiles: which ones.
+            epsilon: for everything.
+            searched: the part that one round of choices gets of what measuring r leaves.
+            share: the part for measuring r.
+            groups: each is taken to have an equal part of the rows.
+        """
+        prior = sum(weight * deviation**2 for weight, deviation in PRIOR)
+        total = 0.0
+        for q in quantiles:
+            scale = (
+                _ENDS_TOO * 2 * self.bound * max(q, 1 - q) * groups / (epsilon * searched * (1 - share) * self.weight)
+            )
+            noise = min(2 * scale**2, _ANYWHERE) + _ANYWHERE * math.exp(-min(q, 1 - q) / scale)
+            left = prior
+            if share:
+                left = 1 / (1 / prior + 1 / self.error(q, self.bound / (epsilon * share)) ** 2)
+            total += noise / (q * (1 - q)) + self.random + self.curved
+            total += self.lost**2 * left + self.lost_variance * (prior if share else left)
+        return total
+
+    def best_share(self, quantiles: Sequence[float], epsilon: float, searched: float, groups: int) -> Fraction:
+        """The share of ε for measuring r, which all groups have in common, with the smallest expected error."""
+        shares = SHARES if self.can_measure else SHARES[:1]
+        return min(shares, key=lambda share: self.expected(quantiles, epsilon, searched, float(share), groups))
+
+
+def bound_for_quantiles(
+    family: Family, quantiles: Sequence[float], epsilon: float, searched: float, groups: int = 1
+) -> BusyUsers:
+    """The bound with the smallest expected rank error, if the share of ε for measuring r is the best one for it."""
+    largest = max(float(family.sizes[-1]), 1.0)
+    found = []
+    for bound in 2.0 ** np.arange(0, math.ceil(math.log2(largest)) + 1):
+        busy = BusyUsers.of(family, float(bound))
+        share = busy.best_share(quantiles, epsilon, searched, groups)
+        found.append((busy.expected(quantiles, epsilon, searched, float(share), groups), busy))
+    return min(found, key=lambda one: one[0])[1]
+
+
+def belief(measured: float, error: float) -> tuple[float, float]:
+    """Mean and standard deviation of r, given its measurement: `PRIOR` and a normal error."""
+    variances = [deviation**2 + error**2 for _, deviation in PRIOR]
+    logs = [
+        math.log(weight) - measured**2 / 2 / variance - math.log(variance) / 2
+        for (weight, _), variance in zip(PRIOR, variances, strict=True)
+    ]
+    weights = [math.exp(one - max(logs)) for one in logs]
+    means = [measured * deviation**2 / variance for (_, deviation), variance in zip(PRIOR, variances, strict=True)]
+    inner = [(deviation * error) ** 2 / variance for (_, deviation), variance in zip(PRIOR, variances, strict=True)]
+    mean = sum(w * m for w, m in zip(weights, means, strict=True)) / sum(weights)
+    square = sum(w * (m * m + v) for w, m, v in zip(weights, means, inner, strict=True)) / sum(weights)
+    return mean, math.sqrt(max(square - mean**2, 0.0))
+
+
+@functools.cache
+def unmeasured() -> tuple[float, float]:
+    """The belief about r where nothing was measured."""
+    return 0.0, math.sqrt(sum(weight * deviation**2 for weight, deviation in PRIOR))
