@@ -31,6 +31,10 @@ room for many groups at the threshold, and users are in many. From this product 
 _SECOND_ROUND = 1.1
 """What a second round is worth at least where it is used, in support."""
 
+_NUMBERS = 1.18
+"""What Gaussian numbers beside weighted names are worth, in support: where both ways find about as many groups, the numbers of users in
+several of them are nearly twice as precise (Pareto 1.3, 40,000 users: 272 groups with RMSE 45 against 294 with 77)."""
+
 _ALONE = 0.98
 """The part of all memberships that must be left if each user counts in one group only."""
 
@@ -66,7 +70,7 @@ def chosen_way(groups: Support, purses: Purses) -> Way:
             return answer
     weighted = normal_way(groups, purses.weighted)
     counted = TruncatedGeometric.way(1, purses.counted.epsilon, purses.counted.delta)
-    worth = _SECOND_ROUND if len(weighted.rounds) > 1 else 1.0
+    worth = (_SECOND_ROUND if len(weighted.rounds) > 1 else 1.0) * (_NUMBERS if weighted.numbers else 1.0)
     better = _share(counted, groups) < _share(weighted, groups) / worth
     return counted if better and needed(counted) <= _LARGEST else weighted
 
