@@ -2,7 +2,8 @@
 
     python -m benchmarks.accuracy.selection [--short]
 
-Both sides have the same (ε, δ) for the selection, half of a release's; ours also pays for its choice out of it. The mechanisms are the ones
+Both sides have the same (ε, δ) for the names alone, half of the ε that is listed; ours also pays for its choice out of it. (A release pays for names and numbers
+together where it can: `hidden_numbers`.) The mechanisms are the ones
 of a release (`evenhand.noise.passing`: the same scales, thresholds and weights), with NumPy's noise. Hindsight knows which of
 `candidates` finds most on this table. *Missing mass* is the share of (user, group) pairs whose group is not shown.
 The shapes differ from those on which the rule in `statistics/support_choice.py` was tuned (log-normal with medians 2, 3, 7, 10, 20 and 70 and spreads

@@ -29,8 +29,8 @@ def counted(way: Way) -> TruncatedGeometric:
     return look
 
 
-def shown_counts(epsilon: str, delta: str) -> ShownCounts:
-    way = ShownCounts.way(Decimal(epsilon), Decimal(delta), 2**12)
+def shown_counts(k: int, epsilon: str, delta: str) -> ShownCounts:
+    way = ShownCounts.way(k, Decimal(epsilon), Decimal(delta), 2**12)
     assert way is not None
     (look,) = way.rounds
     assert isinstance(look, ShownCounts)
@@ -84,13 +84,16 @@ def test_counted_groups_pass_as_often_as_they_should(epsilon: str, delta: str) -
     assert look.passing([0, always, -5]) == [1], "a group without support never passes; this much always does"
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.3", "1e-3"), ("20", "0.1"), ("0.05", "1e-9")])
-def test_shown_numbers_are_private_in_exact_fractions(epsilon: str, delta: str) -> None:
-    """Names and numbers together are (ε, δ)-private between n and n + 1 supporters, whatever set of outputs, with no tolerance."""
-    look = shown_counts(epsilon, delta)
+@pytest.mark.parametrize(
+    ("k", "epsilon", "delta"), [(1, "1", "1e-6"), (4, "0.3", "1e-3"), (1, "20", "0.1"), (2, "0.05", "1e-9")]
+)
+def test_shown_numbers_are_private_in_exact_fractions(k: int, epsilon: str, delta: str) -> None:
+    """Name and number of a group are (ε/k, δ/k)-private between n and n + 1 supporters, whatever set of outputs, with no tolerance."""
+    look = shown_counts(k, epsilon, delta)
+    assert look.l2_squared == k
     weights = chances(look.factor, look.reach)
     with mpmath.workdps(130):
-        assert mpmath.mpf(look.factor.numerator) / look.factor.denominator <= mpmath.exp(mpmath.mpf(epsilon))
+        assert mpmath.mpf(look.factor.numerator) / look.factor.denominator <= mpmath.exp(mpmath.mpf(epsilon) / k)
 
     def law_of(n: int) -> dict[int | None, int]:
         shown: dict[int | None, int] = {
@@ -101,21 +104,21 @@ def test_shown_numbers_are_private_in_exact_fractions(epsilon: str, delta: str) 
     for n in {0, 1, 2, look.reach // 2, look.reach, 2 * look.reach, 2 * look.reach + 1, 3 * look.reach + 2}:
         for one, other in ((law_of(n), law_of(n + 1)), (law_of(n + 1), law_of(n))):
             beyond = sum(max(Fraction(0), one[value] - look.factor * other.get(value, 0)) for value in one)
-            assert beyond <= Fraction(delta) * sum(weights)
+            assert beyond <= Fraction(delta) / k * sum(weights)
     shorter = chances(look.factor, look.reach - 1)
-    assert shorter[0] > Fraction(delta) * sum(shorter), "one supporter less would do"
+    assert shorter[0] > Fraction(delta) / k * sum(shorter), "one supporter less would do"
 
 
 def test_shown_numbers_have_the_noise_that_is_said() -> None:
     """4,000 draws, five standard deviations; and a group is shown from one more than the noise reaches."""
-    look = shown_counts("0.5", "1e-6")
+    look = shown_counts(1, "0.5", "1e-6")
     drawn = [value - 100 for value in look.counts([100] * 4_000).values()]
     assert len(drawn) == 4_000
     assert max(map(abs, drawn)) <= look.reach
     assert abs(sum(drawn)) <= 5.2 * math.sqrt(4_000 * look.noise.variance)
     assert sum(value**2 for value in drawn) / 4_000 == pytest.approx(look.noise.variance, rel=0.25)
     assert look.counts([0, -1, 2 * look.reach + 1]).keys() == {2}
-    assert ShownCounts.way(Decimal("1e-9"), Decimal("1e-9"), 100) is None
+    assert ShownCounts.way(1, Decimal("1e-9"), Decimal("1e-9"), 100) is None
 
 
 @pytest.mark.parametrize(("k", "epsilon", "delta"), GIVEN)

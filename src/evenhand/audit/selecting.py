@@ -127,7 +127,7 @@ def shown_law(look: ShownCounts, table: Alone) -> Law:
 
 def _counts() -> Iterator[tuple[Way, ShownCounts]]:
     for epsilon, delta in (("0.2", "1e-6"), ("2", "1e-3")):
-        way = ShownCounts.way(Decimal(epsilon), Decimal(delta), 2**12)
+        way = ShownCounts.way(1, Decimal(epsilon), Decimal(delta), 2**12)
         assert way is not None
         (look,) = way.rounds
         assert isinstance(look, ShownCounts)

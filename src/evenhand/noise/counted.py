@@ -43,7 +43,7 @@ class TruncatedGeometric(Round):
     @classmethod
     def way(cls, groups: int, epsilon: Decimal, delta: Decimal) -> Way:
         """The largest probabilities for (ε, δ): each of k groups gets ε/k and δ/k."""
-        factor = growth(_DOWN.divide(epsilon, Decimal(groups)))
+        factor = growth(epsilon, groups)
         step = math.floor(Fraction(delta) / groups * 2**BITS)
         return Way(epsilon, delta, groups, (cls(groups, factor, step),))
 
@@ -69,9 +69,9 @@ class TruncatedGeometric(Round):
         return [n >= len(chances) or secrets.randbits(BITS) < chances[n] for n in supports]
 
 
-def growth(epsilon: Decimal) -> Fraction:
-    """A rational from 1 to e^ε, hardly below that."""
-    single = min(epsilon, Decimal(_LARGEST_EPSILON))
+def growth(epsilon: Decimal, groups: int) -> Fraction:
+    """A rational from 1 to e^(ε/k), hardly below that."""
+    single = min(_DOWN.divide(epsilon, Decimal(groups)), Decimal(_LARGEST_EPSILON))
     # The exponential rounds to nearest whatever the context says; 10^-100 is far above what it can be off.
     below = _DOWN.multiply(_DOWN.exp(single), _DOWN.subtract(Decimal(1), Decimal("1e-100")))
     return max(Fraction(1), Fraction(math.floor(Fraction(below) * 2**BITS), 2**BITS))

@@ -1,4 +1,4 @@
-"""Selection whose noisy numbers of supporters are the answer: names and numbers cost once, for users in one group."""
+"""Selection whose noisy numbers of supporters are the answer: names and numbers cost once, for users in few groups."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from evenhand.noise.passing import Round, Way
 
 @dataclass(frozen=True)
 class ShownCounts(Round):
-    """Each user supports one group with 1; a group of n supporters is shown as n + X, if that is more than ``reach``.
+    """Each user supports up to k groups with 1; a group of n supporters is shown as n + X, if that is more than ``reach``.
 
-    X is a whole number from −reach to reach with P(X = x) ∝ e^(−ε|x|), rounded toward privacy.
+    X is a whole number from −reach to reach with P(X = x) ∝ e^(−ε|x|/k), rounded toward privacy.
 
-    Guarantee: (ε, δ) for names and numbers together.
+    Guarantee: (ε, δ) for names and numbers together, for users who support at most k groups.
 
     Reference: Desfontaines, Voss and Gipson 2020, Differentially private partition selection, Section 4.
 
     Args:
-        factor: at most e^ε.
-        reach: the least for which P(X = reach) is at most δ.
+        l2_squared: k.
+        factor: at most e^(ε/k).
+        reach: the least for which P(X = reach) is at most δ/k.
     """
 
+    l2_squared: int
     factor: Fraction
     reach: int
-    l2_squared: int = 1
 
     @classmethod
-    def way(cls, epsilon: Decimal, delta: Decimal, largest: int) -> Way | None:
-        """The least noise for (ε, δ); None if more than ``largest`` supporters would be needed."""
-        factor, allowed, reach = growth(epsilon), Fraction(delta), 1
+    def way(cls, groups: int, epsilon: Decimal, delta: Decimal, largest: int) -> Way | None:
+        """The least noise for (ε, δ), of which each of k groups gets ε/k and δ/k; None if more than ``largest`` supporters would be needed."""
+        factor, allowed, reach = growth(epsilon, groups), Fraction(delta) / groups, 1
         while chances(factor, reach)[0] > allowed * sum(chances(factor, reach)):
             reach *= 2
             if reach > 2 * largest:
@@ -50,7 +51,7 @@ class ShownCounts(Round):
             middle = (low + reach) // 2
             enough = chances(factor, middle)[0] <= allowed * sum(chances(factor, middle))
             low, reach = (low, middle) if enough else (middle, reach)
-        return Way(epsilon, delta, 1, (cls(factor, reach),))
+        return Way(epsilon, delta, groups, (cls(groups, factor, reach),))
 
     @property
     def needed(self) -> float:

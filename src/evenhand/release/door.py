@@ -148,7 +148,7 @@ class Receipt:
         self._use(way.epsilon, way.delta)
         self._selected = True
         (look,) = way.rounds
-        if not isinstance(look, ShownCounts) or measurement.l1 > 1:
+        if not isinstance(look, ShownCounts) or measurement.l1 > look.l2_squared:
             raise EvenhandError(_OVERSPENT)
         shown = look.counts(_exact(measurement))
         return list(shown), Noisy(list(shown.values()), look.noise)

@@ -153,7 +153,7 @@ class PerRow:
                 return self._outcome(groups, {name: [] for name in self.statistics}, NOBODY, NOT_SHOWN, selection)
             if selection is not None and selection.counts is not None:
                 ((name, users),) = self.statistics.items()
-                counted, bounding = supporters(*selection.counts)
+                counted, bounding = supporters(*selection.counts, selection.way.groups)
                 return self._outcome(groups, {name: counted}, bounding, UNKNOWN, selection, {name: users.rule})
             if allocation is not None and selection is not None and selection.way.rho:
                 allocation = allocation.beside(selection.way.rho)

@@ -82,7 +82,7 @@ def select_keys(
             groups = Wanted(About("groups")).get(receipt, BUCKETS, pairs.histogram(), price).support
             way = chosen_way(groups, purses)
             if isinstance(way.rounds[0], ShownCounts):
-                places, noisy = receipt.supporters(way, pairs.supports(way.rounds[0], 1))
+                places, noisy = receipt.supporters(way, pairs.supports(way.rounds[0], way.groups))
                 keys = receipt.passed(found_keys(table, by, pairs.found, places))
                 by_place = dict(zip(places, noisy.values, strict=True))
                 ordered = Noisy([by_place[place] for place in keys.places], noisy.noise)

@@ -31,8 +31,16 @@ room for many groups at the threshold, and users are in many. From this product 
 _SECOND_ROUND = 1.1
 """What a second round is worth at least where it is used, in support."""
 
-_ALONE = 0.98
-"""The part of all memberships that must be left if each user counts in one group only."""
+_NUMBERS = 1.18
+"""What Gaussian numbers beside weighted names are worth, in support: where both ways find about as many groups, the numbers of users in
+several of them are nearly twice as precise (Pareto 1.3, 40,000 users: 272 groups with RMSE 45 against 294 with 77)."""
+
+_FEW = (1, 2, 4, 8)
+_ALL = 0.98
+"""The part of all memberships that must be left if each user counts in so few groups only."""
+
+_WHOLE = 1.1
+"""What it is worth, in support, that numbers of supporters are the answer: they have a third to a tenth of the noise."""
 
 _LARGEST_ANSWER = 2**12
 _LARGEST = 2**16
@@ -58,17 +66,24 @@ class Purses(NamedTuple):
 def chosen_way(groups: Support, purses: Purses) -> Way:
     """The way with the smallest critical share: support that a group needs, divided by the support of all users together.
 
-    Where hardly anybody is in a second group, numbers of supporters are numbers of users.
+    Where hardly anybody is in more than a few groups, numbers of supporters are numbers of users.
     """
-    if purses.answer is not None and groups.people >= _ALONE * groups.rows:
-        answer = ShownCounts.way(purses.answer.epsilon, purses.answer.delta, _LARGEST_ANSWER)
-        if answer is not None:
-            return answer
     weighted = normal_way(groups, purses.weighted)
+    answer = None if purses.answer is None else _answer(groups, purses.answer)
+    if answer is not None and _share(answer, groups) < _WHOLE * _share(weighted, groups):
+        return answer
     counted = TruncatedGeometric.way(1, purses.counted.epsilon, purses.counted.delta)
-    worth = _SECOND_ROUND if len(weighted.rounds) > 1 else 1.0
+    worth = (_SECOND_ROUND if len(weighted.rounds) > 1 else 1.0) * (_NUMBERS if weighted.numbers else 1.0)
     better = _share(counted, groups) < _share(weighted, groups) / worth
     return counted if better and needed(counted) <= _LARGEST else weighted
+
+
+def _answer(groups: Support, purse: Purse) -> Way | None:
+    """Numbers of supporters, each user in as many groups as nearly all are in."""
+    for limit in _FEW:
+        if groups.users @ np.minimum(groups.sizes, limit) >= _ALL * groups.rows:
+            return ShownCounts.way(limit, purse.epsilon, purse.delta, _LARGEST_ANSWER)
+    return None
 
 
 def given_way(limit: int, purses: Purses) -> Way:

@@ -47,13 +47,14 @@ class Users(Count):
         return replace(draft, bounding=ONCE, error=_unbiased(draft.error), run=run)
 
 
-def supporters(noisy: Noisy, price: Decimal) -> tuple[list[Estimate], Bounding]:
-    """Numbers of supporters as numbers of users, where hardly anybody is in a second group; and what choosing that cost."""
+def supporters(noisy: Noisy, price: Decimal, groups: int) -> tuple[list[Estimate], Bounding]:
+    """Numbers of supporters as numbers of users, where hardly anybody is in more groups than count; and what choosing that cost."""
     spread = noisy.noise.variance**0.5
-    words = "each user counts in one group; for those who are in several it is drawn at random"
-    chosen = "chosen from a noisy histogram of users by number of groups: hardly anybody is in a second one"
+    most = "one group" if groups == 1 else f"at most {groups} groups"
+    words = f"each user counts once in a group, in {most}; for those who are in more they are drawn at random"
+    chosen = "chosen from a noisy histogram of users by number of groups: hardly anybody is in more"
     estimates = [Estimate(count, Additive(count, noisy.noise, 1), spread) for count in noisy.values]
-    return estimates, Bounding("GroupLimit", 1.0, words, chosen, price)
+    return estimates, Bounding("GroupLimit", float(groups), words, chosen, price)
 
 
 def _unbiased(error: Error) -> Error:
