@@ -67,7 +67,10 @@ def paired(table: Table, by: Sequence[str], wanted: Sequence[Values]) -> Iterato
         pairs = pairs.mutate(**_within(pairs, place, columns))
     inherited = {field.name: getattr(table, field.name) for field in fields(Table) if field.name != "expression"}
     with table.engine.kept(pairs) as kept:
-        yield PairedTable(expression=kept, summed=summed, **inherited)
+        # An engine may store what was grouped by without its type (SQLite does).
+        lost = [name for name in keys if kept.schema()[name].is_null()]
+        typed = kept.mutate(**{name: kept[name].cast(pairs.schema()[name]) for name in lost}) if lost else kept
+        yield PairedTable(expression=typed, summed=summed, **inherited)
 
 
 def _sums(table: Table, rows: Rows, place: int, columns: Values) -> dict[str, Column]:
