@@ -30,6 +30,8 @@ LOW = np.zeros(len(USERS))
 HIGH = np.where(HEAVY, 1.0, 0.0)
 
 EPSILON = 1.0
+FEW = 200
+"""Outputs that give a twin away which takes a user of 30 or 40 rows for one of a single row: it loses 15ε or more."""
 
 
 class RowLevel(RegressionWeights):
@@ -65,7 +67,7 @@ def test_regression_keeps_its_promise(weighting: str) -> None:
 def test_regression_with_the_sensitivity_of_a_row_is_caught() -> None:
     honest = optimal_weights("all")
     broken = RowLevel(**{field.name: getattr(honest, field.name) for field in fields(honest)})
-    assert audit(regression(broken), LABELS, samples=500).refuted
+    assert audit(regression(broken), LABELS, samples=FEW).refuted
 
 
 PRESENT = (np.r_[np.ones((30, 1)), np.zeros((3, 1))], np.r_[np.ones(30), 0, 0, 0], np.r_[np.zeros(30, int), 1, 2, 3])
@@ -115,7 +117,7 @@ def test_bounded_erm_keeps_its_promise() -> None:
 
 def test_bounded_erm_that_forgets_the_row_limit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
-    assert audit(bounded(), PRESENCE, samples=500).refuted
+    assert audit(bounded(), PRESENCE, samples=FEW).refuted
 
 
 def test_weighted_erm_keeps_its_promise() -> None:
@@ -129,7 +131,7 @@ def test_weighted_erm_without_weights_is_caught(monkeypatch: pytest.MonkeyPatch)
         arrays(self, X, targets, users, np.ones_like(weights), np.full_like(caps, sources.SLOPE_STEPS))
 
     monkeypatch.setattr(sources._WeightedArrays, "__init__", unweighted)
-    assert audit(weighted(), VALUES, samples=500).refuted
+    assert audit(weighted(), VALUES, samples=FEW).refuted
 
 
 def test_selection_keeps_its_promise() -> None:
@@ -138,4 +140,4 @@ def test_selection_keeps_its_promise() -> None:
 
 def test_selection_that_forgets_the_row_limit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hypotheses, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
-    assert audit(chosen(), PRESENCE, samples=500).refuted
+    assert audit(chosen(), PRESENCE, samples=FEW).refuted
