@@ -39,7 +39,7 @@ from evenhand.statistics import (
     ask_together,
     of_columns,
 )
-from evenhand.tables import Bounds, Table
+from evenhand.tables import OpenBounds, Table
 
 A = TypeVar("A")
 Bounding: TypeAlias = Strategy | Auto | type[Strategy] | type[Auto] | Literal["auto"] | None
@@ -129,7 +129,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str | Sequence[str],
         *,
-        bounds: Bounds | Sequence[object] | None = None,
+        bounds: OpenBounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -154,7 +154,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str | Sequence[str],
         *,
-        bounds: Bounds | Sequence[object] | None = None,
+        bounds: OpenBounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -179,7 +179,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str | Sequence[str],
         *,
-        bounds: Bounds | Sequence[object] | None = None,
+        bounds: OpenBounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -200,7 +200,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str | Sequence[str],
         *,
-        bounds: Bounds | Sequence[object] | None = None,
+        bounds: OpenBounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -221,7 +221,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str,
         *,
-        bounds: Bounds | None = None,
+        bounds: OpenBounds | None = None,
         of: Literal["mean", "total"] = "mean",
         epsilon: Amount | None = None,
         delta: Amount = 0,
@@ -278,7 +278,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str,
         *,
-        bounds: Bounds | None = None,
+        bounds: OpenBounds | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -303,7 +303,7 @@ class Questions(ABC, Generic[A]):
         column: str,
         quantiles: float | Sequence[float] = (0.5,),
         *,
-        bounds: Bounds | None = None,
+        bounds: OpenBounds | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -327,7 +327,7 @@ class Questions(ABC, Generic[A]):
     def histogram(
         self,
         column: str,
-        edges: Sequence[float],
+        edges: Sequence[float] | None = None,
         *,
         epsilon: Amount | None = None,
         delta: Amount = 0,
@@ -337,6 +337,10 @@ class Questions(ABC, Generic[A]):
         other: str | None = None,
     ) -> A:
         """How many rows lie between given edges; values beyond the ends count in the first and last cell.
+
+        Args:
+            column: a numeric column.
+            edges: increasing numbers; if left out, round ones between bounds that are found privately, for 15% of ε.
 
         Example:
             >>> session.histogram("rating", [0.5, 1.5, 2.5, 3.5, 4.5, 5.5], epsilon=0.2)
@@ -428,7 +432,7 @@ class Questions(ABC, Generic[A]):
         request: Request,
         kind: type[OfColumn],
         column: str | Sequence[str],
-        bounds: Bounds | Sequence[object] | None,
+        bounds: OpenBounds | Sequence[object] | None,
         by: By,
         keys: object,
         other: str | None,

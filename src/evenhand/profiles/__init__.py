@@ -2,6 +2,7 @@
 
 from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
+from evenhand.profiles.extent import CELLS, Extent, extent_of
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.profile import Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
@@ -9,11 +10,13 @@ from evenhand.profiles.support import Array, Sums, Support, support_of_counts, s
 from evenhand.profiles.wanted import Histogram, Wanted, buy, over
 
 __all__ = [
+    "CELLS",
     "EVERY_ROW",
     "About",
     "Array",
     "Basis",
     "Buckets",
+    "Extent",
     "Histogram",
     "Location",
     "LocationRequest",
@@ -24,6 +27,7 @@ __all__ = [
     "Wanted",
     "buy",
     "exact_sizes",
+    "extent_of",
     "locate",
     "location_request",
     "norm_buckets",

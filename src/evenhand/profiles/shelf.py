@@ -34,6 +34,7 @@ class About:
 
 
 EVERY_ROW = About("every row")
+_ROWS = ("every row", "rows")
 """What ``session.profile`` buys."""
 
 
@@ -69,6 +70,12 @@ class Shelf:
         if found is not None and (kept := self._profiles.get((about, table.snapshot or ""))):
             kept[1].add(about.question)
         return found
+
+    def of_rows(self) -> Shelf:
+        """What is found here now about rows, whatever the bounds of values will be."""
+        shelf = _Frozen(self)
+        shelf._profiles = {key: kept for key, kept in shelf._profiles.items() if key[0].quantity in _ROWS}
+        return shelf
 
     def frozen(self) -> Shelf:
         """What is found here now; what is put or taken later goes here all the same."""

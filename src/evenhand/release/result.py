@@ -242,6 +242,8 @@ class Release:
         lines = [("guarantee", self.guarantee.words())]
         if not self.grouped or len(self.value):
             lines = [("bound on a user", str(self.bounding)), ("error", str(self.error)), *lines]
+        if "finding" in self.details:
+            lines.insert(0, ("bounds", self.details["finding"]["words"]))
         if "selection" in self.details:
             lines.insert(0, ("groups", self.details["selection"]["words"]))
         if self.usable and self.why:

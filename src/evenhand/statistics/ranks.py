@@ -26,9 +26,10 @@ from evenhand.statistics.rank_intervals import Found, RankInterval
 from evenhand.statistics.search import rounds
 from evenhand.statistics.shape import Tree
 from evenhand.statistics.statistic import Estimate
+from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_part import Sums, WeightedPart
 from evenhand.statistics.weighted_rows import FULL, capacity_of
-from evenhand.tables import Bounds, Grid, Table, parse_bounds
+from evenhand.tables import Bounds, Grid, OpenBounds, Table, parse_bounds, parse_open_bounds
 
 MOST_POINTS = 2**22
 """Groups times points of one release: a number is drawn for each of them in every round."""
@@ -37,6 +38,9 @@ PROFILE_SHARE = 0.12
 """Of ε, for choosing the bound. A rank needs less of a profile than a total does: its bound lies where there are many users."""
 
 _POINT_BITS = 12
+
+_OUTSIDE = 5
+"""Bounds that are found leave at most this part of the rows beyond a quantile outside: users differ from rows."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,20 @@ class OfRanks(RowsInCells):
     single: ClassVar[bool] = False
     """Whether there is one number, not a list."""
 
-    bounds: Bounds | Sequence[float] | None
+    bounds: OpenBounds | Sequence[float | None] | None
+
+    @property
+    def wants_bounds(self) -> tuple[WantedBounds, ...]:
+        """Values outside count as being at the end: only some beyond the quantile have to lie inside."""
+        given = parse_open_bounds(self.bounds)
+        outside = min(min(q, 1 - q) for q in self.wanted) / _OUTSIDE
+        return (WantedBounds(self.column, given, outside=float(outside)),) if None in given else ()
+
+    @property
+    def range(self) -> Bounds:
+        """The bounds as numbers."""
+        low, high = parse_open_bounds(self.bounds)
+        return parse_bounds(None if low is None or high is None else (low, high))
 
     @property
     @abstractmethod
@@ -115,7 +132,7 @@ class OfRanks(RowsInCells):
 
     @property
     def rule(self) -> Rule:
-        return OfSpread(*parse_bounds(self.bounds))
+        return OfSpread(*self.range)
 
     @property
     def is_average(self) -> bool:
@@ -133,5 +150,5 @@ class OfRanks(RowsInCells):
         bits = min(_POINT_BITS, int(math.log2(MOST_POINTS / keys.groups)))
         if bits < 4:
             raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
-        low, high = parse_bounds(self.bounds)
+        low, high = self.range
         return GridCells(keys.columns, keys.rows, keys.other, keys, self.column, Grid.about((low, high), low, bits))
