@@ -31,3 +31,12 @@ def rounded(value: object, noise: float | None = None) -> str:
         digits = max(0, 2 - math.floor(math.log10(noise)) - 1)
         return f"{value:,.{min(digits, 12)}f}"
     return f"{value:,.4g}"
+
+
+def ends_in_words(low: float, high: float, noise: float | None = None) -> str:
+    """An interval, open ends in words."""
+    if math.isinf(high):
+        return f"at least {rounded(low, noise)}" if math.isfinite(low) else "anything"
+    return (
+        f"{rounded(low, noise)} to {rounded(high, noise)}" if math.isfinite(low) else f"at most {rounded(high, noise)}"
+    )

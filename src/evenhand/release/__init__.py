@@ -1,5 +1,6 @@
 """The only door out: bounded aggregate + noise + debit → `Release`."""
 
+from evenhand.release.believed import Believed, Unknown
 from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
 from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
 from evenhand.release.quotient import Quotient
@@ -9,6 +10,7 @@ from evenhand.release.verdicts import NothingFound, OfSize, OfSpread, Rule, Verd
 
 __all__ = [
     "Additive",
+    "Believed",
     "Bounding",
     "Choices",
     "Ends",
@@ -28,6 +30,7 @@ __all__ = [
     "ResidualMean",
     "Rule",
     "Scaled",
+    "Unknown",
     "Verdict",
     "debit",
     "noise_for",

@@ -1,4 +1,4 @@
-"""Intervals that cover the released noise. They do not cover bias, which is stated separately."""
+"""Intervals that cover the released noise. What bounding did is added by `believed.py`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,28 @@ class Interval(Protocol):
 
     def at(self, confidence: float) -> Ends:
         """The interval that holds the bounded, noise-free value with at least this probability."""
+
+
+def noise_only(interval: Interval) -> Interval:
+    """The exact interval of the noise alone, around the bounded value as it was measured."""
+    found: Interval = getattr(interval, "noise_only", interval)
+    return found
+
+
+def judged(interval: Interval) -> Interval:
+    """What a verdict on the number reads: the interval, unless it is open because nothing is known."""
+    found: Interval = getattr(interval, "judged", interval)
+    return found
+
+
+def why_not(interval: Interval) -> str:
+    """Why the interval can't say where the truth is; empty if it can."""
+    return str(getattr(interval, "why", ""))
+
+
+def covers(interval: Interval) -> str:
+    """What the interval covers, in words."""
+    return str(getattr(interval, "covers", "covers the noise"))
 
 
 def check_confidence(confidence: float) -> float:
@@ -63,6 +85,26 @@ class Scaled:
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.interval.at(confidence)
         return low * self.factor, high * self.factor
+
+    @property
+    def noise_only(self) -> Interval:
+        """The noise alone."""
+        return Scaled(noise_only(self.interval), self.factor)
+
+    @property
+    def judged(self) -> Interval:
+        """What a verdict reads."""
+        return Scaled(judged(self.interval), self.factor)
+
+    @property
+    def covers(self) -> str:
+        """What the interval covers, in words."""
+        return covers(self.interval)
+
+    @property
+    def why(self) -> str:
+        """Why the interval can't tell."""
+        return why_not(self.interval)
 
 
 class Fieller(ABC):

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import Guarantee, UsageError, plain
-from evenhand.pages.numbers import rounded
+from evenhand.pages.numbers import ends_in_words, rounded
 from evenhand.pages.release import release_chart, release_fragment
-from evenhand.release.intervals import Ends, Interval, check_confidence
+from evenhand.release.intervals import Ends, Interval, check_confidence, covers, judged, noise_only
 from evenhand.release.shown import free, hanging, plain_data, records, width
 from evenhand.release.verdicts import Rule, Verdict, verdict_of
 
@@ -120,14 +120,22 @@ class Release:
     _interval: Interval | None = field(default=None, repr=False)
 
     def interval(self, confidence: float = 0.95) -> Ends:
-        """The interval that covers the noise with this probability; a frame with low and high when grouped.
+        """The interval that holds the truth with this probability, on the model that ``.covers`` names; a frame when grouped.
 
-        It covers what the noise did to the bounded value. What bounding did is stated by ``.error.bias``.
+        It covers the noise and what bounding did. ``noise_interval`` is the exact one, of the noise alone.
         """
         assert self._interval is not None
         if confidence != _USUAL:
             return self._interval.at(check_confidence(confidence))
         return self._ends.copy() if self.grouped else self._ends
+
+    def noise_interval(self, confidence: float = 0.95) -> Ends:
+        """The interval that holds the *bounded* value, the one after heavy users were cut, with at least this probability.
+
+        No model is in it. It lies around what was measured, before any correction.
+        """
+        assert self._interval is not None
+        return noise_only(self._interval).at(check_confidence(confidence))
 
     @functools.cached_property
     def _ends(self) -> Ends:
@@ -137,7 +145,9 @@ class Release:
     @functools.cached_property
     def verdict(self) -> Verdict:
         """Whether the numbers are precise enough to be used, each by the rule of its kind (`release/verdicts.py`)."""
-        return verdict_of(self, self._ends, getattr(self._interval, "sizes", {}))
+        assert self._interval is not None
+        read = judged(self._interval)
+        return verdict_of(self, self._ends if read is self._interval else read.at(_USUAL), self._interval)
 
     @property
     def usable(self) -> bool:
@@ -178,7 +188,7 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, ready for JSON."""
-        interval = self.interval(_USUAL)
+        interval, noise = self.interval(_USUAL), self.noise_interval(_USUAL)
         return {
             "statistic": self.statistic,
             "usable": self.usable,
@@ -186,8 +196,12 @@ class Release:
             "value": records(self.value) if self.grouped else plain_data(self.value),
             "interval": {
                 "confidence": 0.95,
-                "covers": "noise",
+                "covers": self.covers,
                 "bounds": records(interval) if self.grouped else plain_data(list(interval)),
+            },
+            "noise_interval": {
+                "confidence": 0.95,
+                "bounds": records(noise) if self.grouped else plain_data(list(noise)),
             },
             "guarantee": self.guarantee.to_dict(),
             "bounding": self.bounding.to_dict(),
@@ -222,7 +236,8 @@ class Release:
     @property
     def covers(self) -> str:
         """What the interval covers, in words."""
-        return getattr(self._interval, "covers", "covers the noise")
+        assert self._interval is not None
+        return covers(self._interval)
 
     def headline(self) -> str:
         """The statistic and its value in one line."""
@@ -244,6 +259,8 @@ class Release:
             lines = [("bound on a user", str(self.bounding)), ("error", str(self.error)), *lines]
         if "finding" in self.details:
             lines.insert(0, ("bounds", self.details["finding"]["words"]))
+        if "correction" in self.details:
+            lines.insert(0, ("correction", self.details["correction"]["words"]))
         if "selection" in self.details:
             lines.insert(0, ("groups", self.details["selection"]["words"]))
         if self.usable and self.why:
@@ -251,7 +268,7 @@ class Release:
         if not self.grouped:
             interval = self.interval(_USUAL)
             pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
-            text = ", ".join(f"{rounded(low, noise)} to {rounded(high, noise)}" for (low, high), (_, noise) in pairs)
+            text = ", ".join(ends_in_words(low, high, noise) for (low, high), (_, noise) in pairs)
             lines.insert(0, ("95% interval", f"{text} ({self.covers})"))
         return lines
 

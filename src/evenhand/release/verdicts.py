@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.pages.numbers import rounded, three_digits
+from evenhand.release.intervals import Interval, why_not
 
 if TYPE_CHECKING:
     from evenhand.release.result import Release
@@ -95,13 +96,14 @@ class NothingFound:
 
 @dataclass(frozen=True)
 class Judged:
-    """A released number, with its interval and its rule."""
+    """A released number, with its interval and its rule; ``why`` says why the interval itself can't tell where the truth is."""
 
     value: float
     low: float
     high: float
     rule: Rule | None
     rows: float | None = None
+    why: str = ""
 
     @property
     def reach(self) -> float:
@@ -111,7 +113,7 @@ class Judged:
     @property
     def usable(self) -> bool:
         """Whether it is precise enough; what nothing is known about is not called unusable."""
-        return self.rule is None or not self.reach > self.rule.allowed(self.value)
+        return not self.why and (self.rule is None or not self.reach > self.rule.allowed(self.value))
 
     @property
     def needed(self) -> str:
@@ -156,31 +158,38 @@ class Verdict:
         each = {name: self._why(column) for name, column in self.numbers.items()}
         found = {name: words for name, words in each.items() if words}
         words = "; ".join(f"{name}: {why}" if len(each) > 1 else why for name, why in found.items())
+        told = any(number.why for column in self.numbers.values() for number in column)
         help = "more ε or larger groups would help" if self.groups else "more ε would help"
-        return words if self.usable else f"{words}; {help}"
+        return words if self.usable or told else f"{words}; {help}"
 
     def _why(self, column: Sequence[Judged]) -> str:
         noisy = [number for number in column if not number.usable]
         if not noisy:
             return ""
+        reason = next((number.why for number in noisy if number.why), "")
+        if reason and not self.groups:
+            return reason
         # Where the noise of a mean is known best: in the largest group.
         known = max(column, key=lambda number: number.rows or 0.0) if noisy[0].rows is not None else noisy[0]
         if not self.groups:
             value, reach = (rounded(float(number), known.reach / 2) for number in (known.value, known.reach))
             return f"{value} ± {reach} is too noisy to use ({known.needed})"
         those = f"all {len(column)}" if len(noisy) == len(column) > 1 else f"{len(noisy)} of {len(column)}"
-        return f"{those} {self.groups} {'is' if len(noisy) == 1 else 'are'} too noisy to use ({known.needed})"
+        return f"{those} {self.groups} {'is' if len(noisy) == 1 else 'are'} too noisy to use ({reason or known.needed})"
 
 
-def verdict_of(release: Release, interval: Any, sizes: Mapping[str, Sequence[float | None]]) -> Verdict:  # noqa: ANN401 - ends, or a frame
+def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  # noqa: ANN401 - ends, or a frame
     """The verdict on a release, from its 95% interval.
 
     Args:
         release: what was released.
         interval: its ends; a frame when grouped.
-        sizes: by column, about how many rows each group has, where that was released.
+        source: where they come from. It may say by column about how many rows each group has (``sizes``), and why it can't tell
+            where the truth is (``why``, or ``whys`` for several).
     """
     rules = release.rules
+    sizes: Mapping[str, Sequence[float | None]] = getattr(source, "sizes", {})
+    whys: Any = getattr(source, "whys", {})
     if not release.grouped:
         several = isinstance(release.value, list | tuple)
         values = list(release.value) if several else [release.value]
@@ -188,16 +197,23 @@ def verdict_of(release: Release, interval: Any, sizes: Mapping[str, Sequence[flo
         names = list(rules) if len(rules) == len(values) else [str(place) for place, _ in enumerate(values)]
         return Verdict(
             {
-                name: [Judged(value, low, high, rules.get(name))]
-                for name, value, (low, high) in zip(names, values, ends, strict=True)
+                name: [Judged(value, low, high, rules.get(name), why=why)]
+                for name, value, (low, high), why in zip(
+                    names, values, ends, whys or [why_not(source)] * len(values), strict=True
+                )
             }
         )
     columns = {}
     for name in release.value_columns:
         numbers = (interval[column].tolist() for column in (name, f"{name}_low", f"{name}_high"))
         columns[name] = [
-            Judged(value, low, high, rules.get(name), rows)
-            for value, low, high, rows in zip(*numbers, sizes.get(name) or [None] * len(interval), strict=True)
+            Judged(value, low, high, rules.get(name), rows, why)
+            for value, low, high, rows, why in zip(
+                *numbers,
+                sizes.get(name) or [None] * len(interval),
+                whys.get(name) or [""] * len(interval),
+                strict=True,
+            )
         ]
     return Verdict(columns, "cells" if release.cells else "groups", _nothing(release.details.get("selection")))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evenhand.release import Ends, Interval
+from evenhand.release.intervals import covers, judged, noise_only, why_not
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.statistic import Estimate
 
@@ -25,6 +26,28 @@ class GroupedInterval:
     def covers(self) -> str:
         """What the intervals cover, in words."""
         return _covers([estimate.interval for column in self.estimates.values() for estimate in column[:1]])
+
+    @property
+    def noise_only(self) -> GroupedInterval:
+        """The noise alone."""
+        return self._each(noise_only)
+
+    @property
+    def judged(self) -> GroupedInterval:
+        """What a verdict reads."""
+        return self._each(judged)
+
+    @property
+    def whys(self) -> dict[str, list[str]]:
+        """By column, why the interval of a group can't tell; empty where it can."""
+        return {name: [why_not(estimate.interval) for estimate in column] for name, column in self.estimates.items()}
+
+    def _each(self, of: Callable[[Interval], Interval]) -> GroupedInterval:
+        changed = {
+            name: [replace(estimate, interval=of(estimate.interval)) for estimate in column]
+            for name, column in self.estimates.items()
+        }
+        return GroupedInterval(self.keys, changed)
 
     @property
     def sizes(self) -> dict[str, list[float | None]]:
@@ -52,12 +75,27 @@ class ListedInterval:
         """What the intervals cover, in words."""
         return _covers(self.intervals)
 
+    @property
+    def noise_only(self) -> ListedInterval:
+        """The noise alone."""
+        return ListedInterval([noise_only(interval) for interval in self.intervals])
+
+    @property
+    def judged(self) -> ListedInterval:
+        """What a verdict reads."""
+        return ListedInterval([judged(interval) for interval in self.intervals])
+
+    @property
+    def whys(self) -> list[str]:
+        """Why each can't tell; empty where it can."""
+        return [why_not(interval) for interval in self.intervals]
+
     def at(self, confidence: float) -> Ends:
         return [interval.at(confidence) for interval in self.intervals]
 
 
 def _covers(intervals: Sequence[Interval]) -> str:
-    words = dict.fromkeys(getattr(interval, "covers", "covers the noise") for interval in intervals)
+    words = dict.fromkeys(covers(interval) for interval in intervals)
     return "; ".join(words) or "covers the noise"
 
 

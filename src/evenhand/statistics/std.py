@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from evenhand.noise import IntegerNoise
 from evenhand.release import Interval
+from evenhand.release.intervals import covers, judged, noise_only, why_not
 from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.variance import Variance
 
@@ -20,7 +21,27 @@ class RootInterval:
 
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.interval.at(confidence)
-        return math.sqrt(low), math.sqrt(high)
+        return math.sqrt(max(low, 0.0)), math.sqrt(high)
+
+    @property
+    def noise_only(self) -> Interval:
+        """The noise alone."""
+        return RootInterval(noise_only(self.interval))
+
+    @property
+    def judged(self) -> Interval:
+        """What a verdict reads."""
+        return RootInterval(judged(self.interval))
+
+    @property
+    def covers(self) -> str:
+        """What the interval covers, in words."""
+        return covers(self.interval)
+
+    @property
+    def why(self) -> str:
+        """Why the interval can't tell."""
+        return why_not(self.interval)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from evenhand.guarantee import UsageError, split
 from evenhand.ledger import Cost, mechanism_delta
 from evenhand.noise import TopK
 from evenhand.release import Additive, Bounding, Ends, Error, Interval, Measurement, Receipt, noise_for
+from evenhand.release.intervals import noise_only
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import NOBODY, NOT_SHOWN, Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, frame
@@ -51,6 +52,11 @@ class First:
 
     def at(self, confidence: float) -> Ends:
         return self.interval.at(confidence).iloc[list(self.places)].reset_index(drop=True)
+
+    @property
+    def noise_only(self) -> Interval:
+        """The noise alone."""
+        return First(noise_only(self.interval), self.places)
 
 
 @dataclass(frozen=True)
