@@ -38,15 +38,15 @@ _LOWS = np.array([-LEVELS[-1], *(-level for level in reversed(LEVELS[1:])), 0.0,
 _HIGHS = -_LOWS[::-1]
 """The bounds that a cell needs. The cells at the ends are open, and the one in the middle is taken for zero."""
 
-_ANY = 6.5
-"""Evidence, as −ln of a probability, for any users at all: there are some e^6 runs of cells where they could be."""
-_USUAL, _UNUSUAL = (1e-3, 1e7), 0.7
-"""Columns usually hold numbers of such a size. Beyond, more evidence is needed for each e-fold."""
+_ANY, _ZEROS = 8.0, 6.5
+"""Evidence, as −ln of a probability, for any users at all, and for zeros: there are some e^6 runs of cells where users could be."""
+_USUAL, _UNUSUAL, _NEGATIVE = (1e-3, 1e7), 0.7, 2.0
+"""Columns usually hold positive numbers of such a size. Beyond, more evidence is needed for each e-fold, and for negative ones alone."""
 _CERTAIN, _LAST = (5.0, 2.0), (0.5, 2.6)
 """Intercept and slope of the evidence that further cells need, as in `occupied.py`: cells are added as long as they are certain, and
 once more with less evidence. The slope is for the logarithm of the width."""
-_ACROSS, _SMALLER = 5.0, 20.0
-"""The same for values on the other side of zero, where the width grows little; more for values that are so many times smaller."""
+_INWARDS, _SMALLER = 4.5, 10.0
+"""The same towards zero and across it, for values up to as large: at worst the width doubles. More for those so many times smaller."""
 _SLACK = 1.2
 """A narrower bound is kept if its forecast squared error is at most so many times the least: tails are guessed, visible ends are seen."""
 _NEAR_ZERO = 0.5
@@ -128,6 +128,7 @@ def _seen(evidence: Array) -> tuple[int, int, bool]:
     """The first and the last cell that stand out, and whether any does."""
     reach = np.maximum(np.maximum(-_LOWS, _HIGHS), LEVELS[0])
     unusual = _UNUSUAL * np.log(np.maximum(np.maximum(reach / _USUAL[1], _USUAL[0] / reach), 1.0))
+    unusual[:_ZERO] += _NEGATIVE
     zeros = float(evidence[_ZERO])
     sums = np.concatenate([[0.0], np.cumsum(np.where(np.arange(CELLS) == _ZERO, 0.0, evidence))])
     best, first, last = -math.inf, _ZERO, _ZERO
@@ -136,11 +137,11 @@ def _seen(evidence: Array) -> tuple[int, int, bool]:
         place = int(found.argmax())
         if found[place] > best:
             best, first, last = float(found[place]), place, place + run - 1
-    if best < _ANY and zeros > _ANY:
+    if best < _ANY and zeros > _ZEROS:
         return _ZERO, _ZERO, True
     visible = best >= _ANY
     first, last = _filled(evidence, first, last)
-    if zeros > _ANY:
+    if zeros > _ZEROS:
         first, last = min(first, _ZERO), max(last, _ZERO)
     before = None
     while before != (first, last):
@@ -164,16 +165,17 @@ def _grown(evidence: Array, first: int, last: int, need: tuple[float, float], ru
     sums = np.concatenate([[0.0], np.cumsum(evidence)])
     if high == low == 0.0:
         return last
-    width, across = max(high - low, abs(high) / 2, abs(low) / 2), high <= 0.0
+    width = max(high - low, abs(high) / 2, abs(low) / 2)
     for run in runs:
         starts = np.arange(last + 1, CELLS - run + 1)
         ends = starts + run - 1
         found = surprise(sums[starts + run] - sums[starts], run)
         wider = np.log(np.maximum((_HIGHS[ends] - low) / width, 1.0))
         needed = need[0] + math.log(len(runs)) + need[1] * wider
-        if across:
-            smaller = np.log(np.maximum(-low / (_SMALLER * np.maximum(_HIGHS[ends], LEVELS[0])), 1.0))
-            needed = np.where(_HIGHS[ends] > 0.0, np.maximum(needed, _ACROSS + need[1] * wider) + smaller, needed)
+        if high <= 0.0:
+            size = np.maximum(np.abs(_HIGHS[ends]), LEVELS[0]) / max(-low, LEVELS[0])
+            far = np.maximum(need[1] * np.log(size), -np.log(_SMALLER * size))
+            needed = _INWARDS + np.maximum(far, 0.0) + wider
         enough = found >= needed
         for place in np.flatnonzero(enough):
             farthest = max(farthest, _filled(evidence, int(starts[place]), int(ends[place]))[1])
