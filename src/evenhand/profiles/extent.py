@@ -45,16 +45,20 @@ _USUAL, _UNUSUAL, _NEGATIVE = (1e-3, 1e7), 0.7, 2.0
 _CERTAIN, _LAST = (5.0, 2.0), (0.5, 2.6)
 """Intercept and slope of the evidence that further cells need, as in `occupied.py`: cells are added as long as they are certain, and
 once more with less evidence. The slope is for the logarithm of the width."""
-_INWARDS, _SMALLER = 4.5, 10.0
-"""The same towards zero and across it, for values up to as large: at worst the width doubles. More for those so many times smaller."""
+_INWARDS, _INWARDS_LONG, _SMALLER = 5.5, 3.8, 10.0
+"""The same towards zero and across it, for values up to as large: at worst the width doubles. More for those so many times smaller, less for
+long runs of cells, of which there are few that don't overlap."""
 _SLACK = 1.2
 """A narrower bound is kept if its forecast squared error is at most so many times the least: tails are guessed, visible ends are seen."""
 _NEAR_ZERO = 0.5
 """Values that begin below this part of their end get bounds that begin at zero."""
+_LONG = 5
+"""And so do others if a run of cells before them, from this length on, holds more than one standard deviation of its noise."""
 _NARROWEST = 16
 """Bounds are at least this part of their distance from zero apart."""
-_BELOW, _BEYOND = 30, 40
-"""Cells below and above the last visible one, from which its tail is read."""
+_BELOW, _BEYOND, _UNSEEN = 30, 15, 3.0
+"""Cells below and above the last visible one, from which its tail is read; those above don't stand out, so they count for at most so many
+scales of the noise."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +109,9 @@ def extent_of(
     if within[0] == first:
         bottom = -_end(counts[::-1], scale, CELLS - 1 - first, epsilon)
     bottom, top = (bottom if low is None else low), (top if high is None else high)
-    if low is None and 0 < bottom < _NEAR_ZERO * top:
+    if low is None and bottom > 0 and (bottom < _NEAR_ZERO * top or _before(counts, scale, within[0])):
         bottom = 0.0
-    if high is None and _NEAR_ZERO * bottom < top < 0:
+    if high is None and top < 0 and (top > _NEAR_ZERO * bottom or _before(counts[::-1], scale, CELLS - 1 - within[1])):
         top = 0.0
     if bottom == top == 0.0 and given == (None, None):
         top = 1.0  # nothing but zeros is visible: most such columns are flags
@@ -115,6 +119,14 @@ def extent_of(
     while top - bottom < max(abs(bottom), abs(top)) / _NARROWEST or top == bottom:
         bottom, top = (bottom, _above(top)) if high is None else (-_above(-bottom), top)
     return Extent(bottom + 0.0, top + 0.0, visible)
+
+
+def _before(counts: Array, scale: float, first: int) -> bool:
+    """Whether there may be users just before the first cell that stands out, too few or too scattered to stand out themselves."""
+    return any(
+        counts[max(first - run, _ZERO) : first].sum() > scale * math.sqrt(2 * run)
+        for run in (_LONG, 2 * _LONG, 4 * _LONG)
+    )
 
 
 def surprise(total: Array, run: int) -> Array:
@@ -175,7 +187,7 @@ def _grown(evidence: Array, first: int, last: int, need: tuple[float, float], ru
         if high <= 0.0:
             size = np.maximum(np.abs(_HIGHS[ends]), LEVELS[0]) / max(-low, LEVELS[0])
             far = np.maximum(need[1] * np.log(size), -np.log(_SMALLER * size))
-            needed = _INWARDS + np.maximum(far, 0.0) + wider
+            needed = (_INWARDS if run < _LONG else _INWARDS_LONG) + np.maximum(far, 0.0) + wider
         enough = found >= needed
         for place in np.flatnonzero(enough):
             farthest = max(farthest, _filled(evidence, int(starts[place]), int(ends[place]))[1])
@@ -204,7 +216,8 @@ def _end(counts: Array, scale: float, last: int, epsilon: float) -> float:
     tops = [Fraction(repr(float(top))) for top in _HIGHS[first : beyond + 1]]
     edges = (0, *(int(1000 * top / tops[0]) for top in tops))
     buckets = Buckets(edges, edges[last - first + 1])
-    support = smoothed_support(buckets, [0.0, *counts[first : beyond + 1], 0.0], scale).spread_out()
+    above = np.minimum(counts[last + 1 : beyond + 1], _UNSEEN * scale)
+    support = smoothed_support(buckets, [0.0, *counts[first : last + 1], *above, 0.0], scale).spread_out()
     ends = np.array(edges[1 + last - first :], dtype=np.float64)
     cut = np.maximum(support.sizes[None, :] - ends[:, None], 0.0) @ support.users
     squared = 2 * (ends / epsilon) ** 2 + cut**2

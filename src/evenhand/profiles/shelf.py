@@ -72,10 +72,8 @@ class Shelf:
         return found
 
     def of_rows(self) -> Shelf:
-        """What is found here now about rows, whatever the bounds of values will be."""
-        shelf = _Frozen(self)
-        shelf._profiles = {key: kept for key, kept in shelf._profiles.items() if key[0].quantity in _ROWS}
-        return shelf
+        """The same of profiles of rows alone: those of totals belong to bounds, which are yet to be found."""
+        return _OfRows(self)
 
     def frozen(self) -> Shelf:
         """What is found here now; what is put or taken later goes here all the same."""
@@ -94,3 +92,13 @@ class _Frozen(Shelf):
     def take(self, table: Table, about: About) -> Profile | None:
         self._shelf.take(table, about)
         return self.find(table, about)
+
+
+class _OfRows(_Frozen):
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__(shelf)
+        self._profiles = {key: kept for key, kept in self._profiles.items() if key[0].quantity in _ROWS}
+
+    def put(self, table: Table, about: About, profile: Profile) -> None:
+        if about.quantity in _ROWS:
+            super().put(table, about, profile)

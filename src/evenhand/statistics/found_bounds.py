@@ -28,7 +28,7 @@ from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, fetch_groups
-from evenhand.tables import Bounds, Table
+from evenhand.tables import Bounds, OpenBounds, Table
 from evenhand.tables.expressions import Rows
 
 SHARE = Decimal("0.15")
@@ -229,16 +229,15 @@ def _copied(table: Table, names: Sequence[str]) -> Iterator[Table]:
         yield replace(copy, positional=False)
 
 
-def _stand_in(given: tuple[float | None, float | None], least: float) -> Bounds:
-    """Bounds to check a question with, of which a grid makes the largest integers that it can."""
+def _stand_in(given: OpenBounds, least: float) -> Bounds:
+    """Bounds to check a question with: just below a power of two, and far beyond what was given, so that a grid has the largest integers."""
     low, high = given
-    far = 2 * _ALMOST * 2.0 ** math.frexp(max(abs(low or 0.0), abs(high or 0.0), least, 1.0))[1]
-    if low is not None:
-        return low, low + far
-    return (-far, far) if high is None else (high - far, high)
+    size = max(abs(low or 0.0), abs(high or 0.0), least, 1.0)
+    far = (1 - 2.0**-_STAND_IN_BITS) * 2.0 ** (math.frexp(size)[1] + _STAND_IN_BITS)
+    return -far if low is None else low, far if high is None else high
 
 
-_ALMOST = 1 - 2.0**-20
+_STAND_IN_BITS = 20
 
 
 def _together(cost: Cost, paid: Decimal, epsilon: Decimal) -> Cost:
