@@ -142,7 +142,8 @@ class Questions(ABC, Generic[A]):
 
         Args:
             column: a numeric column; a list releases one sum for each, ε shared equally.
-            bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped.
+            bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped. Left out, or one of them
+                None: found privately, for 15% of ε, and shown.
 
         Example:
             >>> session.sum("minutes", bounds=(0, 240), epsilon=0.2)
@@ -167,10 +168,12 @@ class Questions(ABC, Generic[A]):
 
         Args:
             column: a numeric column; a list releases one mean for each, ε shared equally.
-            bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped.
+            bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped. Left out, or one of them
+                None: found privately, for 15% of ε, and shown.
 
         Example:
             >>> session.mean("rating", bounds=(0.5, 5), epsilon=0.2)
+            >>> session.mean("price", bounds=(0, None), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
         return self._of_column(request, Mean, column, bounds, by, keys, other, groups_per_user)
@@ -237,6 +240,7 @@ class Questions(ABC, Generic[A]):
             column: a numeric column.
             bounds: (low, high), chosen without looking at the data. With ``of="mean"`` for one value, as elsewhere; with
                 ``of="total"`` for the total of one user (by group: of one user in one group). What lies outside is clamped.
+                Found privately where left out.
             of: ``"mean"``, or ``"total"`` as in spending per customer.
 
         Example:
@@ -290,7 +294,7 @@ class Questions(ABC, Generic[A]):
 
         Args:
             column: a numeric column.
-            bounds: (low, high); the answer lies on a public grid of about 4,000 points between them.
+            bounds: (low, high); the answer lies on a public grid of about 4,000 points between them. Found privately where left out.
 
         Example:
             >>> session.median("rating", bounds=(0.5, 5), epsilon=0.2)
@@ -316,7 +320,7 @@ class Questions(ABC, Generic[A]):
         Args:
             column: a numeric column.
             quantiles: numbers strictly between 0 and 1.
-            bounds: (low, high); the answers lie on a public grid of about 4,000 points between them.
+            bounds: (low, high); the answers lie on a public grid of about 4,000 points between them. Found privately where left out.
 
         Example:
             >>> session.quantiles("rating", [0.5, 0.9], bounds=(0.5, 5), epsilon=0.2)
