@@ -21,6 +21,7 @@ from evenhand.tables.summaries import known, valid_rows
 _TOLERANCE = 1 + 1e-12
 """A round number, multiplied and divided, may end a little above itself."""
 
+_FAR = 10 * LEVELS[-1]
 _POWERS = [10.0**decade for decade in range(len(DECADES) + 1)]
 
 
@@ -77,7 +78,9 @@ def cell_of(value: Column) -> Integers:
     def whole(constant: int) -> Integers:
         return ibis.literal(constant, "int64")
 
-    steps = value.abs() * ibis.literal(1 / LEVELS[0], "float64")
+    # Clamped first: Postgres raises where a product is too large for a double.
+    size = ibis.least(value.abs(), ibis.literal(_FAR, "float64"))
+    steps = size * ibis.literal(1 / LEVELS[0], "float64")
     decade = _search(steps, [whole(10 * place) for place in range(len(DECADES))])
     part = steps / _search(steps, [ibis.literal(power, "float64") for power in _POWERS[:-1]])
     within = whole(0)
