@@ -39,7 +39,7 @@ from evenhand.statistics import (
     ask_together,
     of_columns,
 )
-from evenhand.tables import Bounds, Table
+from evenhand.tables import OpenBounds, Table
 
 A = TypeVar("A")
 Bounding: TypeAlias = Strategy | Auto | type[Strategy] | type[Auto] | Literal["auto"] | None
@@ -129,7 +129,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str | Sequence[str],
         *,
-        bounds: Bounds | Sequence[object] | None = None,
+        bounds: OpenBounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -142,7 +142,8 @@ class Questions(ABC, Generic[A]):
 
         Args:
             column: a numeric column; a list releases one sum for each, ε shared equally.
-            bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped.
+            bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped. Left out, or one of them
+                None: found privately, for 15% of ε, and shown.
 
         Example:
             >>> session.sum("minutes", bounds=(0, 240), epsilon=0.2)
@@ -154,7 +155,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str | Sequence[str],
         *,
-        bounds: Bounds | Sequence[object] | None = None,
+        bounds: OpenBounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -167,10 +168,12 @@ class Questions(ABC, Generic[A]):
 
         Args:
             column: a numeric column; a list releases one mean for each, ε shared equally.
-            bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped.
+            bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped. Left out, or one of them
+                None: found privately, for 15% of ε, and shown.
 
         Example:
             >>> session.mean("rating", bounds=(0.5, 5), epsilon=0.2)
+            >>> session.mean("price", bounds=(0, None), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
         return self._of_column(request, Mean, column, bounds, by, keys, other, groups_per_user)
@@ -179,7 +182,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str | Sequence[str],
         *,
-        bounds: Bounds | Sequence[object] | None = None,
+        bounds: OpenBounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -200,7 +203,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str | Sequence[str],
         *,
-        bounds: Bounds | Sequence[object] | None = None,
+        bounds: OpenBounds | Sequence[object] | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -221,7 +224,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str,
         *,
-        bounds: Bounds | None = None,
+        bounds: OpenBounds | None = None,
         of: Literal["mean", "total"] = "mean",
         epsilon: Amount | None = None,
         delta: Amount = 0,
@@ -237,6 +240,7 @@ class Questions(ABC, Generic[A]):
             column: a numeric column.
             bounds: (low, high), chosen without looking at the data. With ``of="mean"`` for one value, as elsewhere; with
                 ``of="total"`` for the total of one user (by group: of one user in one group). What lies outside is clamped.
+                Found privately where left out.
             of: ``"mean"``, or ``"total"`` as in spending per customer.
 
         Example:
@@ -278,7 +282,7 @@ class Questions(ABC, Generic[A]):
         self,
         column: str,
         *,
-        bounds: Bounds | None = None,
+        bounds: OpenBounds | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -290,7 +294,7 @@ class Questions(ABC, Generic[A]):
 
         Args:
             column: a numeric column.
-            bounds: (low, high); the answer lies on a public grid of about 4,000 points between them.
+            bounds: (low, high); the answer lies on a public grid of about 4,000 points between them. Found privately where left out.
 
         Example:
             >>> session.median("rating", bounds=(0.5, 5), epsilon=0.2)
@@ -303,7 +307,7 @@ class Questions(ABC, Generic[A]):
         column: str,
         quantiles: float | Sequence[float] = (0.5,),
         *,
-        bounds: Bounds | None = None,
+        bounds: OpenBounds | None = None,
         epsilon: Amount | None = None,
         delta: Amount = 0,
         bounding: Bounding = "auto",
@@ -316,7 +320,7 @@ class Questions(ABC, Generic[A]):
         Args:
             column: a numeric column.
             quantiles: numbers strictly between 0 and 1.
-            bounds: (low, high); the answers lie on a public grid of about 4,000 points between them.
+            bounds: (low, high); the answers lie on a public grid of about 4,000 points between them. Found privately where left out.
 
         Example:
             >>> session.quantiles("rating", [0.5, 0.9], bounds=(0.5, 5), epsilon=0.2)
@@ -327,7 +331,7 @@ class Questions(ABC, Generic[A]):
     def histogram(
         self,
         column: str,
-        edges: Sequence[float],
+        edges: Sequence[float] | None = None,
         *,
         epsilon: Amount | None = None,
         delta: Amount = 0,
@@ -337,6 +341,10 @@ class Questions(ABC, Generic[A]):
         other: str | None = None,
     ) -> A:
         """How many rows lie between given edges; values beyond the ends count in the first and last cell.
+
+        Args:
+            column: a numeric column.
+            edges: increasing numbers; if left out, round ones between bounds that are found privately, for 15% of ε.
 
         Example:
             >>> session.histogram("rating", [0.5, 1.5, 2.5, 3.5, 4.5, 5.5], epsilon=0.2)
@@ -428,7 +436,7 @@ class Questions(ABC, Generic[A]):
         request: Request,
         kind: type[OfColumn],
         column: str | Sequence[str],
-        bounds: Bounds | Sequence[object] | None,
+        bounds: OpenBounds | Sequence[object] | None,
         by: By,
         keys: object,
         other: str | None,

@@ -136,6 +136,16 @@ def _cases() -> Iterator[Case]:
         )
 
 
+def _found_cases() -> Iterator[Case]:
+    """Bounds that are found. At a large ε they stand out even in a small table, so that the release after them is compared too."""
+    plain = {"epsilon": 1000}
+    for relation in ("presence", "values"):
+        yield Case("mean-found", relation, _ask("mean", "v", **plain), None, on_spark=True, examples=3)
+    yield Case("total-per-user-found", "values", _ask("per_user_mean", "v", of="total", **plain), None, examples=2)
+    together = {"s": eh.sum("v", bounds=(0, None)), "q": eh.median("v"), "by": "g", "keys": list(KEYS)}
+    yield Case("aggregate-found", "presence", _ask("aggregate", **together, **plain), None, examples=2)
+
+
 def _grouped_cases() -> Iterator[Case]:
     by: dict[str, Any] = {"by": "g", "keys": list(KEYS)}
     third: dict[str, Any] = {**by, "other": "others"}
@@ -270,4 +280,4 @@ def _ask(question: str, *arguments: Any, **options: Any) -> Ask:
     return lambda ask: getattr(ask, question)(*arguments, **options)
 
 
-CASES = (*_cases(), *_grouped_cases())
+CASES = (*_cases(), *_found_cases(), *_grouped_cases())

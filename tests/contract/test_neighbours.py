@@ -28,6 +28,7 @@ from evenhand.profiles import users_by_bucket
 from evenhand.release import Error, Measurement, Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Outcome
+from evenhand.statistics.weighted_rows import WeightedRows
 from evenhand.tables.engines.duckdb import DuckDBEngine
 from nasty import HIGH, LOW, Pair, Row, Rows, extreme_pairs, pairs
 from neighbouring import compare
@@ -183,6 +184,32 @@ def _once(table: Any, users: Any, value: Any, buckets: Any, moves: int) -> Measu
     return users_by_bucket(table, users, value, buckets)
 
 
+def _bounds_from_rows(ask: Drafts) -> Draft:
+    """Finds the upper bound by looking: the largest value below 100."""
+    value = ask.table.expression.v
+    most = float(
+        Context().run(ask.table.engine.fetch, value.clip(0.5, 100).max().as_table()).reveal()[0][0].as_py() or 1
+    )
+    draft = ask.sum("v", bounds=(0, most), epsilon=1, bounding=eh.SmoothWeights(2))
+    return replace(draft, query={}, bounding=None, error=None)  # type: ignore[arg-type]
+
+
+def _cells_of_rows_alone(ask: Drafts) -> Draft:
+    """Counts rows in the cells as if each were a user."""
+    draft = ask.mean("v", epsilon=1000)
+
+    def run(receipt: Receipt) -> Outcome:
+        with mock.patch("evenhand.statistics.found_bounds.WeightedRows", _OneUserPerRow):
+            return draft.run(receipt)
+
+    return replace(draft, run=run)
+
+
+class _OneUserPerRow(WeightedRows):
+    def weighted(self, users: Any, norm: Any, capacity: int) -> Any:
+        return super().weighted(users.mutate(**{norm.name: 1}), norm, capacity)
+
+
 def _unclamped(ask: Drafts) -> Draft:
     return ask.ask(
         UnclampedTotal("v", (LOW, HIGH), "total"), by="g", keys=["a", "b"], epsilon=1, bounding=eh.NormClip(1)
@@ -199,6 +226,8 @@ def _unclamped(ask: Drafts) -> Draft:
         ("presence", _asks(Uncapped(5)), "moved the integers"),
         ("values", _asks(PresenceOnly(5)), "moved the integers"),
         ("values", _values_move_once, "moved the integers"),
+        ("presence", _cells_of_rows_alone, "moved the integers"),
+        ("presence", _bounds_from_rows, "more than the noisy integers|declared bound depends on rows"),
         ("presence", _unclamped, "moved the integers"),
         ("values", _unclamped, "moved the integers"),
         ("presence", _peeks_at_error, "more than the noisy integers"),

@@ -49,7 +49,9 @@ def test_delta_out_of_range(session: eh.Session, delta: Any) -> None:
 @pytest.mark.parametrize(
     ("bounds", "words"),
     [
-        (None, "bounds are missing"),
+        ((None, math.inf), "between"),
+        ((None, "a"), "not a pair of numbers"),
+        ((1e16, None), "between"),
         ((5, 1), "reversed"),
         ((1, 1), "reversed or empty"),
         ((0, math.inf), "not finite"),
@@ -157,7 +159,7 @@ def test_wrong_quantiles(session: eh.Session, quantiles: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("edges", [[], [1], [2, 1], [1, 1], [0, math.inf], "ab", None, [0, math.nan]], ids=repr)
+@pytest.mark.parametrize("edges", [[], [1], [2, 1], [1, 1], [0, math.inf], "ab", [0, math.nan]], ids=repr)
 def test_wrong_edges(session: eh.Session, edges: Any) -> None:
     _refused(session, eh.UsageError, "edges", lambda ask: ask.histogram("rating", edges, epsilon=1))
 

@@ -71,6 +71,21 @@ def parse_pair(text: str | None, option: str) -> tuple[float, float] | None:
         ) from None
 
 
+def parse_open_pair(text: str | None, option: str) -> tuple[float | None, float | None] | None:
+    """Read ``LOW:HIGH``, where either may be left out."""
+    if text is None:
+        return None
+    low, colon, high = text.rpartition(":")
+    try:
+        if not colon:
+            raise ValueError
+        return (float(low) if low.strip() else None), (float(high) if high.strip() else None)
+    except ValueError:
+        raise UsageError(
+            f"--{option} {text!r} is not LOW:HIGH; expected two numbers such as --{option} 0.5:5, or one of them as in --{option} 0:."
+        ) from None
+
+
 def parse_list(text: str | None) -> list[str]:
     """Read ``a,b,c``; nothing for nothing."""
     return [item.strip() for item in text.split(",") if item.strip()] if text else []

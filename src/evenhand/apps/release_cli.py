@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.apps.console import check_writable, parse_list, parse_pair, progress, show_json
+from evenhand.apps.console import check_writable, parse_list, parse_open_pair, progress, show_json
 from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
 from evenhand.ledger.ledger import LARGEST_TOTAL
 from evenhand.pages.release import release_page
 from evenhand.statistics import STATISTICS, Statistic, Sum
-from evenhand.tables import parse_bounds
+from evenhand.tables import parse_open_bounds
 
 if TYPE_CHECKING:
     import evenhand as eh
@@ -63,13 +63,19 @@ def release(
     epsilon: Annotated[str, typer.Option(help="How much of the budget to spend, such as 0.2.")],
     ledger: Annotated[str, typer.Option(help="The budget: a SQLite file, or postgresql://...")],
     value: Annotated[str | None, typer.Option(help="The column (or columns, a,b) that the statistic is of.")] = None,
-    bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; values outside are clamped.")] = None,
+    bounds: Annotated[
+        str | None, typer.Option(help="LOW:HIGH for one value, or LOW: or :HIGH; found privately where left out.")
+    ] = None,
     quantiles: Annotated[str, typer.Option(help="Which quantiles: numbers between 0 and 1.")] = "0.5",
-    edges: Annotated[str | None, typer.Option(help="Edges of a histogram: 0,1,2,5.")] = None,
+    edges: Annotated[
+        str | None, typer.Option(help="Edges of a histogram: 0,1,2,5; found privately if left out.")
+    ] = None,
     of: Annotated[
         str | None, typer.Option(help="A per_user_mean of each user's mean or total; a top of users or rows.")
     ] = None,
-    numerator: Annotated[str | None, typer.Option(help="Of a ratio: count, users or sum:COLUMN:LOW:HIGH.")] = None,
+    numerator: Annotated[
+        str | None, typer.Option(help="Of a ratio: count, users or sum:COLUMN:LOW:HIGH; bounds may be left out.")
+    ] = None,
     denominator: Annotated[str | None, typer.Option(help="The same, below the line.")] = None,
     k: Annotated[int, typer.Option("--k", help="For top: how many groups.")] = 10,
     values_per_user: Annotated[
@@ -221,11 +227,11 @@ def _parameters(kind: type[Statistic], given: dict[str, str | None], plain: dict
             raise UsageError(f"--value is missing: which column is the {kind.name} of? For example --value rating.")
         parameters["column"] = several[0] if len(several) == 1 else several
     if "bounds" in own:
-        parameters["bounds"] = parse_bounds(parse_pair(given["bounds"], "bounds"))
+        parameters["bounds"] = parse_open_bounds(parse_open_pair(given["bounds"], "bounds"))
     if "quantiles" in own:
         parameters["quantiles"] = parse_list(given["quantiles"])
     if "edges" in own:
-        parameters["edges"] = _numbers(given["edges"], "edges")
+        parameters["edges"] = None if given["edges"] is None else _numbers(given["edges"], "edges")
     if "of" in own and given["of"] is not None:
         parameters["of"] = given["of"]
     for part in {"numerator", "denominator"} & own:
@@ -234,17 +240,22 @@ def _parameters(kind: type[Statistic], given: dict[str, str | None], plain: dict
 
 
 def parse_part(text: str | None, option: str) -> Statistic:
-    """Read ``count``, ``users`` or ``sum:COLUMN:LOW:HIGH``; a column's own name may hold colons."""
+    """Read ``count``, ``users`` or ``sum:COLUMN:LOW:HIGH``, where either end, or both with their colons, may be left out.
+
+    A column's own name may hold colons if both ends are given.
+    """
     name, _, rest = (text or "").partition(":")
     column, _, ends = rest.rpartition(":")
     column, _, low = column.rpartition(":")
     if name in ("count", "users") and not rest:
         return STATISTICS[name]()
+    if name == "sum" and rest and ":" not in rest:
+        return Sum(rest)
     if name != "sum" or not column:
         raise UsageError(
             f"--{option} {text or ''}: expected count, users or sum:COLUMN:LOW:HIGH, such as --{option} sum:clicks:0:50."
         )
-    return Sum(column, parse_bounds(parse_pair(f"{low}:{ends}", option), option))
+    return Sum(column, parse_open_bounds(parse_open_pair(f"{low}:{ends}", option), option))
 
 
 def _numbers(text: str | None, option: str) -> list[float]:

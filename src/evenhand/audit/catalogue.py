@@ -172,6 +172,7 @@ def _chosen() -> Iterator[Line]:
     yield "count, auto", PRESENCE, _count, 0.0
     yield "sum, auto", BOTH, _sum, 0.0
     yield "mean, auto", BOTH, _mean, 0.0
+    yield "mean, bounds found", BOTH, partial(Drafts.mean, column="v", epsilon=1), 0.0
     yield "mean, located", BOTH, partial(located_mean, below=2**26, above=2**28), 0.0
     yield "variance, auto", BOTH, _variance, 0.0
     yield "histogram, auto", BOTH, _histogram, 0.0

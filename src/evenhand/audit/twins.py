@@ -212,6 +212,13 @@ def bound_from_cells(ask: Drafts) -> Draft:
     return ask.histogram("v", [LOW, 0, HIGH], epsilon=1, bounding=NormClip(largest))
 
 
+def bounds_from_rows(ask: Drafts) -> Draft:
+    """Takes the exact largest value of the table for the upper bound that was left out."""
+    rows = ask.table.expression
+    found = not_private(ask.table.engine.fetch(rows.v.abs().max().name("most").as_table())).to_pylist()
+    return ask.sum("v", bounds=(0, max(found[0]["most"] or 0.0, 1e-3)), epsilon=1, bounding=SmoothWeights(5))
+
+
 def public_counts(ask: Drafts) -> Drafts:
     """The same table as if row counts were public."""
     return Drafts(replace(ask.table, relation=Relation.VALUES))
@@ -250,6 +257,7 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("presence bound under values", claim, _cap(HalvedRange(5))), values),
         Twin(FixedRelease("bound read off private cells", claim, bound_from_cells), values),
         Twin(FixedRelease("half the reach declared", claim, partial(tilted, kind=HalfTheReach)), presence),
+        Twin(FixedRelease("bounds read off the largest value", claim, bounds_from_rows), presence),
         Twin(FixedRelease("distances not scaled down", claim, partial(distances, steps=Unclamped)), presence, giant),
         Twin(
             FixedRelease("centres read from the table", claim, centre_from_rows),

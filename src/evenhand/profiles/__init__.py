@@ -3,6 +3,7 @@
 from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
 from evenhand.profiles.cut import Cut
+from evenhand.profiles.extent import CELLS, Extent, extent_of
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
 from evenhand.profiles.posterior import Posterior, posterior
@@ -13,12 +14,14 @@ from evenhand.profiles.tilt import TiltRequest, tilt_request
 from evenhand.profiles.wanted import Histogram, Wanted, buy, over
 
 __all__ = [
+    "CELLS",
     "EVERY_ROW",
     "About",
     "Array",
     "Basis",
     "Buckets",
     "Cut",
+    "Extent",
     "Histogram",
     "Location",
     "LocationRequest",
@@ -33,6 +36,7 @@ __all__ = [
     "buy",
     "evenly",
     "exact_sizes",
+    "extent_of",
     "locate",
     "location_request",
     "mean_shapes",

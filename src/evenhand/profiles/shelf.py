@@ -34,6 +34,7 @@ class About:
 
 
 EVERY_ROW = About("every row")
+_ROWS = ("every row", "rows")
 """What ``session.profile`` buys."""
 
 
@@ -70,6 +71,10 @@ class Shelf:
             kept[1].add(about.question)
         return found
 
+    def of_rows(self) -> Shelf:
+        """The same of profiles of rows alone: those of totals belong to bounds, which are yet to be found."""
+        return _OfRows(self)
+
     def frozen(self) -> Shelf:
         """What is found here now; what is put or taken later goes here all the same."""
         return _Frozen(self)
@@ -87,3 +92,13 @@ class _Frozen(Shelf):
     def take(self, table: Table, about: About) -> Profile | None:
         self._shelf.take(table, about)
         return self.find(table, about)
+
+
+class _OfRows(_Frozen):
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__(shelf)
+        self._profiles = {key: kept for key, kept in self._profiles.items() if key[0].quantity in _ROWS}
+
+    def put(self, table: Table, about: About, profile: Profile) -> None:
+        if about.quantity in _ROWS:
+            super().put(table, about, profile)

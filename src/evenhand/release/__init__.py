@@ -6,7 +6,7 @@ from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, S
 from evenhand.release.quotient import Quotient
 from evenhand.release.residuals import ResidualMean
 from evenhand.release.result import Bounding, Error, Release
-from evenhand.release.verdicts import OfSize, OfSpread, Rule, Verdict
+from evenhand.release.verdicts import NothingFound, OfSize, OfSpread, Rule, Verdict
 
 __all__ = [
     "Additive",
@@ -19,6 +19,7 @@ __all__ = [
     "Interval",
     "Measurement",
     "Noisy",
+    "NothingFound",
     "OfSize",
     "OfSpread",
     "Opener",

@@ -259,7 +259,7 @@ class Release:
         lines = [*([("usable", self.verdict.words)] if self.usable else []), ("cost", cost)]
         if not self.grouped or len(self.value):
             lines.append(("the interval", self._meaning()))
-        lines += [(name, self.details[name]["words"]) for name in ("correction", "bounds") if name in self.details]
+        lines += [(name, self.details[name]["words"]) for name in ("correction", "finding") if name in self.details]
         if "selection" in self.details:
             lines.append(("groups", self.details["selection"]["words"]))
         if not self.grouped or len(self.value):

@@ -88,6 +88,17 @@ class OfSpread:
 
 
 @dataclass(frozen=True)
+class NothingFound:
+    """For numbers whose bounds could not be found: whatever they are, they say nothing."""
+
+    def allowed(self, value: float) -> float:
+        return -1.0
+
+    def needed(self, reach: float, value: float, rows: float | None) -> str:
+        return "no bounds could be found: too few people for this ε; give bounds=(low, high)"
+
+
+@dataclass(frozen=True)
 class Judged:
     """A released number, with its interval and its rule; ``why`` says why the interval itself can't tell where the truth is."""
 

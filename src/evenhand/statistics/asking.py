@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from evenhand.guarantee import UsageError, parse_fraction
 from evenhand.statistics.draft import Draft
+from evenhand.statistics.found_bounds import By, with_bounds
 from evenhand.statistics.keys import UNGROUPED, Keys, parse_by, parse_keys
 from evenhand.statistics.per_row import PerRow
 from evenhand.statistics.request import Request
@@ -16,7 +17,7 @@ from evenhand.statistics.several import ask_several
 from evenhand.statistics.statistic import OfColumn, Statistic
 from evenhand.tables import Table
 
-By: TypeAlias = str | Sequence[str] | None
+__all__ = ["By", "ask_columns", "ask_one", "ask_together", "of_columns", "parse_weights"]
 
 
 def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other: str | None, limit: object) -> Draft:
@@ -27,24 +28,33 @@ def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other:
         if by is not None:
             raise UsageError(f"{statistic.name}() has groups of its own, {list(statistic.groups_by)}; leave by= out.")
         by = statistic.groups_by
-    statistic.check(request.table)
-    alone = statistic.ungrouped(request) if by is None and keys is None else None
-    if alone is not None:
-        return alone
-    parts = {statistic.shown_as or statistic.name: statistic}
-    return _by_row(request, parts, by, keys, other, limit, listed=by is None and statistic.aggregates)
+    name = statistic.shown_as or statistic.name
+
+    def asked(request: Request, parts: Mapping[str, Statistic]) -> Draft:
+        one = parts[name]
+        one.check(request.table)
+        alone = one.ungrouped(request) if by is None and keys is None else None
+        if alone is not None:
+            return alone
+        return _by_row(request, parts, by, keys, other, limit, listed=by is None and one.aggregates)
+
+    return with_bounds(request, {name: statistic}, by, asked)
 
 
 def ask_columns(
     request: Request, columns: Mapping[str, OfColumn], by: By, keys: object, other: str | None, limit: object
 ) -> Draft:
     """One statistic of several columns: a list of numbers, or a frame with a column for each."""
-    for statistic in columns.values():
-        statistic.check(request.table)
-    alone = by is None and keys is None and next(iter(columns.values())).ungrouped(request) is not None
-    if alone:
-        return ask_several(request, columns)
-    return _by_row(request, columns, by, keys, other, limit, listed=by is None)
+
+    def asked(request: Request, columns: Mapping[str, Statistic]) -> Draft:
+        for statistic in columns.values():
+            statistic.check(request.table)
+        alone = by is None and keys is None and next(iter(columns.values())).ungrouped(request) is not None
+        if alone:
+            return ask_several(request, columns)
+        return _by_row(request, columns, by, keys, other, limit, listed=by is None)
+
+    return with_bounds(request, columns, by, asked)
 
 
 def ask_together(
@@ -67,9 +77,15 @@ def ask_together(
                 f"aggregate({name}={statistic!r}): expected eh.count(), eh.users(), eh.sum(), eh.mean(), eh.variance() "
                 f"or eh.quantiles(); {example}."
             )
-        statistic.check(request.table)
         parts[name] = statistic
-    return _by_row(request, parts, by, keys, other, limit, listed=False, weights=parse_weights(weights, parts))
+    shares = parse_weights(weights, parts)
+
+    def asked(request: Request, parts: Mapping[str, Statistic]) -> Draft:
+        for statistic in parts.values():
+            statistic.check(request.table)
+        return _by_row(request, parts, by, keys, other, limit, listed=False, weights=shares)
+
+    return with_bounds(request, parts, by, asked)
 
 
 def parse_weights(given: Mapping[str, float] | None, parts: Mapping[str, Statistic]) -> dict[str, Fraction]:
@@ -93,7 +109,7 @@ def of_columns(kind: type[OfColumn], columns: Sequence[str], bounds: object) -> 
     if not columns or len(set(columns)) < len(columns):
         raise UsageError(f"columns {list(columns)}: expected one or more different names.")
     several: list[Any] = list(bounds) if isinstance(bounds, Sequence) else [bounds] * len(columns)
-    if len(several) == 2 and all(isinstance(bound, int | float) for bound in several):
+    if len(several) == 2 and all(bound is None or isinstance(bound, int | float) for bound in several):
         several = [tuple(several)] * len(columns)
     if len(several) != len(columns):
         raise UsageError(

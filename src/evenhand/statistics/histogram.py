@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from evenhand.guarantee import Relation, UsageError
@@ -15,11 +16,17 @@ from evenhand.statistics.cells import MOST_CELLS, EdgeCells
 from evenhand.statistics.count import weighted_count
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.statistic import Estimate, Statistic
-from evenhand.tables import Table
+from evenhand.statistics.wanted_bounds import WantedBounds
+from evenhand.tables import Bounds, Table
 from evenhand.tables.expressions import Integers
 from evenhand.tables.numbers import number
 
 MOST_EDGES = 4096
+
+_OUTSIDE = 0.01
+"""Of the values on either side, where edges are found: they count in the first and last cell."""
+_CELLS = 20
+"""At most, where edges are found."""
 
 
 @dataclass(frozen=True)
@@ -62,23 +69,31 @@ class Histogram(RowsInCells):
 
     Args:
         column: a numeric column.
-        edges: strictly increasing numbers.
+        edges: strictly increasing numbers; round ones between bounds that are found privately, if left out.
     """
 
     name = "histogram"
     shown_as = "count"
 
-    edges: Sequence[float] = ()
+    edges: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        _ = self.numbers  # refuses what are none
+        if self.edges is not None:
+            _ = self.numbers  # refuses what are none
+
+    @property
+    def wants_bounds(self) -> tuple[WantedBounds, ...]:
+        return (WantedBounds(self.column, outside=_OUTSIDE),) if self.edges is None else ()
+
+    def with_bounds(self, found: Sequence[Bounds]) -> Histogram:
+        return replace(self, edges=round_edges(*found[0])) if found else self
 
     @property
     def numbers(self) -> tuple[float, ...]:
         """The edges as numbers."""
         expected = "expected two or more strictly increasing finite numbers, such as edges=[0, 1, 2, 5]"
         try:
-            numbers = tuple(float(edge) for edge in self.edges)
+            numbers = tuple(float(edge) for edge in self.edges or ())
         except (TypeError, ValueError):
             raise UsageError(f"edges={self.edges!r} can't be read; {expected}.") from None
         ordered = all(low < high for low, high in itertools.pairwise(numbers))
@@ -103,3 +118,13 @@ class Histogram(RowsInCells):
             )
         columns = (*keys.columns, f"{self.column}_from", f"{self.column}_to")
         return EdgeCells(columns, (), None, keys, self.column, edges)
+
+
+def round_edges(low: float, high: float) -> tuple[float, ...]:
+    """Equally wide cells between round numbers, about ten to twenty."""
+    least = (high - low) / _CELLS
+    decade = Fraction(10) ** math.floor(math.log10(least))
+    steps = (decade * part for part in (1, 2, Fraction(5, 2), 5, 10, 20))
+    step = next(step for step in steps if step >= Fraction(least) * (1 - Fraction(1, 10**9)))
+    first, last = math.floor(Fraction(repr(low)) / step), math.ceil(Fraction(repr(high)) / step)
+    return tuple(float(place * step) for place in range(first, last + 1))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
 from evenhand.statistics.ranks import OfRanks
-from evenhand.tables import Bounds, parse_bounds
+from evenhand.tables import Bounds, OpenBounds, parse_open_bounds
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,13 @@ class Median(OfRanks):
     name = "median"
     single = True
 
-    bounds: Bounds | Sequence[float] | None = None
+    bounds: OpenBounds | Sequence[float | None] | None = None
 
     def __post_init__(self) -> None:
-        parse_bounds(self.bounds)
+        parse_open_bounds(self.bounds)
+
+    def with_bounds(self, found: Sequence[Bounds]) -> Self:
+        return replace(self, bounds=found[0]) if found else self
 
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
@@ -46,4 +49,4 @@ class Median(OfRanks):
 
     @property
     def query(self) -> dict[str, Any]:
-        return {"statistic": self.name, "column": self.column, "bounds": list(parse_bounds(self.bounds))}
+        return {"statistic": self.name, "column": self.column, "bounds": list(parse_open_bounds(self.bounds))}

@@ -20,6 +20,7 @@ from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.mean import Mean, UserMeans
 from evenhand.statistics.request import Request
 from evenhand.statistics.user_values import UserMeanRows, UserTotalRows, UserValue, one_row_per_user
+from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_rows import VALUE_BITS, WeightedRows
 from evenhand.tables import Grid, Table
 from evenhand.tables.expressions import Integers, Rows
@@ -55,6 +56,10 @@ class PerUserMean(Mean):
                 f"per_user_mean(of={self.of!r}): expected of='mean', the average of users' own means, or of='total', "
                 "the average of their own totals."
             )
+
+    @property
+    def wants_bounds(self) -> tuple[WantedBounds, ...]:
+        return tuple(replace(want, total=self.of == "total") for want in super().wants_bounds)
 
     def check(self, table: Table, by_row: bool = False) -> None:
         super().check(table)

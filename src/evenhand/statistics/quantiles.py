@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
 from evenhand.guarantee import UsageError, parse_fraction
 from evenhand.statistics.ranks import OfRanks
-from evenhand.tables import Bounds, parse_bounds
+from evenhand.tables import Bounds, OpenBounds, parse_open_bounds
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,14 @@ class Quantiles(OfRanks):
     name = "quantiles"
 
     quantiles: float | Sequence[float] = (0.5,)
-    bounds: Bounds | Sequence[float] | None = None
+    bounds: OpenBounds | Sequence[float | None] | None = None
 
     def __post_init__(self) -> None:
         parse_quantiles(self.quantiles)  # refuse what is none
-        parse_bounds(self.bounds)
+        parse_open_bounds(self.bounds)
+
+    def with_bounds(self, found: Sequence[Bounds]) -> Self:
+        return replace(self, bounds=found[0]) if found else self
 
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
@@ -50,7 +53,7 @@ class Quantiles(OfRanks):
     @property
     def query(self) -> dict[str, Any]:
         quantiles = [float(quantile) for quantile in self.wanted]
-        bounds = list(parse_bounds(self.bounds))
+        bounds = list(parse_open_bounds(self.bounds))
         return {"statistic": self.name, "column": self.column, "bounds": bounds, "quantiles": quantiles}
 
 

@@ -28,9 +28,10 @@ from evenhand.statistics.rank_intervals import RankInterval, rank_interval
 from evenhand.statistics.search import rounds
 from evenhand.statistics.shape import Tree, moved
 from evenhand.statistics.statistic import Estimate
+from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_part import Sums, WeightedPart
 from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, capacity_of, fetch_groups
-from evenhand.tables import Bounds, Grid, Table, parse_bounds
+from evenhand.tables import Bounds, Grid, OpenBounds, Table, parse_bounds, parse_open_bounds
 from evenhand.tables.expressions import Rows
 
 MOST_POINTS = 2**22
@@ -40,6 +41,9 @@ PROFILE_SHARE = 0.12
 """Of ε, for choosing the bound. A rank needs less of a profile than a total does: its bound lies where there are many users."""
 
 _POINT_BITS = 12
+
+_OUTSIDE = 5
+"""Bounds that are found leave at most this part of the rows beyond a quantile outside: users differ from rows."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class Ranks(WeightedPart):
         assert isinstance(keys, GridCells)
         assert isinstance(statistic, OfRanks)
         weights = sums().map(lambda cells: cells["rows"])
-        left, believed = self._believed(sums, keys, capacity, choice, left, receipt)
+        left, believed = self._moved_ranks(sums, keys, capacity, choice, left, receipt)
         points = find(receipt, weights, keys.cells, statistic.wanted, capacity, relation, left, believed)
         known, estimates = choice.busy is not None, {}
         for name, q in zip(statistic.titles, statistic.wanted, strict=True):
@@ -120,7 +124,7 @@ class Ranks(WeightedPart):
             keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, Error(None, None, basis)
         )
 
-    def _believed(
+    def _moved_ranks(
         self, sums: Sums, keys: GridCells, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
     ) -> tuple[Decimal, dict[Fraction, Moved]]:
         """What is left of ε, and how far bounding moves the rank of each quantile; measured, if that is worth its price."""
@@ -143,7 +147,20 @@ class OfRanks(RowsInCells):
     single: ClassVar[bool] = False
     """Whether there is one number, not a list."""
 
-    bounds: Bounds | Sequence[float] | None
+    bounds: OpenBounds | Sequence[float | None] | None
+
+    @property
+    def wants_bounds(self) -> tuple[WantedBounds, ...]:
+        """Values outside count as being at the end: only some beyond the quantile have to lie inside."""
+        given = parse_open_bounds(self.bounds)
+        outside = min(min(q, 1 - q) for q in self.wanted) / _OUTSIDE
+        return (WantedBounds(self.column, given, outside=float(outside)),) if None in given else ()
+
+    @property
+    def range(self) -> Bounds:
+        """The bounds as numbers."""
+        low, high = parse_open_bounds(self.bounds)
+        return parse_bounds(None if low is None or high is None else (low, high))
 
     @property
     @abstractmethod
@@ -157,7 +174,7 @@ class OfRanks(RowsInCells):
 
     @property
     def rule(self) -> Rule:
-        return OfSpread(*parse_bounds(self.bounds))
+        return OfSpread(*self.range)
 
     @property
     def is_average(self) -> bool:
@@ -173,5 +190,5 @@ class OfRanks(RowsInCells):
         bits = min(_POINT_BITS, int(math.log2(MOST_POINTS / keys.groups)))
         if bits < 4:
             raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
-        low, high = parse_bounds(self.bounds)
+        low, high = self.range
         return GridCells(keys.columns, keys.rows, keys.other, keys, self.column, Grid.about((low, high), low, bits))

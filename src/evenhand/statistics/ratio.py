@@ -28,6 +28,7 @@ from evenhand.statistics.several import joint_bounding, on_one_reading
 from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.statistics.sum import Sum
 from evenhand.statistics.users import Users
+from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.tables import Bounds, Table
 from evenhand.tables.expressions import Integers
 
@@ -65,6 +66,14 @@ class RatioOf(Statistic):
     def both(self) -> dict[str, Statistic]:
         """The two by name."""
         return {"numerator": self.numerator, "denominator": self.denominator}
+
+    @property
+    def wants_bounds(self) -> tuple[WantedBounds, ...]:
+        return self.numerator.wants_bounds + self.denominator.wants_bounds
+
+    def with_bounds(self, found: Sequence[Bounds]) -> RatioOf:
+        above = len(self.numerator.wants_bounds)
+        return RatioOf(self.numerator.with_bounds(found[:above]), self.denominator.with_bounds(found[above:]))
 
     @property
     def words(self) -> str:

@@ -15,10 +15,10 @@ from evenhand.release import Bounding, Error, Receipt
 from evenhand.statistics.draft import UNBOUNDED, Draft, Outcome
 from evenhand.statistics.frames import ListedInterval
 from evenhand.statistics.request import Request
-from evenhand.statistics.statistic import OfColumn, Statistic
+from evenhand.statistics.statistic import Statistic
 
 
-def ask_several(request: Request, columns: Mapping[str, OfColumn]) -> Draft:
+def ask_several(request: Request, columns: Mapping[str, Statistic]) -> Draft:
     """Columns that share ε equally, on one reading."""
     share = replace(request, epsilon=divide(request.epsilon, len(columns)))
     drafts, outcomes_of = on_one_reading([share] * len(columns), columns)

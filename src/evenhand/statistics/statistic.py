@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,8 +19,9 @@ from evenhand.noise import IntegerNoise
 from evenhand.profiles import Support
 from evenhand.release import Interval, OfSize, Rule
 from evenhand.statistics.keys import Keys
+from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_rows import DistinctRows, WeightedRows
-from evenhand.tables import Bounds, Grid, Table, parse_bounds
+from evenhand.tables import Bounds, Grid, OpenBounds, Table, parse_bounds, parse_open_bounds
 from evenhand.tables.expressions import Integers
 from evenhand.tables.numbers import number
 
@@ -123,6 +124,15 @@ class Statistic(ABC):
                 f"protects={relation.value!r}; expected names of its integers, each hidden or public, and none public under presence."
             )
 
+    @property
+    def wants_bounds(self) -> tuple[WantedBounds, ...]:
+        """The bounds that were left out and have to be found before anything else (`found_bounds.py`)."""
+        return ()
+
+    def with_bounds(self, found: Sequence[Bounds]) -> Statistic:
+        """The same statistic with bounds for all that it wants."""
+        return self
+
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
         """How the audit asks for it, on a table whose column has values in these bounds."""
@@ -210,18 +220,29 @@ class Statistic(ABC):
 
 @dataclass(frozen=True)
 class OfColumn(Statistic):
-    """A statistic of a numeric column with public bounds.
+    """A statistic of a numeric column with bounds.
 
     Args:
         column: its name.
-        bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped.
+        bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped. Found privately where left out.
     """
 
+    ease: ClassVar[float] = 1.0
+    """How many times cheaper wide bounds are than for a mean."""
+
     column: str
-    bounds: Bounds | Sequence[float] | None = None
+    bounds: OpenBounds | Sequence[float | None] | None = None
 
     def __post_init__(self) -> None:
-        parse_bounds(self.bounds)  # refuses what are none
+        parse_open_bounds(self.bounds)  # refuses what are none
+
+    @property
+    def wants_bounds(self) -> tuple[WantedBounds, ...]:
+        given = parse_open_bounds(self.bounds)
+        return (WantedBounds(self.column, given, self.ease),) if None in given else ()
+
+    def with_bounds(self, found: Sequence[Bounds]) -> Self:
+        return replace(self, bounds=found[0]) if found else self
 
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
@@ -230,7 +251,8 @@ class OfColumn(Statistic):
     @property
     def range(self) -> Bounds:
         """The bounds as numbers."""
-        return parse_bounds(self.bounds)
+        low, high = parse_open_bounds(self.bounds)
+        return parse_bounds(None if low is None or high is None else (low, high))
 
     @property
     def words(self) -> str:
@@ -238,7 +260,7 @@ class OfColumn(Statistic):
 
     @property
     def query(self) -> dict[str, Any]:
-        return {**super().query, "bounds": list(self.range)}
+        return {**super().query, "bounds": list(parse_open_bounds(self.bounds))}
 
     def check(self, table: Table, by_row: bool = False) -> None:
         number(table, self.column)

@@ -30,6 +30,7 @@ class Sum(OfColumn):
 
     name = "sum"
     planned_as: ClassVar[str | None] = "sum"
+    ease: ClassVar[float] = 10.0
 
     def ungrouped(self, request: Request) -> Draft | None:
         if request.relation.counts_are_public and request.strategy is None:

@@ -27,6 +27,34 @@ def bits_for(epsilon: Decimal) -> int:
 
 Bounds = tuple[float, float]
 
+LARGEST_OPEN = 1e15
+"""The outer range of bounds that are found (see `profiles/extent.py`)."""
+
+
+OpenBounds = tuple[float | None, float | None]
+
+
+def parse_open_bounds(given: Iterable[float | None] | None, name: str = "bounds") -> OpenBounds:
+    """Read a pair of which either number may be left out, as None, or both: those are found privately."""
+    if given is None:
+        return None, None
+    expected = f"expected {name}=(low, high), or (low, None) where the upper end is to be found"
+    try:
+        low, high = () if isinstance(given, str) else given
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}={given!r} is not a pair; {expected}.") from None
+    if low is not None and high is not None:
+        return parse_bounds((low, high), name)
+    try:
+        ends = tuple(None if end is None else float(end) for end in (low, high))
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{name}={given!r} is not a pair of numbers; {expected}.") from None
+    if not all(end is None or abs(end) <= LARGEST_OPEN for end in ends):
+        raise UsageError(
+            f"{name}={given!r}: where one end is left out, the other lies between ±{LARGEST_OPEN:g}; {expected}."
+        )
+    return ends[0], ends[1]
+
 
 def parse_bounds(given: Iterable[float] | None, name: str = "bounds") -> Bounds:
     """Read a pair (low, high) of finite numbers with low < high."""

@@ -1,0 +1,155 @@
+"""Bounds that are left out, against well-chosen ones: ``python -m benchmarks.accuracy.found_bounds`` (half an hour).
+
+The rule was tuned on log-normal prices, clipped normal ages, normal temperatures around 8, shares of 0/1 and beta(2, 3) percentages; the shapes
+here are others. *Well-chosen* are the bounds that somebody who knows the column would write.
+
+First simulated in NumPy, for means: users count once each, with the mean of their clamped values, and noise for the width of the bounds. The
+baseline finds bounds with the same part of ε by unbounded quantile search (Durfee 2023: a sparse-vector test of growing bounds, for the
+0.99 quantile of users' largest values and, with half of that part each, of their smallest). Then real releases through DuckDB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+import evenhand as eh
+from benchmarks.results import table
+from evenhand.profiles import CELLS, extent_of
+from evenhand.profiles.extent import LEVELS
+from evenhand.statistics.found_bounds import SHARE
+
+Array = npt.NDArray[np.float64]
+Bounds = tuple[float, float]
+Rng = np.random.Generator
+Values = Callable[[Rng, npt.NDArray[np.int64]], Array]
+
+SHAPES: dict[str, tuple[Values, Bounds]] = {
+    "money with cents": (lambda rng, u: np.round(rng.gamma(0.8, 35, len(u)), 2), (0, 300)),
+    "ages": (lambda rng, u: rng.integers(0, 98, u.max() + 1)[u] * 1.0, (0, 100)),
+    "durations with outliers": (lambda rng, u: rng.weibull(0.7, len(u)) * 40 * np.where(rng.random(len(u)) < 1e-3, 50, 1), (0, 1000)),
+    "negative temperatures": (lambda rng, u: rng.triangular(-35, -8, 12, len(u)), (-40, 20)),
+    "0/1": (lambda rng, u: (rng.random(len(u)) < 0.08).astype(np.float64), (0, 1)),
+    "constants": (lambda rng, u: np.full(len(u), 40.0), (0, 50)),
+    "percentages": (lambda rng, u: 100 * rng.random(len(u)) ** 0.4, (0, 100)),
+    "stars": (lambda rng, u: rng.choice([1, 2, 3, 4, 5], len(u), p=[0.1, 0.1, 0.2, 0.3, 0.3]) * 1.0, (1, 5)),
+    "incomes": (lambda rng, u: rng.lognormal(10.4, 0.7, u.max() + 1)[u], (0, 300_000)),
+}  # fmt: skip
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 4.0)
+USERS = (300, 3000, 30000)
+RELEASED = ((300, 4.0), (3000, 0.5), (3000, 4.0))
+QUESTIONS = ("mean", "sum", "median")
+
+
+def drawn(name: str, users: int) -> pd.DataFrame:
+    """A table of the shape; users have up to some dozens of rows."""
+    rng = np.random.default_rng([14, users, *name.encode()])
+    user = np.repeat(np.arange(users), np.minimum(rng.geometric(0.15, users), 60))
+    return pd.DataFrame({"u": user, "v": SHAPES[name][0](rng, user)})
+
+
+def quantile_search(most: Array, least: Array, epsilon: float, rng: Rng) -> Bounds:
+    """Unbounded quantile search on the users' largest and smallest values."""
+    bounds = np.append(0.0, 1.05 ** np.arange(1200) / 1000)
+
+    def end(values: Array) -> float:
+        below = np.searchsorted(np.sort(values), bounds, side="right") - 0.99 * len(values)
+        passed = below + rng.laplace(0, 8 / epsilon, len(bounds)) >= rng.laplace(0, 4 / epsilon)
+        return float(bounds[passed.argmax()]) if passed.any() else 1e15
+
+    high, low = end(most), -end(-least)
+    return (low, high) if low < high else (low, low + 1.0)
+
+
+def simulated(name: str, users: int, runs: int) -> Iterator[list[str]]:
+    """Root mean squared errors of a mean, in multiples of that with well-chosen bounds."""
+    rows, chosen, rng = drawn(name, users), SHAPES[name][1], np.random.default_rng(7)
+    user, value = rows.u.to_numpy(), rows.v.to_numpy()
+    size = np.bincount(user, minlength=users)
+    levels = np.array(LEVELS) * (1 + 1e-12)
+    place = CELLS // 2 + np.where(value < 0, -1, 1) * np.searchsorted(levels, np.abs(value))
+    cells = np.bincount(place, weights=1 / size[user], minlength=CELLS)
+    most, least = rows.groupby("u").v.max().to_numpy(), rows.groupby("u").v.min().to_numpy()
+
+    def mean(low: float, high: float) -> float:
+        return float((np.clip(value, low, high) / size[user]).sum() / users)
+
+    def error(bounds: Bounds, epsilon: float) -> float:
+        return math.hypot(math.sqrt(2) * (bounds[1] - bounds[0]) / (users * epsilon), mean(*bounds) - mean(-1e99, 1e99))
+
+    for epsilon in EPSILONS:
+        paid = float(SHARE) * epsilon
+        found = [
+            extent_of((cells + rng.laplace(0, 1 / paid, CELLS)).tolist(), 1 / paid, epsilon - paid) for _ in range(runs)
+        ]
+        unit = error(chosen, epsilon)
+        ours = np.array([error((one.low, one.high), epsilon - paid) / unit for one in found if one.visible])
+        others = [error(quantile_search(most, least, paid, rng), epsilon - paid) / unit for _ in range(runs)]
+        bounds = [f"{one.low:g} to {one.high:g}" for one in found if one.visible]
+        usual = max(sorted(set(bounds)), key=bounds.count) if bounds else "-"
+        yield [name, f"{users:,}", f"{epsilon:g}", _spread(ours), _spread(np.array(others)),
+               f"{1 - len(ours) / runs:.0%}", usual]  # fmt: skip
+
+
+def released(name: str, users: int, epsilon: float, runs: int) -> Iterator[list[str]]:
+    """Errors of real releases, in multiples of the root mean squared error with well-chosen bounds."""
+    rows, chosen = drawn(name, users), SHAPES[name][1]
+    with tempfile.TemporaryDirectory() as folder:
+        session = eh.Session(eh.read(rows, user="u"), eh.Ledger(f"{folder}/b.db", epsilon=10**6))
+        for question in QUESTIONS:
+            ask: Any = getattr(session, question)
+            truth = getattr(rows.v, question)()
+            given = np.array([ask("v", bounds=chosen, epsilon=epsilon).value for _ in range(runs)]) - truth
+            ours = [ask("v", epsilon=epsilon) for _ in range(runs)]
+            seen = [one.value - truth for one in ours if "no bounds" not in one.details["finding"]["words"]]
+            unit = math.sqrt(np.mean(given**2))
+            errors = [f"{math.sqrt(np.mean(np.square(each))):.3g}" for each in (given, seen)]
+            ratio = f"{math.sqrt(np.mean(np.square(seen))) / unit:.2f}" if unit else "-"
+            yield [name, f"{users:,}", f"{epsilon:g}", question, *errors, ratio, f"{1 - len(seen) / runs:.0%}"]
+
+
+def _spread(errors: Array) -> str:
+    if len(errors) < 5:
+        return "-"
+    return f"{np.median(errors):.2f} / {np.quantile(errors, 0.95):.3g}"
+
+
+def main() -> None:
+    """Measure, write, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200, help="of each simulated case")
+    parser.add_argument("--releases", type=int, default=20, help="of each real one")
+    arguments = parser.parse_args()
+    means = [row for users in USERS for name in SHAPES for row in simulated(name, users, arguments.runs)]
+    print(table(["shape", "users", "ε", "found", "quantile search", "none found", "bounds"], means), flush=True)
+    real = [
+        row for users, epsilon in RELEASED for name in SHAPES for row in released(name, users, epsilon, arguments.releases)
+    ]  # fmt: skip
+    today = datetime.date.today().isoformat()
+    text = f"""# Bounds that are left out, {today}
+
+Simulated means under presence: expected RMSE given the bounds, in multiples of that with well-chosen bounds and all of ε; median / 95% quantile of
+{arguments.runs} searches. *None found*: how often the release would say so; those are left out. *Bounds*: found most often.
+
+{table(["shape", "users", "ε", "found", "quantile search", "none found", "bounds"], means)}
+
+Real releases through DuckDB under presence: RMSE of {arguments.releases} each with well-chosen bounds and with bounds left out.
+
+{table(["shape", "users", "ε", "question", "well-chosen", "left out", "ratio", "none found"], real)}
+"""
+    print(text)
+    place = Path(__file__).parent / "results" / f"{today}-found-bounds.md"
+    place.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

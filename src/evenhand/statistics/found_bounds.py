@@ -1,0 +1,260 @@
+"""Bounds that the analyst left out: found privately first, out of the same ε; then the question is asked with them.
+
+One reading: the columns are copied once, a noisy histogram of users over public cells is bought (`profiles/extent.py`), the bounds are read
+from it, and the same road as for given bounds runs on the copy with the rest of ε. All checks are made before the debit, with bounds that
+stand in for those to be found. Whatever is found passes them too, so nothing can be refused once rows have been read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from evenhand.bounding import Norm
+from evenhand.guarantee import divide, plain, split
+from evenhand.ledger import Cost, rho_with_pure
+from evenhand.pages.numbers import three_digits
+from evenhand.profiles import CELLS, Extent, extent_of
+from evenhand.release import Measurement, NothingFound, Receipt, noise_for
+from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.keys import UNGROUPED
+from evenhand.statistics.level_cells import cells_of_rows, cells_of_totals
+from evenhand.statistics.request import Request
+from evenhand.statistics.statistic import Statistic
+from evenhand.statistics.wanted_bounds import WantedBounds
+from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, fetch_groups
+from evenhand.tables import Bounds, OpenBounds, Table
+from evenhand.tables.expressions import Rows
+
+SHARE = Decimal("0.15")
+"""Of ε, for finding bounds: with it 300 users at ε = 0.5 mostly stand out, and the rest of the release has 1.18 times the noise."""
+
+By: TypeAlias = str | Sequence[str] | None
+Ask: TypeAlias = Callable[[Request, Mapping[str, Statistic]], Draft]
+
+
+def with_bounds(request: Request, statistics: Mapping[str, Statistic], by: By, ask: Ask) -> Draft:
+    """The draft of a question, after bounds have been found for those statistics that lack them.
+
+    Args:
+        request: table, ε and bounding.
+        statistics: by name; some may lack bounds.
+        by: the group columns.
+        ask: makes the draft, given a request and statistics that have bounds.
+    """
+    if not any(statistic.wants_bounds for statistic in statistics.values()):
+        return ask(request, statistics)
+    return _Finding(request, statistics, (by,) if isinstance(by, str) else tuple(by or ()), ask).draft()
+
+
+@dataclass(frozen=True)
+class _Finding:
+    request: Request
+    statistics: Mapping[str, Statistic]
+    by: tuple[str, ...]
+    ask: Ask
+
+    @property
+    def wants(self) -> list[WantedBounds]:
+        """What is to be found, statistic after statistic."""
+        return [want for statistic in self.statistics.values() for want in statistic.wants_bounds]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns whose values are looked at."""
+        return list(dict.fromkeys(want.column for want in self.wants))
+
+    @property
+    def _totals(self) -> list[str]:
+        """Those of them of which users' totals are looked at too."""
+        return list(dict.fromkeys(want.column for want in self.wants if want.total))
+
+    def draft(self) -> Draft:
+        """Work the release out from public facts."""
+        for want in self.wants:
+            self.request.table.require(want.column, "value column")
+        paid, left = split(self.request.epsilon, SHARE)
+        # Profiles of totals belong to the bounds they were bought with; which of them would serve is not known before the debit.
+        request = replace(self.request, epsilon=left, shelf=self.request.shelf.of_rows())
+        stand_ins = self._bounded([_stand_in(want.given, self._least) for want in self.wants])
+        drafted = self.ask(request, stand_ins)
+        assert drafted.cost is not None  # bounds are wanted of what is private
+        each, moves = divide(paid, len(self.columns) + len(self._totals)), FULL * request.relation.moves
+        noise_for(moves, moves**2, each)  # refuses an ε whose noise does not fit 64 bits
+        read = [*dict.fromkeys(name for statistic in stand_ins.values() for name in statistic.reads), *self.by]
+        will = f"bounds of {', '.join(self.columns)} will be found privately, for {float(SHARE):.0%} of ε"
+        bounding = replace(drafted.bounding, words=f"{drafted.bounding.words}; {will}")
+
+        def run(receipt: Receipt) -> Outcome:
+            with _copied(self.request.table, read) as copy:
+                extents = self._found(copy, each, left, receipt)
+                found = self._bounded([(one.low, one.high) for one in extents])
+                inner = self.ask(replace(request, table=copy), found)
+                return self._told(inner.run(receipt), inner, extents, paid)
+
+        return replace(
+            drafted,
+            guarantee=replace(drafted.guarantee, epsilon=self.request.epsilon),
+            cost=_together(drafted.cost, paid, self.request.epsilon),
+            query={**drafted.query, **self._query(drafted), "finding": float(paid)},
+            bounding=bounding,
+            run=run,
+        )
+
+    def _bounded(self, found: Sequence[Bounds]) -> dict[str, Statistic]:
+        """The statistics with their bounds."""
+        left = iter(found)
+        return {
+            name: statistic.with_bounds([next(left) for _ in statistic.wants_bounds])
+            for name, statistic in self.statistics.items()
+        }
+
+    def _found(self, copy: Table, epsilon: Decimal, left: Decimal, receipt: Receipt) -> list[Extent]:
+        """The bounds, read from one noisy histogram for each column."""
+        scale = self.request.relation.moves / float(epsilon)
+
+        def bought(rows: AbstractContextManager[Rows]) -> list[float]:
+            with rows as placed:
+                return [count / FULL for count in receipt.numbers(users_by_cell(copy, placed), epsilon).values]
+
+        values = {column: bought(cells_of_rows(copy, column)) for column in self.columns}
+        totals = {}
+        for column in self._totals:
+            rows = extent_of(values[column], scale, _ROWS_OF_TOTALS * float(left))
+            totals[column] = bought(cells_of_totals(copy, column, (rows.low, rows.high)))
+        return [
+            self._fitting(
+                want,
+                extent_of(
+                    (totals if want.total else values)[want.column],
+                    scale,
+                    self._ease(want) * float(left),
+                    want.given,
+                    want.outside,
+                ),
+            )
+            for want in self.wants
+        ]
+
+    def _ease(self, want: WantedBounds) -> float:
+        """How many times cheaper a wide bound is than for a mean: where a user's total is capped, it hardly matters."""
+        return 1.0 if self.request.relation.counts_are_public else want.ease
+
+    def _fitting(self, want: WantedBounds, found: Extent) -> Extent:
+        """Whole numbers for a column of integers; and room for a cap that was given, so that no noise is too large for it."""
+        low, high = found.low, found.high
+        least = self._least
+        if least:
+            low = min(low, -least if low < 0 else 0.0) if want.given[0] is None else low
+            high = max(high, low + least, 0.0) if want.given[1] is None else high
+            low = min(low, high - least) if want.given[0] is None else low
+        dtype = self.request.table.expression.schema()[want.column]
+        if dtype.is_integer() or dtype.is_boolean():
+            low = math.floor(low) if want.given[0] is None else low
+            high = math.ceil(high) if want.given[1] is None else high
+        return replace(found, low=float(low), high=float(high))
+
+    @property
+    def _least(self) -> float:
+        """The least size of bounds with which a cap that was given fits the integers; 0 if there is none."""
+        cap = None if self.request.strategy is None else self.request.strategy.caps_rows_at
+        return 0.0 if cap is None else cap * 2.0**-_CAP_BITS
+
+    def _told(self, outcome: Outcome, inner: Draft, extents: Sequence[Extent], paid: Decimal) -> Outcome:
+        """The outcome, with what was found and what that cost."""
+        pairs = {name: [one.low, one.high] for name, one in zip(self._names(), extents, strict=True)}
+        alone = next(iter(pairs.values())) if len(pairs) == 1 else pairs
+        words = _words(pairs, paid, all(one.visible for one in extents))
+        details = {**outcome.details, "bounds": alone, "finding": {"epsilon": float(paid), "words": words}}
+        rules = dict(outcome.rules or inner.rules)
+        if not all(one.visible for one in extents):
+            names = rules or (outcome.value.columns if hasattr(outcome.value, "columns") else ("",))
+            rules = {name: NothingFound() for name in names}
+        return replace(outcome, details=details, rules=rules)
+
+    def _names(self) -> list[str]:
+        """What each pair of bounds is of: the column, or the statistic where several are of one column."""
+        wants = self.wants
+        if len(wants) == len(self.columns):
+            return [want.column for want in wants]
+        owners = [name for name, statistic in self.statistics.items() for _ in statistic.wants_bounds]
+        return owners if len(set(owners)) == len(owners) else [f"{name}.{place}" for place, name in enumerate(owners)]
+
+    def _query(self, drafted: Draft) -> dict[str, Any]:
+        """The public parameters as they were given."""
+        queries = {name: statistic.query for name, statistic in self.statistics.items()}
+        if len(queries) == 1:
+            return next(iter(queries.values()))
+        if "parts" in drafted.query:
+            return {"parts": queries}
+        return {"bounds": [query["bounds"] for query in queries.values()]}
+
+
+_CAP_BITS = 20
+"""A cap is at most 2^20 times the bounds that are found: then its integers fit."""
+
+
+_ROWS_OF_TOTALS = 100.0
+"""How many times cheaper wide bounds of rows are than for a mean, where only totals are bounded."""
+
+
+def users_by_cell(copy: Table, placed: Rows) -> Measurement:
+    """Users by where their values lie: the weight of each user's rows in each cell, `FULL` in all for every user.
+
+    Guarantee: a user's rows weigh ``⌊FULL/rows⌋`` each, so one user moves the vector by at most `FULL` in L1 norm under presence, and
+    by twice that under values, where only the cells of a user's rows change (docs/proofs/found-bounds.md).
+
+    Args:
+        copy: the table.
+        placed: rows with their user and the number of their cell, kept.
+    """
+    rows = WeightedRows(copy, UNGROUPED, (), drawn=placed)
+    weighted, moves = rows.weighted(rows.norms((Norm.ROWS,)), Norm.ROWS, FULL), FULL * copy.relation.moves
+    return Measurement(
+        lambda: fetch_groups(copy, weighted, CELLS, {WEIGHT: weighted[WEIGHT]}).map(lambda sums: sums[WEIGHT]),
+        moves,
+        moves**2,
+    )
+
+
+@contextmanager
+def _copied(table: Table, names: Sequence[str]) -> Iterator[Table]:
+    """One reading of the columns that a release needs; the copy is asked as the table itself would be."""
+    with table.once(names) as copy:
+        yield replace(copy, positional=False)
+
+
+def _stand_in(given: OpenBounds, least: float) -> Bounds:
+    """Bounds to check a question with: just below a power of two, and far beyond what was given, so that a grid has the largest integers."""
+    low, high = given
+    size = max(abs(low or 0.0), abs(high or 0.0), least, 1.0)
+    far = (1 - 2.0**-_STAND_IN_BITS) * 2.0 ** (math.frexp(size)[1] + _STAND_IN_BITS)
+    return -far if low is None else low, far if high is None else high
+
+
+_STAND_IN_BITS = 20
+
+
+def _together(cost: Cost, paid: Decimal, epsilon: Decimal) -> Cost:
+    """The cost of a release and of a pure part before it: ε adds up, δ stays, and ρ grows by that of the pure part."""
+    if cost.rho is None:
+        return replace(cost, epsilon=epsilon)
+    return replace(cost, epsilon=epsilon, rho=rho_with_pure(Fraction(cost.rho), paid))
+
+
+def _words(pairs: Mapping[str, Sequence[float]], paid: Decimal, visible: bool) -> str:
+    if not visible:
+        return (
+            f"no bounds could be found with ε = {plain(paid)} of this release: too few people for this ε. Give bounds=(low, high), or "
+            "more ε"
+        )
+    shown = {name: f"{three_digits(low)} to {three_digits(high)}" for name, (low, high) in pairs.items()}
+    which = "; ".join(f"{text} for {name}" if len(shown) > 1 else text for name, text in shown.items())
+    low, high = next(iter(pairs.values()))
+    again = f"give bounds=({low:.12g}, {high:.12g})" if len(shown) == 1 else "give them as bounds"
+    return f"{which} were found with ε = {plain(paid)} of this release; {again} to save that"

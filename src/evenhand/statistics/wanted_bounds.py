@@ -1,0 +1,26 @@
+"""What a statistic says about bounds that the analyst left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evenhand.tables import OpenBounds
+
+
+@dataclass(frozen=True)
+class WantedBounds:
+    """Bounds that the analyst left out.
+
+    Args:
+        column: of which column.
+        given: the bound that was given on one side, if any.
+        ease: how many times cheaper a wide bound is than for a mean.
+        outside: the part of the values on either side that may lie outside without loss.
+        total: bounds of the total of a user's values, not of one value.
+    """
+
+    column: str
+    given: OpenBounds = (None, None)
+    ease: float = 1.0
+    outside: float = 0.0
+    total: bool = False

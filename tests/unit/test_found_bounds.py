@@ -1,0 +1,166 @@
+"""Bounds that are left out: what is read from a noisy histogram, and what a session makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.noise import seam
+from evenhand.profiles import CELLS, extent_of
+from evenhand.profiles.extent import LEVELS
+from evenhand.statistics.histogram import round_edges
+from evenhand.statistics.level_cells import cells_of_rows
+from evenhand.tables import parse_bounds
+
+rng = np.random.default_rng(14)
+USERS = 4000
+SHAPES: dict[str, tuple[Any, tuple[float, float], tuple[float, float]]] = {
+    # name: values, the narrowest bounds that will do, the widest
+    "percentages": (rng.beta(2, 3, USERS) * 100, (0, 100), (0, 120)),
+    "flags": (rng.random(USERS) < 0.3, (0, 1), (0, 1)),
+    "zeros": (np.zeros(USERS), (0, 1), (0, 1)),
+    "ages": (rng.integers(18, 90, USERS), (0, 100), (0, 120)),
+    "temperatures": (rng.normal(5, 9, USERS), (-20, 30), (-50, 60)),
+    "losses": (-rng.gamma(4, 20, USERS), (-250, 0), (-600, 0)),
+    "constants": (np.full(USERS, 7.0), (6, 8), (6, 10)),
+    "large": (rng.lognormal(14, 0.3, USERS), (0, 2.5e6), (0, 6e6)),
+    "a single giant": (np.append(np.full(USERS - 1, 3.0), 1e12), (2.5, 3), (2.5, 4)),
+}
+
+
+def cell(value: float) -> int:
+    """The cell of a value, by its definition."""
+    above = sum(abs(value) > level * (1 + 1e-12) for level in LEVELS)
+    return CELLS // 2 + (above if value >= 0 else -above)
+
+
+def histogram(values: Any) -> list[float]:
+    return np.bincount([cell(float(value)) for value in values], minlength=CELLS).astype(float).tolist()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_bounds_are_round_and_fit(name: str) -> None:
+    """Noise of scale 10 from a fixed seed: what is found lies between bounds that cut hardly anybody and twice those."""
+    values, narrow, wide = SHAPES[name]
+    noisy = np.array(histogram(values)) + np.random.default_rng(8).laplace(0, 10, CELLS)
+    found = extent_of(noisy.tolist(), 10, 0.5)
+    assert found.visible
+    assert wide[0] <= found.low <= narrow[0], found
+    assert narrow[1] <= found.high <= wide[1], found
+    assert {abs(found.low), abs(found.high)} <= {0.0, *LEVELS}
+
+
+def test_a_bound_that_was_given_stays() -> None:
+    ages = histogram(SHAPES["ages"][0])
+    assert extent_of(ages, 1, 1, (18, None)).low == 18
+    assert extent_of(ages, 1, 1, (None, 65)).high == 65
+    assert extent_of(ages, 1, 1, (-5, None)).high in (100, 120)
+    beyond = extent_of(ages, 1, 1, (999, None))  # nobody lies above: still bounds that a grid can resolve
+    assert beyond.low == 999
+    assert beyond.high - 999 > 999 / 20
+
+
+def test_quantiles_leave_rare_values_outside() -> None:
+    values = np.append(rng.gamma(4, 20, 4000), np.full(40, 1e6))
+    assert extent_of(histogram(values), 1, 1).high >= 1e6
+    assert extent_of(histogram(values), 1, 1, outside=0.1).high <= 400
+
+
+def test_whatever_the_noise_says_the_bounds_can_be_used() -> None:
+    """After the debit nothing may be refused: any counts lead to bounds that parse and are far enough apart."""
+    source = np.random.default_rng(5)
+    for given in ((None, None), (0.0, None), (None, -3.0), (1e15, None), (None, -1e15), (5e-324, None), (-0.1, None)):
+        for _ in range(15):
+            noisy = source.laplace(0, source.choice([1e-3, 1, 1e12]), CELLS)
+            noisy[source.integers(CELLS, size=3)] += source.choice([0, 5, 1e6], 3)
+            found = extent_of(
+                noisy.tolist(), 1.0, float(source.choice([1e-6, 1, 1000])), given, float(source.choice([0, 0.1]))
+            )
+            low, high = parse_bounds((found.low, found.high))
+            assert high - low >= max(abs(low), abs(high)) / 16
+            assert given[0] in (None, low)
+            assert given[1] in (None, high)
+            assert 3 <= len(round_edges(low, high)) <= 30
+
+
+def test_the_engine_finds_the_same_cells() -> None:
+    values = [sign * level * factor for level in LEVELS for sign in (1, -1) for factor in (1, 1 + 1e-9)]
+    values += [0.0, -0.0, np.inf, -np.inf, 1e300, 5e-324, *(rng.normal(size=500) * 10.0 ** rng.integers(-11, 17, 500))]
+    table = eh.read(pd.DataFrame({"u": range(len(values)), "v": values}), user="u")
+    with table.once(["v"]) as copy, cells_of_rows(copy, "v") as placed:
+        found = copy.engine.fetch(placed).reveal().to_pandas()
+    assert dict(found.itertuples(index=False)) == {user: cell(value) for user, value in enumerate(values)}
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> eh.Session:
+    rows = np.arange(3 * USERS)
+    frame = pd.DataFrame({"u": rows % USERS, "age": SHAPES["ages"][0][rows % USERS], "g": np.where(rows % 2, "a", "b")})
+    frame["paid"] = np.round(np.random.default_rng(1).gamma(4, 20, len(rows)), 2)
+    return eh.Session(eh.read(frame, user="u"), eh.Ledger(str(tmp_path / "b.db"), epsilon=1000, delta=0.01))
+
+
+def test_a_release_with_found_bounds(session: eh.Session) -> None:
+    with seam.replaced(seam.silent):
+        release = session.mean("age", epsilon=20)
+    low, high = release.details["bounds"]
+    assert (low, high) in ((0, 100), (0, 120))
+    assert release.value == pytest.approx(float(np.mean(SHAPES["ages"][0])), abs=1)
+    assert release.details["finding"]["epsilon"] == 3
+    assert f"give bounds=(0, {high:g}) to save that" in " ".join(str(release).split())
+    assert session.ledger.spent.epsilon == 20
+    event = session.ledger.events[-1]
+    assert event.query["bounds"] == [None, None]
+    assert event.query["finding"] == 3
+    again = session.mean("age", bounds=release.details["bounds"], epsilon=20)
+    assert "bounds" not in again.details
+
+
+def test_questions_of_several_columns_and_groups(session: eh.Session) -> None:
+    with seam.replaced(seam.silent):
+        _several(session)
+
+
+def _several(session: eh.Session) -> None:
+    by = session.aggregate(by="g", keys=["a", "b"], epsilon=40, n=eh.count(), paid=eh.sum("paid"), age=eh.median("age"))
+    assert by.details["bounds"]["age"] in ([0, 100], [0, 120])
+    assert 250 <= by.details["bounds"]["paid"][1] <= 2000
+    assert by.value.paid.sum() == pytest.approx(3 * USERS * 80, rel=0.05)
+    total = session.per_user_mean("paid", of="total", epsilon=40)
+    assert 500 <= total.details["bounds"][1] <= 2000
+    assert total.value == pytest.approx(240, rel=0.05)
+    ratio = session.ratio(eh.sum("paid", bounds=(0, None)), eh.sum("age"), epsilon=40)
+    assert ratio.details["bounds"]["paid"][0] == 0
+    gaussian = session.sum("paid", by="g", keys=["a", "b"], epsilon=1, delta=1e-6, bounding=eh.NormClip(norm=2))
+    assert gaussian.guarantee.epsilon == 1
+    assert session.histogram("age", epsilon=20).value.age_to.max() in (100, 120)
+
+
+def test_nothing_is_visible(session: eh.Session) -> None:
+    with seam.replaced(seam.silent):
+        release = session.mean("age", epsilon=0.001)
+    assert not release.usable
+    assert "no bounds could be found" in release.why
+    assert release.details["bounds"] == [-1e15, 1e15]
+    low, high = release.interval()
+    assert low < 50 < high
+
+
+def test_a_preview_names_the_price(session: eh.Session) -> None:
+    preview = session.preview.quantiles("age", [0.1, 0.9], epsilon=1)
+    assert preview.cost.epsilon == 1
+    assert "bounds of age will be found privately, for 15% of ε" in str(preview.bounding)
+
+
+def test_a_cap_that_was_given_fits_whatever_is_found(session: eh.Session) -> None:
+    """A cap far above or below the values: nothing may be refused after the debit."""
+    for cap in (1e-9, 1e12):
+        release = session.sum("age", epsilon=1, bounding=eh.TotalCap(cap))
+        assert release.details["bounds"][0] <= 0
+        assert release.details["bounds"][1] >= cap / 2**20
+    session.per_user_mean("age", epsilon=1, bounding=eh.TotalCap(5))
