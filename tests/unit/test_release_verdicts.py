@@ -40,8 +40,10 @@ def by_group(session: eh.Session, keys: list[str]) -> eh.Release:
 )
 def test_how_far_an_interval_may_reach(rule: Rule, value: float, allowed: float) -> None:
     assert rule.allowed(value) == allowed
-    assert Judged(value, value - allowed, value, rule).usable
-    assert not Judged(value, value, value + allowed * 1.01 + 1e-9, rule).usable
+    assert Judged(value, value - allowed, value + allowed, rule).usable
+    assert Judged(value, value - 2 * allowed, value, rule).usable  # what was cut off lies on one side
+    assert not Judged(value, value - allowed, value + allowed * 1.01 + 1e-9, rule).usable
+    assert not Judged(value, value - allowed, value, rule, why="the model can't tell").usable
 
 
 def test_a_group_of_the_size_named_is_just_usable() -> None:

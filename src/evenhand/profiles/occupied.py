@@ -54,9 +54,9 @@ def highest_occupied(
 def last_occupied(
     counts: Array, edges: Array, scale: float, unit: float = 1.0
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """The last bucket that stands out by itself, and whether any users do: what a curve is laid through.
+    """The last bucket that stands out, alone or with the one before it, and whether any users do: what a curve is laid through.
 
-    Users beyond it are for the curve to say, so there is no lenient step, and a false alarm is rarer than one in a thousand.
+    Users beyond it are for the curve to say, so there is no lenient step; a false alarm comes about once in 600 profiles.
     """
     sums, sizes, fullest, found = _fullest(counts, edges, scale, unit, ANY_CLEAR)
     last = _certain(sums, sizes, fullest, CLEAR, (1, 2))

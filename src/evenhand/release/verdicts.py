@@ -111,8 +111,8 @@ class Judged:
 
     @property
     def reach(self) -> float:
-        """How far the interval reaches from the value."""
-        return max(self.high - self.value, self.value - self.low)
+        """How far the interval reaches to either side, on average: what was cut off can only lie on one of them."""
+        return (self.high - self.low) / 2
 
     @property
     def usable(self) -> bool:
