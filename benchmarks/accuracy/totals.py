@@ -43,9 +43,14 @@ class Truth:
 
     def oracle(self, epsilon: float) -> float:
         """Root mean squared error of the best fixed cap with all of ε."""
+        return self.best(epsilon)[0]
+
+    def best(self, epsilon: float) -> tuple[float, float]:
+        """The same, and that cap."""
         positive = self.sorted[self.sorted > 0]
         caps = np.unique(np.concatenate([positive[-5000:], np.geomspace(positive[0], positive[-1], 2000)]))
-        return float(np.sqrt(2 * (caps / epsilon) ** 2 + self.bias(caps) ** 2).min())
+        errors = np.sqrt(2 * (caps / epsilon) ** 2 + self.bias(caps) ** 2)
+        return float(errors.min()), float(caps[errors.argmin()])
 
 
 def ours(

@@ -18,7 +18,8 @@ STRICT = (5.0, 2.0)
 LENIENT = (0.5, 2.6)
 CAUTIOUS = (2.0, 3.0)
 ANY = (3.0, 1.1)
-CLEAR = (7.0, 2.0)
+CLEAR = (6.0, 2.0)
+ANY_CLEAR = (8.0, 1.1)
 _TAILS = {1: (2, 1, 0, 0, 0), 2: (4, 2, 1, 0, 0), 3: (16, 8, 5, 1, 0), 4: (96, 48, 33, 9, 1)}
 
 
@@ -57,12 +58,16 @@ def last_occupied(
 
     Users beyond it are for the curve to say, so there is no lenient step, and a false alarm is rarer than one in a thousand.
     """
-    sums, sizes, fullest, found = _fullest(counts, edges, scale, unit)
-    return _certain(sums, sizes, fullest, CLEAR, (1,)), found
+    sums, sizes, fullest, found = _fullest(counts, edges, scale, unit, ANY_CLEAR)
+    last = _certain(sums, sizes, fullest, CLEAR, (1, 2))
+    # A pair of buckets may owe it all to its first one.
+    rows, before = np.arange(len(last)), np.maximum(last - 1, 0)
+    alone = (counts[rows, last] < 3 * scale) & (counts[rows, last] < counts[rows, before]) & (last > fullest)
+    return np.where(alone, before, last), found
 
 
 def _fullest(
-    counts: Array, edges: Array, scale: float, unit: float
+    counts: Array, edges: Array, scale: float, unit: float, any_need: tuple[float, float] = ANY
 ) -> tuple[Array, Array, npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """Sums of the evidence, logarithms of the edges, the fullest bucket, and whether it holds users."""
     repeats, width = counts.shape
@@ -75,7 +80,7 @@ def _fullest(
     crowd = threes.argmax(axis=1)
     near = np.clip(crowd[:, None] + np.array([-1, 0, 1]), 0, width - 1)
     fullest = near[rows, np.take_along_axis(evidence, near, axis=1).argmax(axis=1)]
-    found = surprise(threes[rows, crowd], 3) >= ANY[0] + ANY[1] * np.maximum(sizes[crowd] - np.log(unit), 0.0)
+    found = surprise(threes[rows, crowd], 3) >= any_need[0] + any_need[1] * np.maximum(sizes[crowd] - np.log(unit), 0.0)
     return sums, sizes, fullest, found
 
 

@@ -45,8 +45,6 @@ def corrected(measured: Additive, cut: Cut, whole: bool) -> Corrected:
             "little ε, to see the heavy ones"
         )
     interval = Believed(measured, cut.amounts, cut.weights, COVERS, why)
-    if not amount:
-        return Corrected(measured.value, interval, {})
     noise = measured.noise.variance**0.5 * measured.unit
     words = (
         f"{rounded(float(amount), noise)} added to the measured {rounded(float(measured.value), noise)}, for what the bound probably "

@@ -14,7 +14,17 @@ from decimal import Decimal
 from typing import ClassVar
 
 from evenhand.bounding import PROFILE_SHARE, Choice, Contribution, Strategy, Summary
-from evenhand.profiles import About, Wanted, row_buckets, rows_with, total_buckets, users_by_bucket
+from evenhand.profiles import (
+    About,
+    Buckets,
+    Profile,
+    Wanted,
+    over,
+    row_buckets,
+    rows_with,
+    total_buckets,
+    users_by_bucket,
+)
 from evenhand.release import Additive, Bounding, Error, Exact, Measurement, Receipt, noise_for
 from evenhand.statistics.believing import corrected, uncorrected
 from evenhand.statistics.draft import EXACT, UNBOUNDED, Draft, Outcome
@@ -60,7 +70,8 @@ class PerUser(ABC):
                 bounded = users if kept is None else per_user(table, self.columns, kept)
                 return self.finish(bounded, choice, left, receipt)
 
-        return self._draft(request.pending(wanted, self.share, self.located), Error(None), wanted, choose_and_run)
+        error = Error(None) if wanted is None or wanted.known is None else self.expected(wanted.known)
+        return self._draft(request.pending(wanted, self.share, self.located), error, wanted, choose_and_run)
 
     @abstractmethod
     def about(self) -> About:
@@ -77,6 +88,10 @@ class PerUser(ABC):
     @abstractmethod
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
         """Bound the users, and release what they add up to."""
+
+    def expected(self, profile: Profile) -> Error:
+        """The error under the bound that a profile which is there already will choose, where that can be said before the debit."""
+        return Error(None)
 
     def summary(self, users: Rows) -> Summary:
         """The per-user columns of this statistic."""
@@ -136,15 +151,23 @@ class Total(PerUser):
         assert wanted is not None  # a total is chosen for only where row counts are hidden
         request, summary = self.request, self.summary(users)
         by_rows = wanted.about.quantity == "rows"
-        if by_rows or summary.grid is None:
-            buckets, quantity = row_buckets(), summary.rows
-        else:
-            buckets, quantity = total_buckets(summary.grid.reach), summary.total.abs()
+        buckets = self._buckets(summary, by_rows)
+        quantity = summary.rows if by_rows or summary.grid is None else summary.total.abs()
         paid, left = wanted.price(request.epsilon, request.auto.share or self.share)
         measurement = users_by_bucket(request.table, users, quantity, buckets)
         histogram = wanted.get(receipt, buckets, measurement, paid)
         choice = request.auto.for_total.best_for_total(histogram, float(left), summary, by_rows)
         return choice.costing(histogram.paid), left
+
+    def expected(self, profile: Profile) -> Error:
+        by_rows, users = self.about().quantity == "rows", per_user(self.request.table, self.columns)
+        summary, epsilon = self.summary(users), float(self.request.epsilon)
+        histogram = over(profile, self._buckets(summary, by_rows))
+        choice = self.request.auto.for_total.best_for_total(histogram, epsilon, summary, by_rows)
+        return choice.error(self.forecast(users, choice.strategy).noise or 0.0)
+
+    def _buckets(self, summary: Summary, by_rows: bool) -> Buckets:
+        return row_buckets() if by_rows or summary.grid is None else total_buckets(summary.grid.reach)
 
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
         contribution = self.contribute(choice.strategy, self.summary(users))

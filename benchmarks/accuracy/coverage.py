@@ -1,0 +1,225 @@
+"""Does the 95% interval of a count or sum hold the truth? ``python -m benchmarks.accuracy.coverage [--repeats 200] [--engine]``.
+
+At the level of the mechanism: the posterior, correction and interval of a release, on tables that are drawn anew in each run (a published
+shape is resampled user by user), with exact profiles of users by bucket plus noise. ``--engine`` runs a sample of cases as releases.
+The priors of the posterior were chosen while looking at `TUNED`; `HELD_OUT` was written down before and looked at afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import functools
+import math
+import tempfile
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import shapes
+from benchmarks.accuracy.totals import Truth, buckets_for, user_totals
+from benchmarks.results import keep, table
+from benchmarks.shapes import Rows
+from evenhand.bounding import PROFILE_SHARE
+from evenhand.bounding.total_cap import total_caps
+from evenhand.noise import Laplace
+from evenhand.profiles import posterior
+from evenhand.release import Additive
+from evenhand.release.intervals import why_not
+from evenhand.statistics.believing import corrected
+
+Draw = Callable[[np.random.Generator], Rows]
+EPSILONS = (0.1, 0.3, 1.0, 4.0)
+_SHARE = float(PROFILE_SHARE)
+
+
+def _resampled(make: Callable[[], Rows]) -> Draw:
+    once = functools.cache(make)
+    return lambda rng: rng.choice(once(), len(once()))
+
+
+def _whole(sizes: Any) -> Rows:
+    rounded: Rows = np.clip(np.ceil(sizes), 1, 10**7).astype(np.int64)
+    return rounded
+
+
+TUNED: dict[str, Draw] = {
+    "MovieLens-20M": _resampled(shapes.movielens_20m),
+    "Book-Crossing": _resampled(shapes.book_crossing),
+    "shop": _resampled(shapes.shop),
+    "course": _resampled(shapes.course),
+    "Zipf 2, 20k users": lambda rng: shapes.zipf(20_000, 2.0, rng),
+    "Zipf 2.5, 2k": lambda rng: shapes.zipf(2_000, 2.5, rng),
+    "Pareto 1.1, 100k": lambda rng: shapes.pareto(100_000, 1.1, rng),
+    "Pareto 1.5, 5k": lambda rng: shapes.pareto(5_000, 1.5, rng, least=10),
+    "Pareto 1.8, 12k": lambda rng: _whole(rng.pareto(1.8, 12_000) + 1),
+    "Pareto 3, 2k": lambda rng: shapes.pareto(2_000, 3.0, rng, least=20),
+    "log-normal 0.5, 2k": lambda rng: shapes.lognormal(2_000, 20, 0.5, rng),
+    "log-normal 1, 20k": lambda rng: shapes.lognormal(20_000, 20, 1.0, rng),
+    "log-normal 1.2, 6k": lambda rng: shapes.lognormal(6_000, 13.5, 1.2, rng),
+    "log-normal 1.8, 12k": lambda rng: shapes.lognormal(12_000, 2.7, 1.8, rng),
+    "log-normal 2, 50k": lambda rng: shapes.lognormal(50_000, 20, 2.0, rng),
+    "geometric, 2k": lambda rng: rng.geometric(0.05, 2_000).astype(np.int64),
+    "uniform to 100, 2k": lambda rng: rng.integers(1, 101, 2_000),
+    "all equal to 1, 2k": lambda rng: shapes.equal(2_000, 1),
+    "all equal to 1025, 2k": lambda rng: shapes.equal(2_000, 1025),
+}
+
+HELD_OUT: dict[str, Draw] = {
+    "Weibull 0.5, 4k": lambda rng: _whole(15 * rng.weibull(0.5, 4_000)),
+    "gamma 0.6, 8k": lambda rng: _whole(rng.gamma(0.6, 40, 8_000)),
+    "two crowds, 10k": lambda rng: _whole(np.concatenate([rng.lognormal(1, 0.7, 9_000), rng.lognormal(4, 0.6, 1_000)])),
+    "negative binomial, 3k": lambda rng: _whole(1 + rng.negative_binomial(0.5, 0.04, 3_000)),
+    "Lomax 2.3, 30k": lambda rng: _whole(8 * rng.pareto(2.3, 30_000)),
+    "log-normal 1.6 up to 200, 15k": lambda rng: np.minimum(shapes.lognormal(15_000, 8, 1.6, rng), 200),
+    "Zipf 2.2, 6k": lambda rng: shapes.zipf(6_000, 2.2, rng),
+    "Burr, 25k": lambda rng: _whole(6 * (rng.random(25_000) ** (-1 / 1.4) - 1) ** (1 / 1.5)),
+    "60 robots among 5k": lambda rng: np.concatenate([rng.geometric(0.1, 5_000), rng.integers(2000, 4001, 60)]),
+}
+
+
+def runs(draw: Draw, statistic: str, epsilon: float, repeats: int, seed: int) -> dict[str, float]:
+    """Errors in oracle RMSEs of Evenhand and of the rule before (paired), coverage, width, and how often it can't tell."""
+    rng, buckets, left = np.random.default_rng(seed), buckets_for(statistic), (1 - _SHARE) * epsilon
+    found = np.array([_once(draw, statistic, epsilon, left, rng, buckets) for _ in range(repeats)])
+    before, now, covered, width, flagged, far = found.T
+    told = flagged == 0
+    return {
+        "before": float(np.median(before)),
+        "before 95%": float(np.quantile(before, 0.95)),
+        "now": float(np.median(now)),
+        "now 95%": float(np.quantile(now, 0.95)),
+        "covers": float(covered[told].mean()) if told.any() else math.nan,
+        "width": float(np.median(width)),
+        "untold": float(1 - told.mean()),
+        "caps 10 times too large": float(far.mean()),
+    }
+
+
+def _once(
+    draw: Draw, statistic: str, epsilon: float, left: float, rng: np.random.Generator, buckets: Any
+) -> tuple[float, ...]:
+    rows = draw(rng)
+    truth = Truth(rows if statistic == "count" else user_totals(rows, rng))
+    oracle, best, total = *truth.best(epsilon), float(truth.sums[-1])
+    scale = 1 / (_SHARE * epsilon)
+    noisy = buckets.histogram(truth.sorted.astype(np.int64)) + np.rint(rng.laplace(0, scale, buckets.size))
+    noise = rng.laplace()
+    old = float(total_caps(buckets, noisy[None, :], 1 / scale, left)[0][0])
+    before = abs(noise * old / left - float(truth.bias(np.array([old]))[0]))
+    believed = posterior(buckets, noisy, scale)
+    cap = believed.best(math.sqrt(2) / left)
+    measured = total - float(truth.bias(np.array([float(cap)]))[0]) + noise * cap / left
+    made = corrected(
+        Additive(measured, Laplace(Fraction(cap / left)), 1.0), believed.cut(cap), whole=statistic == "count"
+    )
+    low, high = made.interval.at(0.95)
+    own = 2 * math.log(20) * best / epsilon  # the best fixed cap's own 95% range
+    flagged = float(bool(why_not(made.interval)))
+    covered, far = float(low <= total <= high), float(cap > 10 * max(old, best))
+    return before / oracle, abs(made.value - total) / oracle, covered, (high - low) / own, flagged, far
+
+
+def through_engine(epsilon: float, repeats: int, seed: int) -> dict[str, dict[str, float]]:
+    """The same for whole releases."""
+    import pandas as pd
+
+    import evenhand as eh
+
+    rng, result = np.random.default_rng(seed), {}
+    for name in ("log-normal 1.2, 6k", "Pareto 1.8, 12k", "geometric, 2k"):
+        hits: dict[str, list[bool]] = {"count": [], "sum": []}
+        for _ in range(repeats):
+            rows = TUNED[name](rng)
+            frame = pd.DataFrame({"u": np.repeat(np.arange(len(rows)), rows)})
+            frame["x"] = rng.gamma(4, 10, len(frame)).clip(0, 200)
+            with tempfile.TemporaryDirectory() as folder:
+                ledger = eh.Ledger(f"{folder}/ledger.db", epsilon=2 * epsilon)
+                session = eh.Session(eh.read(frame, user="u"), ledger)
+                answers = session.count(epsilon=epsilon), session.sum("x", bounds=(0, 200), epsilon=epsilon)
+                for release, truth in zip(answers, (len(frame), frame["x"].sum()), strict=True):
+                    low, high = release.interval(0.95)
+                    hits["count" if release is answers[0] else "sum"].append(bool(low <= truth <= high))
+        result[name] = {statistic: float(np.mean(hit)) for statistic, hit in hits.items()}
+    return result
+
+
+def report(result: dict[str, Any], date: str, repeats: int) -> str:
+    """Markdown: the bars, then a row for each case."""
+    parts = [
+        f"# Intervals that hold the truth: count and sum, {date}",
+        f"{repeats} runs for each case, each with a table of its own; figures for ε = {', '.join(map(str, EPSILONS))}.",
+        """- before, now: median |error| in RMSEs of the best fixed cap in hindsight; 95% quantiles behind the stroke
+- covers: how often the 95% interval holds the truth, releases that say they can't tell left out
+- width: median, in 95% ranges of the best fixed cap; *can't tell*: releases that flag themselves""",
+    ]
+    for title, cases in (("Shapes that the priors were chosen on", TUNED), ("Held out", HELD_OUT)):
+        if not any(key.split(" | ")[0] in cases for key in result):
+            continue
+        cells = {key: row for key, row in result.items() if key.split(" | ")[0] in cases}
+        parts += [f"## {title}", _summary(list(cells.values())), _table(cells, cases)]
+    if "engine" in result:
+        rows = [[name, *(f"{hit:.0%}" for hit in hits.values())] for name, hits in result["engine"].items()]
+        parts += ["## Through the engine, ε = 1", table(["shape", "count covers", "sum covers"], rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(rows: list[dict[str, float]]) -> str:
+    covers = np.array([row["covers"] for row in rows])
+    told = covers[~np.isnan(covers)]
+    mean = {key: float(np.exp(np.mean(np.log([row[key] for row in rows])))) for key in ("before", "now")}
+    worse = sum(row["now"] > 1.1 * row["before"] for row in rows)
+    return (
+        f"{len(rows)} cases: coverage at least 92% in {(told >= 0.92).mean():.0%} of them, below 80% in {(told < 0.8).sum()}, lowest "
+        f"{told.min():.0%}; median width {np.median([row['width'] for row in rows]):.1f}; can't tell {np.mean([row['untold'] for row in rows]):.1%} of "
+        f"releases; geometric mean of the median errors {mean['now']:.2f}, before {mean['before']:.2f}; {worse} cases worse than before by "
+        f"more than a tenth; caps more than 10 times too large: {np.mean([row['caps 10 times too large'] for row in rows]):.2%}."
+    )
+
+
+def _table(cells: dict[str, dict[str, float]], cases: dict[str, Draw]) -> str:
+    rows = []
+    for name in cases:
+        for statistic in ("count", "sum"):
+            found = [cells[f"{name} | {statistic} | {epsilon}"] for epsilon in EPSILONS]
+            rows.append(
+                [
+                    name,
+                    statistic,
+                    *(
+                        f"{one['before']:.2g}/{one['before 95%']:.2g} → {one['now']:.2g}/{one['now 95%']:.2g}, {one['covers']:.0%}, "
+                        f"×{one['width']:.1f}" + (f", {one['untold']:.0%} can't tell" if one["untold"] else "")
+                        for one in found
+                    ),
+                ]
+            )
+    head = [f"ε = {epsilon}: before → now, covers, width" for epsilon in EPSILONS]
+    return table(["shape", "", *head], rows)
+
+
+def main() -> None:
+    """Measure, write, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--only", choices=("tuned", "held-out"), help="half of the shapes")
+    parser.add_argument("--engine", action="store_true", help="a sample of cases as whole releases, too")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    arguments = parser.parse_args()
+    result: dict[str, Any] = {}
+    cases = {"tuned": TUNED, "held-out": HELD_OUT}.get(arguments.only, {**TUNED, **HELD_OUT})
+    for name, draw in cases.items():
+        for statistic in ("count", "sum"):
+            for epsilon in EPSILONS:
+                result[f"{name} | {statistic} | {epsilon}"] = runs(draw, statistic, epsilon, arguments.repeats, seed=5)
+        print(name, flush=True)
+    if arguments.engine:
+        result["engine"] = through_engine(1.0, arguments.repeats // 2, seed=6)
+    today = datetime.date.today().isoformat()
+    keep(arguments.out, f"coverage-{today}", report(result, today, arguments.repeats), result)
+
+
+if __name__ == "__main__":
+    main()
