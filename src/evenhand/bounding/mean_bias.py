@@ -72,9 +72,13 @@ class MeanBelief:
             value: the released mean as a part of the range, before any correction.
             noise: its standard deviation, likewise.
         """
-        if self.shapes is None:
-            return _unlocated(self.strategy, self.sizes)
-        return _located(self, self.shapes, value, noise)
+        # Whatever was released, nothing is raised or warned about: that would show it.
+        with np.errstate(all="ignore"):
+            if self.shapes is None:
+                amounts, weights = _unlocated(self.strategy, self.sizes)
+            else:
+                amounts, weights = _located(self, self.shapes, value, noise)
+        return np.clip(np.nan_to_num(amounts), -1.0, 1.0), weights
 
 
 Predicted: TypeAlias = tuple[Array, Array, Array, Array]

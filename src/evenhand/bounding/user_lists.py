@@ -45,6 +45,7 @@ class Sizes:
         return cls(rows[some] / users[some], users[some][None, :], np.ones(1))
 
     @classmethod
+    @np.errstate(all="ignore")  # a warning would show what was released
     def of(cls, posterior: Posterior) -> Sizes:
         """Of a noisy histogram: a few curves for all, each with several places of its largest user."""
         tail = posterior.users @ (posterior.sizes**1.5)
@@ -62,7 +63,10 @@ class Sizes:
         quarter = (posterior.highs - posterior.lows)[some] / 4
         sizes = (posterior.sizes[some][:, None] + quarter[:, None] * [-1, 1]).ravel()
         halves = np.stack([users * (1 - upper), users * upper], axis=2)[:, some].reshape(len(users), -1)
-        return cls(sizes, halves, weights.ravel(), posterior.visible)
+        there = halves @ sizes >= 0.5
+        if not there.any():  # nobody, as far as one can see: any list will do
+            return cls(np.ones(1), np.ones((1, 1)), np.ones(1), False)
+        return cls(sizes, halves[there], weights.ravel()[there] / weights.ravel()[there].sum(), posterior.visible)
 
     @property
     def rows(self) -> Array:

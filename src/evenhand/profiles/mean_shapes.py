@@ -47,6 +47,7 @@ class MeanShapes:
     doubt: float
 
 
+@np.errstate(all="ignore")  # a warning would show what was released
 def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Location, moves: int) -> MeanShapes:
     """The family behind a noisy histogram of user means, around the centre of ``location``.
 
@@ -66,7 +67,7 @@ def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Locat
     humps = np.exp(-(np.abs((places - middle) / np.where(places < middle, left, right)) ** power))
     first, last = (grid.reshape(-1, 1) for grid in np.meshgrid(_BETA, _BETA, indexing="ij"))
     curves = np.concatenate([humps, places ** (first - 1) * (1 - places) ** (last - 1)])
-    curves /= np.maximum(curves.sum(axis=1, keepdims=True), 1e-300)
+    curves = np.maximum(curves / np.maximum(curves.sum(axis=1, keepdims=True), 1e-300), 1e-12)  # nowhere impossible
     users = people * curves.reshape(len(curves), bins, fine).sum(axis=2)
     chance = (_TOLERANCE * users) ** 2 + users
     spread = np.sqrt(scale**2 + chance / 2)
@@ -103,8 +104,10 @@ def _with_tails(points: Array) -> tuple[Array, Array]:
 def evenly(values: Array, weights: Array, count: int) -> npt.NDArray[np.intp]:
     """Places of ``count`` of the values that stand for all: at the middles of equal parts of the weight."""
     order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[order])
-    places: npt.NDArray[np.intp] = order[np.searchsorted(reached, (np.arange(count) + 0.5) / count * reached[-1])]
+    reached = np.cumsum(np.nan_to_num(weights[order]))
+    places: npt.NDArray[np.intp] = order[
+        np.minimum(np.searchsorted(reached, (np.arange(count) + 0.5) / count * reached[-1]), len(order) - 1)
+    ]
     return places
 
 

@@ -71,6 +71,7 @@ def _points(interval: Interval) -> Array:
     return points
 
 
+@np.errstate(all="ignore")  # a warning would show what was released
 def _together(quotient: Quotient, above: Array, below: Array) -> tuple[Array, Array]:
     """What to add to the quotient: half of the belief says that both lost alike, half that they lost independently."""
     both = np.concatenate([np.stack([above, below]), np.stack([a.ravel() for a in np.meshgrid(above, below)])], axis=1)
