@@ -18,7 +18,7 @@ STRICT = (5.0, 2.0)
 LENIENT = (0.5, 2.6)
 CAUTIOUS = (2.0, 3.0)
 ANY = (3.0, 1.1)
-CLEAR = (7.0, 2.0)
+CLEAR = (6.0, 2.0)
 ANY_CLEAR = (8.0, 1.1)
 _TAILS = {1: (2, 1, 0, 0, 0), 2: (4, 2, 1, 0, 0), 3: (16, 8, 5, 1, 0), 4: (96, 48, 33, 9, 1)}
 
@@ -59,7 +59,11 @@ def last_occupied(
     Users beyond it are for the curve to say, so there is no lenient step, and a false alarm is rarer than one in a thousand.
     """
     sums, sizes, fullest, found = _fullest(counts, edges, scale, unit, ANY_CLEAR)
-    return _certain(sums, sizes, fullest, CLEAR, (1,)), found
+    last = _certain(sums, sizes, fullest, CLEAR, (1, 2))
+    # A pair of buckets may owe it all to its first one.
+    rows, before = np.arange(len(last)), np.maximum(last - 1, 0)
+    alone = (counts[rows, last] < 3 * scale) & (counts[rows, last] < counts[rows, before]) & (last > fullest)
+    return np.where(alone, before, last), found
 
 
 def _fullest(

@@ -29,13 +29,15 @@ _BELOW = 2.8  # how far below J, in logarithms, the curves have to explain the c
 _BEYOND = 14.0  # how far above J: a million times what is seen
 _TOLERANCE = 0.08  # by which a curve may miss a count, besides noise and chance
 _SMALL = 0.5  # the same for a user with one row: small whole numbers follow no smooth curve
-_GROWTH = 0.7  # by how much that grows with the distance from J
+_GROWTH = 0.9  # by how much that grows with the distance from J
+_DIP = 0.7  # of a top, where another crowd begins
+_ROUND = 0.6  # of a top, in the bucket before it: users do not begin there
 _INSIDE = 0.1  # by which the mean of a bucket's users may lie off its middle, in widths of the bucket
 
 _POWERS = (1.0, 1.2, 1.5, 1.8, 2.2, 2.7, 3.3, 4.0, 5.0, 7.0, 10.0, 15.0, 25.0)
 _RISING = (-1.3, -0.4, 0.2, 0.65)  # J may lie before the fullest bucket; only with a curve that bends down
 _BENDS = (0.0, 0.025, 0.05, 0.12, 0.2, 0.4, 0.65, 1.2, 2.1, 3.7)
-_STRAIGHT = 0.35  # how likely a power law is beforehand, against all that bend down
+_STRAIGHT = 0.3  # how likely a power law is beforehand, against all that bend down
 _SHARED = 0.5  # by which all users above J together may be more or fewer than a curve says
 _LEAST_BEND = 0.09  # of a rising curve
 _LEVELS = tuple(np.linspace(-1.4, 0.4, 7))  # J is the last to stand out, so its count is rather too high than too low
@@ -165,7 +167,9 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
         first, end, curves, priors = _humps(sizes, lows, usual, scale)
     start = 0
     if found[0]:
-        start = _start(noisy[first : top[0] + 1] / (edges - lows + 1)[first : top[0] + 1] * sizes[first : top[0] + 1])
+        per_width = (sizes / (edges - lows + 1))[first : top[0] + 1]
+        begin, start = _window(noisy[first : top[0] + 1] * per_width, scale * per_width)
+        first, start, curves = first + begin, start - begin, curves[:, begin:]
     inner = noisy[first:end]
     distance = np.abs(np.log(sizes[first:end] / sizes[top[0]])) if found[0] else np.zeros(end - first)
     chance = ((_TOLERANCE * (1 + _GROWTH * distance) + _SMALL / sizes[first:end]) * curves) ** 2 + curves
@@ -196,14 +200,20 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
     )
 
 
-def _start(density: Array) -> int:
-    """Where the part of a window that leads down to J begins: what lies before the fullest bucket says nothing about the tail.
+def _window(density: Array, scale: Array) -> tuple[int, int]:
+    """Which of the buckets up to J lead down to it: where they begin, and from where on they lie below the top of that slope.
 
-    Nor does the fullest bucket itself, if there are others: where users begin it is only partly filled.
+    Seen from J downwards the density rises to a top. What lies beyond it is another crowd of users, or nobody, and says nothing about the tail.
+    Nor does the top itself say all: where users begin, a bucket is only partly filled.
     """
-    fullest = int(density.argmax())
-    below = len(density) - 1 - fullest
-    return fullest + 1 if below >= 2 else 0
+    top = first = len(density) - 1
+    for place in range(len(density) - 2, -1, -1):
+        if density[place] < _DIP * density[top] - (scale[place] + scale[top]):
+            break
+        first, top = place, place if density[place] > density[top] else top
+    if top > first and density[top - 1] > _ROUND * density[top]:
+        return first, top - 1  # a round top is part of the curve
+    return first, min(top + 1, len(density) - 1)
 
 
 def _tails(buckets: Buckets, last: int, count: float, scale: float) -> tuple[int, int, Array, Array]:
