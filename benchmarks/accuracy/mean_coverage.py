@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy.mean_tables import HARD, HELD_OUT, TUNED, Draw
+from benchmarks.accuracy.mean_tables import HARD, HELD_OUT, SEEN, TUNED, Draw
 from benchmarks.accuracy.means import GRID, Table, choose, clipped, smooth
 from benchmarks.accuracy.noise import discrete_laplace
 from benchmarks.results import table as as_table
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
-    lists = {"tuned": TUNED, "held out": HELD_OUT, "hard": HARD}
+    lists = {"held out": HELD_OUT, "seen": SEEN, "tuned": TUNED, "hard": HARD}
     rows, cells = [], []
     for relation in (Relation.PRESENCE, Relation.VALUES):
         for kind, draws in lists.items():
