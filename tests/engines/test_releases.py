@@ -99,6 +99,7 @@ ASKS: dict[str, tuple[str, Ask]] = {
     "histogram": ("values", _ask("histogram", "v", [-2.5, 0, 1, 7], bounding=eh.SmoothWeights(5))),
     "distinct": ("presence", _ask("distinct", "whole", values_per_user=2, by="g", keys=["a", "b"], other="rest")),
     "top": ("presence", _ask("top", ["g", "name"], 2, of="rows", delta=1e-6)),
+    "bounds found": ("values", _ask("per_user_mean", "v", of="total", epsilon=1000)),
     "quantiles": ("presence", _ask("quantiles", "v", [0.25, 0.5], bounds=_SMALL, bounding=eh.SmoothWeights(5))),
 }
 
