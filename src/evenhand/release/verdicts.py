@@ -191,6 +191,8 @@ class Verdict:
         if not noisy:
             return ""
         reason = next((number.why for number in noisy if number.why), "")
+        if isinstance(noisy[0].rule, NothingFound):
+            return noisy[0].needed
         if not self.groups and isinstance(noisy[0].rule, OfSize):
             return self._too_few(noisy[0])
         if reason and not self.groups:
