@@ -2,7 +2,7 @@
 
 The rule was tuned on log-normal prices, clipped normal ages, normal temperatures around 8, shares of 0/1 and beta(2, 3) percentages; the shapes
 here are others. A first run of them led to three changes (bounds that begin at zero when in doubt, evidence for the other sign, how far a tail is read), so they are
-not untouched: ages, percentages and temperatures were looked at. *Well-chosen* are the bounds that somebody who knows the column would write.
+not untouched: all of them were looked at before the last changes. *Well-chosen* are the bounds that somebody who knows the column would write.
 
 First simulated in NumPy, for means: users count once each, with the mean of their clamped values, and noise for the width of the bounds. The
 baseline finds bounds with the same part of ε by unbounded quantile search (Durfee 2023: a sparse-vector test of growing bounds, for the

@@ -1,11 +1,12 @@
 """The only door out: bounded aggregate + noise + debit → `Release`."""
 
 from evenhand.release.believed import Believed, Unknown
+from evenhand.release.described import Bounding, Error
 from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
 from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
 from evenhand.release.quotient import Quotient
 from evenhand.release.residuals import ResidualMean
-from evenhand.release.result import Bounding, Error, Release
+from evenhand.release.result import Release
 from evenhand.release.verdicts import NothingFound, OfSize, OfSpread, Rule, Verdict
 
 __all__ = [

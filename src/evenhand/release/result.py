@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from evenhand.guarantee import Guarantee, UsageError, plain
 from evenhand.pages.numbers import ends_in_words, rounded
 from evenhand.pages.release import release_chart, release_fragment
+from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, check_confidence, covers, judged, noise_only
 from evenhand.release.shown import free, hanging, plain_data, records, width
 from evenhand.release.verdicts import Rule, Verdict, verdict_of
 
 if TYPE_CHECKING:
     import os
-    from decimal import Decimal
 
     import pandas as pd
 
@@ -27,70 +27,6 @@ if TYPE_CHECKING:
 
 _USUAL = 0.95
 """The confidence of what is shown and judged."""
-
-
-@dataclass(frozen=True)
-class Bounding:
-    """How one user's contribution was bounded, who chose the bound, and what choosing it cost.
-
-    Args:
-        strategy: the strategy's name, such as ``"SmoothWeights"``.
-        parameter: the bound, in the strategy's unit; None while it has not been chosen.
-        words: what happens to a user's rows, as a sentence.
-        chosen: ``"given"`` by the analyst, or what the choice was made from.
-        epsilon: the part of ε that the choice cost.
-    """
-
-    strategy: str
-    parameter: float | None
-    words: str
-    chosen: str = "given"
-    epsilon: Decimal | None = None
-
-    def __str__(self) -> str:
-        cost = f", which cost ε = {plain(self.epsilon)} of this release" if self.epsilon else ""
-        return f"{self.words} ({self.chosen}{cost})"
-
-    def to_dict(self) -> dict[str, Any]:
-        return vars(self) | {"epsilon": float(self.epsilon or 0)}
-
-
-@dataclass(frozen=True)
-class Error:
-    """The forecast error: what the noise does, and what the bound does where that can be stated.
-
-    Args:
-        noise: the standard deviation of the noise, in the unit of the value; None before it can be known.
-        bias: how far bounding may move the value; None where nothing can be stated.
-        basis: where the bias comes from, in words.
-        parts: the noise of each statistic or column, where a release holds several; the median over groups.
-    """
-
-    noise: float | None
-    bias: float | None = None
-    basis: str = "not known: it depends on the heavy users, which are private"
-    parts: Mapping[str, float | None] = field(default_factory=dict)
-
-    @property
-    def total(self) -> float | None:
-        """Root mean square of noise and bias; None if either is unknown."""
-        return None if self.noise is None or self.bias is None else math.hypot(self.noise, self.bias)
-
-    def scaled(self, factor: float) -> Error:
-        """The same error in another unit."""
-        noise, bias = (None if part is None else part * factor for part in (self.noise, self.bias))
-        return Error(noise, bias, self.basis)
-
-    def __str__(self) -> str:
-        noise = "known once the bound is chosen" if self.noise is None else f"± {rounded(self.noise)} (noise)"
-        if self.parts:
-            noise = ", ".join(f"{name} ± {rounded(part or 0.0)}" for name, part in self.parts.items()) + " (noise)"
-        bias = f"bias {self.basis}" if self.bias is None else f"bias about {rounded(self.bias)} ({self.basis})"
-        return f"{noise}; {bias}"
-
-    def to_dict(self) -> dict[str, Any]:
-        facts = {"noise": self.noise, "bias": self.bias, "total": self.total, "basis": self.basis}
-        return facts | ({"parts": dict(self.parts)} if self.parts else {})
 
 
 @dataclass(frozen=True)
@@ -256,7 +192,7 @@ class Release:
         """What stands below the headline, by name: interval, whether to use it, the cost; then the rest."""
         epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
         cost = f"ε = {plain(epsilon)}{f', δ = {plain(delta)}' if delta else ''}" if epsilon else "nothing"
-        lines = [*([("usable", self.verdict.words)] if self.usable else []), ("cost", cost)]
+        lines = [*([("usable", self._usable())] if self.usable else []), ("cost", cost)]
         if not self.grouped or len(self.value):
             lines.append(("the interval", self._meaning()))
         lines += [(name, self.details[name]["words"]) for name in ("correction", "finding") if name in self.details]
@@ -266,6 +202,11 @@ class Release:
             lines += [("bound on a user", str(self.bounding)), ("error", str(self.error))]
         lines.append(("guarantee", self.guarantee.words()))
         return lines if self.grouped else [("95% interval", self._in_words(self.interval(_USUAL))), *lines]
+
+    def _usable(self) -> str:
+        assert self._interval is not None
+        known = self.grouped or judged(self._interval).at(_USUAL) == self._ends
+        return self.verdict.words if known else f"{self.verdict.words}, noise alone; what the bound did is not known"
 
     def _in_words(self, interval: Ends) -> str:
         pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)

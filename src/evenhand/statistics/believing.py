@@ -16,6 +16,7 @@ COVERS = (
 )
 UNKNOWN = "covers the noise; how much the bound cuts off is not known, so the truth may lie beyond"
 _LIKELY = 0.975  # the upper end of a 95% interval
+_NOTICED = 0.05  # standard deviations of the noise from which a correction is worth making
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ def corrected(measured: Additive, cut: Cut, whole: bool) -> Corrected:
         cut: what the bound probably took from it.
         whole: whether the value is a whole number.
     """
-    amount = cut.median
+    noise = measured.noise.variance**0.5 * measured.unit
+    amount = cut.median if abs(cut.median) > _NOTICED * noise else 0.0
     amount = round(amount) if whole else amount
     kept, beyond = abs(measured.value), max(cut.quantile(_LIKELY), -cut.quantile(1 - _LIKELY))
     why = ""
@@ -45,12 +47,11 @@ def corrected(measured: Additive, cut: Cut, whole: bool) -> Corrected:
             "little ε, to see the heavy ones"
         )
     interval = Believed(measured, cut.amounts, cut.weights, COVERS, why)
-    noise = measured.noise.variance**0.5 * measured.unit
     words = (
         f"{rounded(float(amount), noise)} added to the measured {rounded(float(measured.value), noise)}, for what the bound probably "
         "cut off"
     )
-    details = {"correction": {"amount": amount, "measured": measured.value, "words": words}}
+    details = {"correction": {"amount": amount, "measured": measured.value, "words": words}} if amount else {}
     return Corrected(measured.value + amount, interval, details)
 
 
