@@ -13,17 +13,20 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import random
 import re
 import shlex
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
 from evenhand.bounding import STRATEGIES
+from evenhand.noise import seam
 from evenhand.statistics import STATISTICS
 from evenhand.tables.engines import _ENGINES
 
@@ -84,7 +87,7 @@ def run(page: Path) -> list[Shown]:
     """Run a page from top to bottom and collect every output that it shows."""
     text, names, shown = page.read_text(encoding="utf-8"), {"__name__": "page"}, []
     printed, end = "", 0
-    with workplace():
+    with workplace(), seam.replaced(_same_noise()):
         for block in blocks(page):
             between = text[end : block.start].removeprefix("```").rpartition("```")[0]
             if block.language == "python":
@@ -95,6 +98,21 @@ def run(page: Path) -> list[Shown]:
                 shown.append(Shown(block, _commands(block)))
             end = block.start + len(block.text)
     return shown
+
+
+def _same_noise() -> seam.Sampler:
+    """Noise of the right size, the same in each run: some words (what is corrected, what is too noisy) depend on it."""
+    drawn = random.Random(2026)
+
+    def add(name: str, values: Sequence[int], scale: Fraction) -> list[int]:
+        size = float(scale)
+        if name == "laplace":
+            noise = [size * (drawn.expovariate(1) - drawn.expovariate(1)) for _ in values]
+        else:
+            noise = [drawn.gauss(0, size) for _ in values]
+        return [value + round(one) for value, one in zip(values, noise, strict=True)]
+
+    return add
 
 
 def _printed_by(block: Block, names: dict[str, str], page: Path) -> str:
