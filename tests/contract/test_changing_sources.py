@@ -45,7 +45,9 @@ from restless import between_statements, while_running
 from watch import Ask, watch
 
 BOUNDS = (-1.0, 3.0)
-MOST_STATEMENTS = 60
+PLACES = (*range(1, 13), *range(13, 60, 5))
+"""Before which statements the source changes. It stays changed, so a change just after the copy was made shows any later statement that reads the
+source; copies are made by the first few."""
 
 
 def asks(question: str, *arguments: Any, **options: Any) -> Ask:
@@ -116,7 +118,7 @@ def check_one_reading(source: Source, ask: Ask, relation: str, changes: int = 1)
     for before, after in CHANGES[relation][:changes]:
         source.put(states["gone" if relation == "presence" else "low"])
         calm = watch(source.read(relation), ask).steps
-        for place in range(1, MOST_STATEMENTS):
+        for place in PLACES:
             source.put(states[before])
             table = source.read(relation)
             with between_statements(Once(place, partial(source.put, states[after])), source.library) as statements:

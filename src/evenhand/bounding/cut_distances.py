@@ -52,6 +52,8 @@ class CutDistances:
                 lost = Lost.exactly(rows, NOT_KNOWN, most)
             else:
                 lost = Lost.of(rows, NOT_KNOWN, most, gaussian=False)
+            if not lost.total.any():  # nobody with this distance is cut
+                continue
             total = total + part * length / unit * lost.total
             squares = squares + part * (length / unit) ** 2 * lost.per_group
             weights = lost.weights
