@@ -70,6 +70,8 @@ class Believed:
             return float(weights @ (1 / (1 + np.exp(-np.interp(x - amounts, points, odds)))))
 
         first, last = points[0] + amounts[0], points[-1] + amounts[-1]
+        if not (math.isfinite(first) and math.isfinite(last)):  # the noise may be anything
+            return low + float(amounts[0]), high + float(amounts[-1])
         return _solve(below, tail, first, last)[0], _solve(below, 1 - tail, first, last)[1]
 
 
