@@ -83,8 +83,8 @@ def run() -> None:
         table.add_row(name, rounded(exact, noise), rounded(released, noise), ends, picture)
     console.print(table)
     console.print(
-        f"[dim]● released, ▲ the truth, known because the table is synthetic: in {held} of {len(asked)} intervals. Each "
-        "holds it 95 times in 100, noise and what was cut off from heavy viewers included.[/dim]"
+        f"[dim]● released, ▲ the truth, known because the table is synthetic: in {held} of {len(asked)} intervals. They cover the "
+        "noise and, on a model, what was cut off from heavy viewers. Few but very heavy ones, as here, are hard for it.[/dim]"
     )
     odds = (eh.Guarantee(spent.epsilon, spent.delta, session.table.relation, ("viewer",))).odds
     row_noise = 1 / _ROW_EPSILON
