@@ -76,26 +76,24 @@ class Additive:
         return min(max(self.value - radius, low), high), max(min(self.value + radius, high), low)
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """Another interval, times a public number."""
+class Derived(ABC):
+    """A function of another interval, which knows what it covers."""
 
     interval: Interval
-    factor: float
 
-    def at(self, confidence: float) -> tuple[float, float]:
-        low, high = self.interval.at(confidence)
-        return low * self.factor, high * self.factor
+    @abstractmethod
+    def of(self, interval: Interval) -> Interval:
+        """The same function of another one."""
 
     @property
     def noise_only(self) -> Interval:
         """The noise alone."""
-        return Scaled(noise_only(self.interval), self.factor)
+        return self.of(noise_only(self.interval))
 
     @property
     def judged(self) -> Interval:
         """What a verdict reads."""
-        return Scaled(judged(self.interval), self.factor)
+        return self.of(judged(self.interval))
 
     @property
     def covers(self) -> str:
@@ -106,6 +104,21 @@ class Scaled:
     def why(self) -> str:
         """Why the interval can't tell."""
         return why_not(self.interval)
+
+
+@dataclass(frozen=True)
+class Scaled(Derived):
+    """Another interval, times a public number."""
+
+    interval: Interval
+    factor: float
+
+    def at(self, confidence: float) -> tuple[float, float]:
+        low, high = self.interval.at(confidence)
+        return low * self.factor, high * self.factor
+
+    def of(self, interval: Interval) -> Interval:
+        return Scaled(interval, self.factor)
 
 
 class Fieller(ABC):

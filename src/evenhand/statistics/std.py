@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from evenhand.noise import IntegerNoise
 from evenhand.release import Interval
-from evenhand.release.intervals import covers, judged, noise_only, why_not
+from evenhand.release.intervals import Derived
 from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.variance import Variance
 
 
 @dataclass(frozen=True)
-class RootInterval:
+class RootInterval(Derived):
     """The interval of a quantity that is not negative, for its root: roots keep the order, so it covers as often."""
 
     interval: Interval
@@ -23,25 +23,8 @@ class RootInterval:
         low, high = self.interval.at(confidence)
         return math.sqrt(max(low, 0.0)), math.sqrt(high)
 
-    @property
-    def noise_only(self) -> Interval:
-        """The noise alone."""
-        return RootInterval(noise_only(self.interval))
-
-    @property
-    def judged(self) -> Interval:
-        """What a verdict reads."""
-        return RootInterval(judged(self.interval))
-
-    @property
-    def covers(self) -> str:
-        """What the interval covers, in words."""
-        return covers(self.interval)
-
-    @property
-    def why(self) -> str:
-        """Why the interval can't tell."""
-        return why_not(self.interval)
+    def of(self, interval: Interval) -> Interval:
+        return RootInterval(interval)
 
 
 @dataclass(frozen=True)
