@@ -68,9 +68,10 @@ def test_equal_keys_have_one_spelling_that_no_user_decides(spelling: str, source
         # The first rows are nobody's: they give both tables the same type.
         common = [Line("NULL::varchar", one), Line("NULL::varchar", other), *crowd(one)]
         without = look(partial(opened, SOURCES[source], common), SELECTED, Tape())
-        for victim in ("'a victim'", "'z victim'"):  # which of equal keys is kept may depend on the user's place
-            table = partial(opened, SOURCES[source], [*common, Line(victim, other)])
-            assert_alike(without, look(table, SELECTED, Tape(played=without.tape)))
+        # Which of equal keys is kept may depend on the user's place: first one way round, last the other way round.
+        victim = "'a victim'" if one == SPELLINGS[spelling][0] else "'z victim'"
+        table = partial(opened, SOURCES[source], [*common, Line(victim, other)])
+        assert_alike(without, look(table, SELECTED, Tape(played=without.tape)))
 
 
 def outcome(seen: Seen, name: str) -> tuple[Any, Any]:
