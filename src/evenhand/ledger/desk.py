@@ -46,7 +46,7 @@ class Standing(StrEnum):
     ANSWERED = "answered"
 
 
-class NeedsApproval(BudgetExceeded):  # noqa: N818 - a kind of BudgetExceeded
+class NeedsApproval(BudgetExceeded):
     """The question waits for the keeper. Nothing was read or spent."""
 
 
