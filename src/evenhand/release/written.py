@@ -7,7 +7,7 @@ the intervals at a few confidences, because the model behind them stays on the s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -144,7 +144,7 @@ def _at(intervals: Mapping[str, Any], confidence: float) -> Ends:
 
 
 @dataclass(frozen=True)
-class _Forecast(Error):
+class _Forecast(Error):  # noqa: N818 - a forecast, not an exception
     """An error that was put in words where it was worked out."""
 
     words: str = ""
@@ -160,7 +160,7 @@ class _Given(Verdict):
     stated: Mapping[str, Any] | None = None
 
     @property
-    def flags(self) -> dict[str, list[bool]]:  # type: ignore[override]
+    def flags(self) -> dict[str, list[bool]]:
         return dict(self.stated["flags"]) if self.stated else {}
 
     @property
@@ -176,8 +176,12 @@ class _Given(Verdict):
         return str(self.stated["why"]) if self.stated else ""
 
 
-_TEXTS = {"decimal": Decimal, "number": float, "datetime": datetime.fromisoformat, "date": date.fromisoformat}
-_TEXTS |= {"time": time.fromisoformat}
+_TIMES: dict[str, type[datetime] | type[date] | type[time]] = {"datetime": datetime, "date": date, "time": time}
+_TEXTS: dict[str, Callable[[str], Any]] = {
+    "decimal": Decimal,
+    "number": float,
+    **{name: kind.fromisoformat for name, kind in _TIMES.items()},
+}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a release holds
@@ -198,9 +202,11 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a release holds
         return {"number": str(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    for name, kind in (("decimal", Decimal), ("datetime", datetime), ("date", date), ("time", time)):
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    for name, kind in _TIMES.items():  # a datetime is a date too, and comes first
         if isinstance(value, kind):
-            return {name: str(value) if kind is Decimal else value.isoformat()}
+            return {name: value.isoformat()}
     return str(value)
 
 

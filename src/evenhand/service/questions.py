@@ -16,7 +16,7 @@ from typing import Any
 from evenhand.bounding import Auto, Strategy, named
 from evenhand.bounding.listing import same_name
 from evenhand.guarantee import EvenhandError, UsageError, suggest
-from evenhand.session import Questions
+from evenhand.session import Drafts, Previews, Questions
 from evenhand.statistics import STATISTICS, Statistic
 
 LARGEST = 1_000_000
@@ -52,25 +52,22 @@ def normalised(question: Mapping[str, Any]) -> str:
     return text
 
 
-def ask(session: Questions[Any], question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a release, a preview, a draft
+def ask(session: Previews | Drafts, question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a release, a preview, a draft
     """Ask a session the question that was written."""
     rest = dict(question)
     name = rest.pop("ask", None)
     if not isinstance(name, str) or name not in names():
         raise UsageError(f"ask={name!r}: expected one of {names()}.")
-    options = {key: _value(value) for key, value in rest.items()}
     try:
+        options = {key: _value(value) for key, value in rest.items()}
         _signature(name).bind(**options)
-    except TypeError as error:
-        raise UsageError(f"{name}(...): {error}.") from None
-    try:
         return getattr(session, name)(**options)
     except EvenhandError:
         raise
-    except (TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError):
-        # Parameters are checked before anything is read; what slips through is a wrong type of a public parameter.
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError):
+        # Sessions here are drafts and previews, which read no row: what fails is a public parameter of a wrong type.
         raise UsageError(
-            f"{name}(...): a parameter has a wrong type or form; see the help of session.{name}."
+            f"{name}(...): a parameter is unknown, or has a wrong type or form; see session.{name}."
         ) from None
 
 
