@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -39,8 +40,8 @@ def serve(
     ] = None,
     days: Annotated[float, typer.Option(help="How long the token is valid.")] = 90,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Kept for the page to come; nothing opens yet.")
-    ] = False,
+        bool, typer.Option("--browser/--no-browser", help="With --demo, open the page in a browser.")
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object with url and token, then nothing.")] = False,
 ) -> None:
     """Start, say where, and serve until stopped."""
@@ -56,7 +57,7 @@ def serve(
     elif token is not None:
         raise UsageError("--token needs a keeper.toml; the demo prints its tokens.")
     else:
-        _serve_demo(host, port, as_json)
+        _serve_demo(host, port, browser and not as_json, as_json)
 
 
 def _serve_file(file: Path, host: str | None, port: int | None, token: str | None, days: float, as_json: bool) -> None:
@@ -82,7 +83,7 @@ def _serve_file(file: Path, host: str | None, port: int | None, token: str | Non
     run(found.keeper, app, host or found.host, found.port if port is None else port, accepting)
 
 
-def _serve_demo(host: str | None, port: int | None, as_json: bool) -> None:
+def _serve_demo(host: str | None, port: int | None, browser: bool, as_json: bool) -> None:
     import evenhand as eh
     from evenhand.apps.demo import make_views
     from evenhand.service.demo import demo_keeper
@@ -99,9 +100,12 @@ def _serve_demo(host: str | None, port: int | None, as_json: bool) -> None:
                 show_json({"url": url, "token": analyst, "keeper_token": owner})
             else:
                 typer.echo(
-                    f"Serving a generated table at {url}\n\n"
+                    f"Serving a generated table at {url}\n\nIn a browser, sign in with the analyst's token, or with the keeper's:\n\n"
+                    f"  analyst  {analyst}\n  keeper   {owner}\n\nOr in Python:\n\n"
                     f'  import evenhand as eh\n  remote = eh.connect("{url}", token="{analyst}")\n'
                     "  print(remote.count(epsilon=0.1))\n\nStop with Ctrl-C."
                 )
+            if browser:
+                webbrowser.open(url)
 
         run(keeper, application(keeper, accounts), host or "127.0.0.1", 8765 if port is None else port, accepting)

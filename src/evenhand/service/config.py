@@ -135,8 +135,8 @@ def _budget(section: Section) -> Budget:
         raise section.error(None, f"epsilon is missing; expected {_AMOUNT}.")
     try:
         return Budget(epsilon, parse_delta(section.get("delta", _NUMBER, "a number from 0 to 1", 0)))
-    except EvenhandError as error:
-        raise section.error("delta", str(error)) from None
+    except EvenhandError:
+        raise section.error("delta", f"delta = {section.values['delta']!r}: expected a number from 0 to 1.") from None
 
 
 def _epsilon(section: Section, name: str, *, zero: bool = False) -> Decimal | None:
@@ -147,8 +147,8 @@ def _epsilon(section: Section, name: str, *, zero: bool = False) -> Decimal | No
         return Decimal(0)
     try:
         return parse_epsilon(given, largest=LARGEST_TOTAL)
-    except EvenhandError as error:
-        raise section.error(name, str(error)) from None
+    except EvenhandError:
+        raise section.error(name, f"{name} = {given!r}: expected {_AMOUNT}.") from None
 
 
 def _place(given: str, folder: Path) -> str:

@@ -23,20 +23,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-import evenhand
-from evenhand.guarantee import BudgetExceeded, EvenhandError, UsageError, plain
-from evenhand.ledger import Budget
-from evenhand.ledger.desk import Asked, NeedsApproval, Standing
+from evenhand.guarantee import BudgetExceeded, EvenhandError, UsageError
+from evenhand.ledger.desk import NeedsApproval
 from evenhand.service.accounts import Account, Accounts, Role
+from evenhand.service.answers import Desks
 from evenhand.service.keeper import Keeper
 from evenhand.service.questions import LARGEST
+from evenhand.service.web import Web
 
 log = logging.getLogger("evenhand.http")
 
 LARGEST_BODY = 2 * LARGEST
-WAIT = 20.0
-"""Seconds that a request for an answer may wait, so that clients need not ask again and again."""
-
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -84,7 +81,7 @@ class Rates:
 
 def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) -> Starlette:
     """The server's routes."""
-    rates, counts = Rates(per_minute), Counts(defaultdict(int))
+    rates, counts, desks = Rates(per_minute), Counts(defaultdict(int)), Desks(keeper)
 
     async def guard(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
         """Every request: an audit line, the headers, and errors in one form."""
@@ -95,7 +92,8 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
         except Exception as error:  # a defect: its text may hold anything, so only its kind is logged
             log.error("defect", extra={"request": number, "error": type(error).__name__})
             response = _error(500, "defect", f"something failed on the server; the keeper finds it under {number}.")
-        response.headers.update(HEADERS)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
         route = request.scope.get("route")
         path = route.path if isinstance(route, Route) else "other"
         counts.requests[path, response.status_code] += 1
@@ -152,51 +150,6 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
 
         return Route(path, handle, methods=[method])
 
-    def tables(account: Account, _: dict[str, Any]) -> dict[str, Any]:
-        return {"tables": [_described(name, one) for name, one in keeper.offered(account.name).items()]}
-
-    def budget(account: Account, _: dict[str, Any]) -> dict[str, Any]:
-        limits = keeper.analysts[account.name].limits
-        desks = {id(one.desk): one.desk for one in keeper.offered(account.name).values()}.values()
-        return {
-            "yours": {"total": _amounts(limits.total), "spent": [_amounts(desk.spent(account.name)) for desk in desks]},
-            "populations": [
-                {"total": _amounts(desk.ledger.total), "remaining": _amounts(desk.ledger.remaining)} for desk in desks
-            ],
-        }
-
-    def preview(account: Account, given: dict[str, Any]) -> dict[str, Any]:
-        return keeper.preview(account.name, _text(given, "table"), _question(given))
-
-    def ask(account: Account, given: dict[str, Any]) -> dict[str, Any]:
-        key = _text(given, "key")
-        if key is None:
-            raise UsageError(
-                "key= is missing: any text that you use for this one question, so that a retry is not paid twice."
-            )
-        asked = keeper.ask(account.name, _text(given, "table"), key, _question(given))
-        return shown(account, {"id": asked.id})
-
-    def shown(account: Account, given: dict[str, Any]) -> dict[str, Any]:
-        keeper.wait(given["id"], WAIT)
-        mine = None if account.role is Role.KEEPER else account.name
-        asked, held = keeper.find(mine, given["id"])
-        return _asked(asked) | (
-            {"standing": "paid", "ready": held.isoformat()}
-            if held
-            else {"answer": asked.answer and json.loads(asked.answer)}
-        )
-
-    def history(account: Account, _: dict[str, Any]) -> dict[str, Any]:
-        mine = None if account.role is Role.KEEPER else account.name
-        desks = {id(one.desk): one.desk for one in keeper.tables.values()}.values()
-        return {"questions": [_asked(one) for desk in desks for one in desk.asked(mine)]}
-
-    def decide(account: Account, given: dict[str, Any]) -> dict[str, Any]:
-        if not isinstance(given.get("approve"), bool):
-            raise UsageError(f"approve={given.get('approve')!r}: expected true or false.")
-        return _asked(keeper.decide(given["id"], approve=given["approve"], by=account.name))
-
     async def health(request: Request) -> Response:
         return PlainTextResponse("ok")
 
@@ -212,13 +165,14 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
         routes=[
             Route("/health", health),
             Route("/metrics", metrics),
-            route("/v1/tables", tables, "GET", Role.ANALYST),
-            route("/v1/budget", budget, "GET", Role.ANALYST),
-            route("/v1/preview", preview, "POST", Role.ANALYST),
-            route("/v1/questions", ask, "POST", Role.ANALYST),
-            route("/v1/questions", history, "GET", *everybody),
-            route("/v1/questions/{id}", shown, "GET", *everybody),
-            route("/v1/questions/{id}/decision", decide, "POST", Role.KEEPER),
+            route("/v1/tables", desks.tables, "GET", Role.ANALYST),
+            route("/v1/budget", desks.budget, "GET", Role.ANALYST),
+            route("/v1/preview", desks.preview, "POST", Role.ANALYST),
+            route("/v1/questions", desks.ask, "POST", Role.ANALYST),
+            route("/v1/questions", desks.history, "GET", *everybody),
+            route("/v1/questions/{id}", desks.shown, "GET", *everybody),
+            route("/v1/questions/{id}/decision", desks.decide, "POST", Role.KEEPER),
+            *Web(desks, accounts).routes(),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
     )
@@ -238,48 +192,3 @@ def _kind(error: EvenhandError) -> tuple[int, str]:
 
 def _error(status: int, kind: str, message: str) -> JSONResponse:
     return JSONResponse({"error": kind, "message": message}, status)
-
-
-def _question(given: dict[str, Any]) -> dict[str, Any]:
-    question = given.get("question")
-    if not isinstance(question, dict):
-        raise UsageError('question= is missing: expected an object such as {"ask": "count", "epsilon": "0.1"}.')
-    return question
-
-
-def _text(given: dict[str, Any], name: str) -> str | None:
-    value = given.get(name)
-    if value is not None and not isinstance(value, str):
-        raise UsageError(f"{name}= is not text.")
-    return value
-
-
-def _amounts(budget: Budget) -> dict[str, str]:
-    return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta)}
-
-
-def _asked(asked: Asked) -> dict[str, Any]:
-    return {
-        "id": asked.id,
-        "analyst": asked.analyst,
-        "key": asked.key,
-        **json.loads(asked.question),
-        "cost": _amounts(asked.cost),
-        "standing": Standing.PAID if asked.standing is Standing.ANSWERED else asked.standing,
-        "time": asked.time,
-        "decided_by": asked.decided_by,
-    }
-
-
-def _described(name: str, one: Any) -> dict[str, Any]:  # noqa: ANN401 - an offered table
-    table = one.table
-    columns = [{"name": column, "type": str(kind)} for column, kind in table.expression.schema().items()]
-    return {
-        "name": name,
-        "description": one.description,
-        "user": list(table.user),
-        "protects": table.relation.value,
-        "public": list(table.public),
-        "columns": columns,
-        "version": evenhand.__version__,
-    }

@@ -83,6 +83,10 @@ class Keeper:
         allowed = self._analyst(analyst).tables
         return {name: one for name, one in self.tables.items() if allowed is None or name in allowed}
 
+    def limits(self, analyst: str) -> Limits:
+        """What an analyst may spend."""
+        return self._analyst(analyst).limits
+
     def preview(self, analyst: str, table: str | None, question: Mapping[str, Any]) -> dict[str, Any]:
         """What a question would cost; from public facts only."""
         name, offered = self._table(analyst, table)
