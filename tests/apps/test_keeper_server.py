@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import http.cookiejar
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from decimal import Decimal
@@ -211,6 +215,77 @@ def test_bad_requests_are_one_error(place: tuple[Server, Accounts]) -> None:
         assert caught.value.code in (400, 413, 422), (content[:80], caught.value.code)
         assert set(json.load(caught.value)) == {"error", "message"}
     assert remote(place).budget() == spent
+
+
+class Browser:
+    """Somebody who signs in on the page: cookies and forms, no script.
+
+    Args:
+        url: of the server.
+        token: to sign in with.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
+        self._jar = http.cookiejar.CookieJar()
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._jar))
+        self.go("/in", {"token": token})
+        (cookie,) = self._jar
+        assert cookie.has_nonstandard_attr("HttpOnly")
+        assert cookie.get_nonstandard_attr("SameSite") == "strict"
+
+    def go(self, path: str, fields: dict[str, str] | None = None) -> tuple[int, str, str]:
+        """Status, text and the final path of a page."""
+        data = None if fields is None else urllib.parse.urlencode(fields).encode()
+        try:
+            response = self._opener.open(self._url + path, data, timeout=20)
+        except urllib.error.HTTPError as error:
+            response = error  # type: ignore[assignment]
+        text = response.read().decode()
+        policy = response.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src" not in policy
+        return response.status, text, urllib.parse.urlsplit(response.geturl()).path
+
+    @staticmethod
+    def fields(text: str) -> dict[str, str]:
+        """What the last form of a page carries."""
+        form = text[text.rindex("<form") :]
+        return {name: html.unescape(value) for name, value in re.findall(r'name="([^"]+)" value="([^"]*)"', form)}
+
+
+def test_the_page(place: tuple[Server, Accounts]) -> None:
+    """Price, pay, read and download; a form without its token, and code in a name, do nothing."""
+    server, accounts = place
+    bob = Browser(server.url, accounts.issue("bob", Role.ANALYST))
+    status, text, _ = bob.go("/ask?table=visits")
+    assert status == 200
+    asked = {**bob.fields(text), "ask": "count", "by": "g", "keys": "a, b", "epsilon": "0.5"}
+    status, text, _ = bob.go("/price", asked)
+    assert "would cost       ε = 0.5" in text
+    pay = bob.fields(text)
+    assert bob.go("/pay", {**pay, "csrf": "forged"})[0] == 403
+    status, text, path = bob.go("/pay", pay)
+    assert status == 200
+    assert "The answer appears at" in text
+    time.sleep(3.2)  # its deadline
+    status, text, _ = bob.go(path)
+    assert "number of rows by g: 2 groups" in text
+    for form in ("csv", "json", "html", "svg"):
+        status, text, _ = bob.go(f"{path}/{form}")
+        assert status == 200
+        assert "a" in text
+    assert bob.go("/pay", pay)[2] == path  # paid once
+    for field in ("column", "by", "bounds", "ask", "table", "epsilon", "quantiles"):
+        status, text, _ = bob.go(
+            "/price", {**asked, "ask": "quantiles", "column": "v", field: "<script>alert(1)</script>"}
+        )
+        assert "<script" not in text
+    keeper = Browser(server.url, accounts.issue("keeper", Role.KEEPER))
+    assert "events, whole" in keeper.go("/")[1]
+    assert keeper.go("/price", {**asked, "csrf": keeper.fields(keeper.go("/")[1])["csrf"]})[0] == 400
+    assert bob.go("/out", {"csrf": asked["csrf"]})[0] == 200
+    assert bob.go(path)[0] == 401
 
 
 def test_nothing_of_a_row_is_in_logs_or_answers(place: tuple[Server, Accounts]) -> None:
