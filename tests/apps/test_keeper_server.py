@@ -240,7 +240,7 @@ class Browser:
         try:
             response = self._opener.open(self._url + path, data, timeout=20)
         except urllib.error.HTTPError as error:
-            response = error  # type: ignore[assignment]
+            response = error
         text = response.read().decode()
         policy = response.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
