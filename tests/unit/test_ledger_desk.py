@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import evenhand as eh
 from evenhand.guarantee import Guarantee, Relation
 from evenhand.ledger import Budget, Cost
-from evenhand.ledger.desk import Desk, Limits, NeedsApproval, Purse, Standing
+from evenhand.ledger.desk import Desk, Limits, NeedsApproval, QuestionLedger, Standing
 
 PROMISE = Guarantee(Decimal(1), Decimal(0), Relation.PRESENCE, ("u",))
 PLENTY = Limits(Budget(Decimal(100)))
@@ -35,10 +33,10 @@ def desk(place: str) -> Desk:
 
 def pay(
     desk: Desk, key: str, epsilon: object = 1, limits: Limits = PLENTY, analyst: str = "ann", text: str = "{}"
-) -> Purse:
-    purse = desk.purse(analyst, key, text, limits)
-    purse.debit(Cost.pure(str(epsilon)), {"statistic": "count"}, PROMISE)
-    return purse
+) -> QuestionLedger:
+    question_ledger = desk.question_ledger(analyst, key, text, limits)
+    question_ledger.debit(Cost.pure(str(epsilon)), {"statistic": "count"}, PROMISE)
+    return question_ledger
 
 
 def test_a_question_is_paid_once(desk: Desk) -> None:
@@ -49,11 +47,11 @@ def test_a_question_is_paid_once(desk: Desk) -> None:
     assert desk.asked()[0].standing is Standing.PAID
 
 
-def test_a_purse_pays_once(desk: Desk) -> None:
+def test_a_question_pays_once_in_a_run(desk: Desk) -> None:
     """Whatever a release does: what is found under its key must not pay for a second debit."""
-    purse = pay(desk, "k")
+    question_ledger = pay(desk, "k")
     with pytest.raises(eh.EvenhandError, match="debited once"):
-        purse.debit(Cost.pure(1), {}, PROMISE)
+        question_ledger.debit(Cost.pure(1), {}, PROMISE)
     assert desk.ledger.spent.epsilon == 1
 
 
@@ -77,9 +75,9 @@ LIMITS: dict[str, tuple[Limits, str]] = {
 def test_limits(desk: Desk, kind: str) -> None:
     limits, words = LIMITS[kind]
     pay(desk, "a", 1, limits)
-    purse = desk.purse("ann", "b", "{}", limits)
-    assert not purse.can_afford(Cost.pure("1.5"), PROMISE)
-    assert purse.can_afford(Cost.pure("1"), PROMISE)
+    question_ledger = desk.question_ledger("ann", "b", "{}", limits)
+    assert not question_ledger.can_afford(Cost.pure("1.5"), PROMISE)
+    assert question_ledger.can_afford(Cost.pure("1"), PROMISE)
     with pytest.raises(eh.BudgetExceeded, match=words):
         pay(desk, "b", "1.5", limits)
     pay(desk, "b", "1", limits)
@@ -133,11 +131,11 @@ def test_splitting_a_question_does_not_avoid_approval(desk: Desk) -> None:
 
 
 def test_the_first_answer_is_kept(desk: Desk) -> None:
-    purse = pay(desk, "k")
-    assert purse.id is not None
-    assert desk.store(purse.id, "one") == "one"
-    assert desk.store(purse.id, "two") == "one"
-    found = desk.find(purse.id)
+    question_ledger = pay(desk, "k")
+    assert question_ledger.id is not None
+    assert desk.store(question_ledger.id, "one") == "one"
+    assert desk.store(question_ledger.id, "two") == "one"
+    found = desk.find(question_ledger.id)
     assert found is not None
     assert (found.answer, found.standing) == ("one", Standing.ANSWERED)
     with pytest.raises(eh.EvenhandError, match="not debited"):
@@ -177,13 +175,16 @@ def test_a_desk_that_was_edited_is_noticed(tmp_path: Path) -> None:
         desk.verify()
 
 
-def test_a_session_with_a_purse(tmp_path: Path) -> None:
+def test_a_session_at_the_desk(tmp_path: Path) -> None:
     import pandas as pd
 
     table = eh.read(pd.DataFrame({"u": [1, 1, 2], "v": [1.0, 2.0, 3.0]}), user="u")
     desk = Desk(eh.Ledger(tmp_path / "b.db", epsilon=1))
     question = '{"ask": "count"}'
-    ask: Callable[[], Any] = lambda: eh.Session(table, desk.purse("ann", "k", question, PLENTY)).count(epsilon="0.5")  # noqa: E731
+
+    def ask() -> eh.Release:
+        return eh.Session(table, desk.question_ledger("ann", "k", question, PLENTY)).count(epsilon="0.5")
+
     first, again = ask(), ask()  # as after a kill in between: paid once, drawn again
     assert first.event == again.event
     assert desk.ledger.spent.epsilon == Decimal("0.5")

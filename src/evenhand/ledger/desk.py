@@ -107,8 +107,8 @@ class Desk:
 
     Example:
         >>> desk = Desk(Ledger("budget.db", epsilon=10), period=lambda: "2026-11")  # doctest: +SKIP
-        >>> purse = desk.purse("ann", "first-question", '{"statistic": "count"}', Limits(Budget(Decimal(1))))  # doctest: +SKIP
-        >>> eh.Session(table, purse).count(epsilon=0.1)  # doctest: +SKIP
+        >>> question_ledger = desk.question_ledger("ann", "first-question", '{"statistic": "count"}', Limits(Budget(Decimal(1))))  # doctest: +SKIP
+        >>> eh.Session(table, question_ledger).count(epsilon=0.1)  # doctest: +SKIP
     """
 
     def __init__(
@@ -123,9 +123,9 @@ class Desk:
         self.turn = threading.Lock()
         self._run(desk_tables.create, write=True)
 
-    def purse(self, analyst: str, key: str, question: str, limits: Limits) -> Purse:
+    def question_ledger(self, analyst: str, key: str, question: str, limits: Limits) -> QuestionLedger:
         """The ledger as one question of one analyst sees it: for a `Session` that asks this question and no other."""
-        return Purse(self, analyst, key, question, limits)
+        return QuestionLedger(self, analyst, key, question, limits)
 
     def find(self, id: str) -> Asked | None:
         """A question by its id."""
@@ -197,7 +197,7 @@ class Desk:
             raise LedgerError(f"ledger {self.ledger.location}: what analysts spent does not agree with its events.")
 
 
-class Purse(Ledger):
+class QuestionLedger(Ledger):
     """A ledger as one question sees it: limits of its analyst are checked in the transaction that debits, once.
 
     Guarantee: that of the ledger. A second debit is refused; a debit that was made before by the same analyst, under the same

@@ -90,8 +90,10 @@ class Keeper:
     def preview(self, analyst: str, table: str | None, question: Mapping[str, Any]) -> dict[str, Any]:
         """What a question would cost; from public facts only."""
         name, offered = self._table(analyst, table)
-        purse = offered.desk.purse(analyst, "preview", self._text(name, question), self._analyst(analyst).limits)
-        preview = questions.ask(Previews(Session(offered.table, purse)), question)
+        question_ledger = offered.desk.question_ledger(
+            analyst, "preview", self._text(name, question), self._analyst(analyst).limits
+        )
+        preview = questions.ask(Previews(Session(offered.table, question_ledger)), question)
         return {**preview.to_dict(), "text": str(preview)}
 
     def ask(self, analyst: str, table: str | None, key: str, question: Mapping[str, Any]) -> Asked:
@@ -101,12 +103,12 @@ class Keeper:
         """
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
-        purse = offered.desk.purse(analyst, key, text, self._analyst(analyst).limits)
+        question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
         draft = questions.ask(Drafts(offered.table), question)
-        receipt = draft.pay(purse)
-        assert purse.id is not None
-        self._start(offered.desk, purse.id, lambda: draft.drawn(receipt))
-        return self._found(offered.desk, purse.id)
+        receipt = draft.pay(question_ledger)
+        assert question_ledger.id is not None
+        self._start(offered.desk, question_ledger.id, lambda: draft.drawn(receipt))
+        return self._found(offered.desk, question_ledger.id)
 
     def decide(self, id: str, *, approve: bool, by: str) -> Asked:
         """Approve or deny a question that waits; what is approved is debited and answered at once."""
@@ -183,7 +185,9 @@ class Keeper:
             table = replace(table, expression=table.expression.limit(0))
         limits = self._analyst(asked.analyst).limits
         draft = questions.ask(Drafts(table), stored["question"])
-        release: Release = draft.drawn(draft.pay(offered.desk.purse(asked.analyst, asked.key, asked.question, limits)))
+        release: Release = draft.drawn(
+            draft.pay(offered.desk.question_ledger(asked.analyst, asked.key, asked.question, limits))
+        )
         return release
 
     def _held(self, asked: Asked) -> datetime | None:
