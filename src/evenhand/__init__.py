@@ -23,6 +23,7 @@ from evenhand.ledger import Ledger
 from evenhand.planning import Plan, plan
 from evenhand.profiles import Profile
 from evenhand.release import Release
+from evenhand.service.client import connect
 from evenhand.session import Session
 from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Std, Sum, Users, Variance
 from evenhand.tables import Table, read
@@ -53,6 +54,7 @@ __all__ = [
     "Table",
     "TotalCap",
     "UsageError",
+    "connect",
     "count",
     "mean",
     "median",

@@ -32,7 +32,7 @@ def fail(error: BaseException) -> int:
 
 def show_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object and nothing else."""
-    print(json.dumps(data, ensure_ascii=False, default=str))
+    print(json.dumps(data, ensure_ascii=False, default=str), flush=True)
 
 
 def check_writable(path: Path, option: str) -> None:

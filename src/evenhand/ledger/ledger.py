@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.guarantee import (
     Amount,
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from evenhand.ledger.state import State
 
 LARGEST_TOTAL = Decimal(10**9)
+
+Admit: TypeAlias = "Callable[[Connection, State, Cost], Event | Mapping[str, Any]]"
+"""Has a say inside the transaction of a debit: raises to refuse it, hands back the event that paid for it earlier, or what
+the event is to note beside the query."""
 
 
 class Ledger:
@@ -150,6 +154,10 @@ class Ledger:
                 ledger without δ.
             LedgerError: the ledger could not be written.
         """
+        return self._debit(cost, query, guarantee)
+
+    def _debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, admit: Admit | None = None) -> Event:
+        """Debit, with ``admit`` inside the same transaction."""
         from evenhand.ledger import state as ledger_state
 
         seen = self._seen
@@ -157,11 +165,14 @@ class Ledger:
         def work(connection: Connection) -> tuple[Event, State]:
             state = self._read(connection, seen, lock=True)
             charged = admission.charge(self.location, state, cost, guarantee)
+            noted = {} if admit is None else admit(connection, state, charged)
+            if isinstance(noted, Event):
+                return noted, state
             account = state.account.after(charged)
             if account is None:
                 raise BudgetExceeded(_refusal(self.location, charged, state.account))
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            record = Record.write(state.events + 1, str(uuid.uuid4()), now, guarantee, charged, query)
+            record = Record.write(state.events + 1, str(uuid.uuid4()), now, guarantee, charged, {**query, **noted})
             after = replace(
                 state,
                 account=account,

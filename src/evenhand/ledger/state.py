@@ -130,6 +130,11 @@ def records(connection: Connection) -> list[tuple[Record, str]]:
     return [(Record(*row[:-1]), row[-1]) for row in rows]
 
 
+def record_at(connection: Connection, number: int) -> Record:
+    """One event."""
+    return Record(*connection.execute(select(schema.events).where(schema.events.c.number == number)).one()[:-1])
+
+
 def link_at(connection: Connection, number: int) -> str | None:
     """The stored link of one event, or None if there is no such event."""
     return connection.execute(select(schema.events.c.link).where(schema.events.c.number == number)).scalar()

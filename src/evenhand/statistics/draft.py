@@ -95,8 +95,15 @@ class Draft:
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
+        return self.drawn(self.pay(ledger))
+
+    def pay(self, ledger: Ledger) -> Receipt:
+        """Debit, and nothing else."""
         query = self.query if self.cost else {**self.query, "exact": f"public under protects={self.guarantee.relation}"}
-        receipt = debit(ledger, self.guarantee, self.cost or NOTHING, query)
+        return debit(ledger, self.guarantee, self.cost or NOTHING, query)
+
+    def drawn(self, receipt: Receipt) -> Release:
+        """The release that was paid for."""
         outcome = self.measure(receipt)
         return Release(
             statistic=self.statistic,

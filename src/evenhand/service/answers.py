@@ -1,0 +1,141 @@
+"""What analysts and the keeper may do, as plain data: one place for the JSON interface and the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import evenhand
+from evenhand.guarantee import UsageError, plain
+from evenhand.ledger import Budget
+from evenhand.ledger.desk import Asked, Desk, Standing
+from evenhand.service.accounts import Account, Role
+from evenhand.service.keeper import Keeper, Offered
+
+WAIT = 20.0
+"""Seconds that a request for an answer may wait, so that clients need not ask again and again."""
+
+
+class Desks:
+    """A keeper, asked by accounts.
+
+    Args:
+        keeper: what answers.
+    """
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    def tables(self, account: Account, _: object = None) -> dict[str, Any]:
+        """The tables that an analyst may ask about."""
+        return {"tables": [_described(name, one) for name, one in self._keeper.offered(account.name).items()]}
+
+    def budget(self, account: Account, _: object = None) -> dict[str, Any]:
+        """What an analyst and everybody have left."""
+        limits = self._keeper.limits(account.name)
+        desks = _desks(self._keeper.offered(account.name).values())
+        return {
+            "yours": {"total": _amounts(limits.total), "spent": [_amounts(desk.spent(account.name)) for desk in desks]},
+            "populations": [
+                {"total": _amounts(desk.ledger.total), "remaining": _amounts(desk.ledger.remaining)} for desk in desks
+            ],
+        }
+
+    def populations(self) -> dict[str, dict[str, str]]:
+        """For the keeper: each ledger, what is left of it, and whether its history is whole."""
+        found = {}
+        for desk in _desks(self._keeper.tables.values()):
+            ledger = desk.ledger
+            spent = {f"spent by {name}": str(desk.spent(name)) for name in self._keeper.analysts}
+            desk.verify()
+            found[ledger.location.rpartition("/")[2]] = {
+                "total": str(ledger.total), "left": str(ledger.remaining), **spent,
+                "history": f"{len(ledger.events)} events, whole; head {ledger.head[:12]}",
+            }  # fmt: skip
+        return found
+
+    def preview(self, account: Account, given: dict[str, Any]) -> dict[str, Any]:
+        """The price of a question."""
+        return self._keeper.preview(account.name, _text(given, "table"), _question(given))
+
+    def ask(self, account: Account, given: dict[str, Any], wait: float = WAIT) -> dict[str, Any]:
+        """Pay for a question and have it answered."""
+        key = _text(given, "key")
+        if key is None:
+            raise UsageError(
+                "key= is missing: any text that you use for this one question, so that a retry is not paid twice."
+            )
+        asked = self._keeper.ask(account.name, _text(given, "table"), key, _question(given))
+        return self.shown(account, {"id": asked.id}, wait)
+
+    def shown(self, account: Account, given: dict[str, Any], wait: float = WAIT) -> dict[str, Any]:
+        """A question, with its answer if that may be seen."""
+        mine = None if account.role is Role.KEEPER else account.name
+        self._keeper.find(mine, given["id"])  # before waiting: whose question it is
+        self._keeper.wait(given["id"], wait)
+        asked, held = self._keeper.find(mine, given["id"])
+        shown = _asked(asked)
+        if held:
+            return {**shown, "ready": held.isoformat()}
+        return {**shown, "answer": json.loads(asked.answer) if asked.answer else None}
+
+    def history(self, account: Account, _: object = None) -> dict[str, Any]:
+        """What an analyst asked; for the keeper, what everybody did."""
+        mine = None if account.role is Role.KEEPER else account.name
+        return {"questions": [_asked(one) for desk in _desks(self._keeper.tables.values()) for one in desk.asked(mine)]}
+
+    def decide(self, account: Account, given: dict[str, Any]) -> dict[str, Any]:
+        """Approve or deny what waits."""
+        if not isinstance(given.get("approve"), bool):
+            raise UsageError(f"approve={given.get('approve')!r}: expected true or false.")
+        return _asked(self._keeper.decide(given["id"], approve=given["approve"], by=account.name))
+
+
+def _desks(offered: Iterable[Offered]) -> list[Desk]:
+    return list({id(one.desk): one.desk for one in offered}.values())
+
+
+def _question(given: dict[str, Any]) -> dict[str, Any]:
+    question = given.get("question")
+    if not isinstance(question, dict):
+        raise UsageError('question= is missing: expected an object such as {"ask": "count", "epsilon": "0.1"}.')
+    return question
+
+
+def _text(given: dict[str, Any], name: str) -> str | None:
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{name}= is not text.")
+    return value
+
+
+def _amounts(budget: Budget) -> dict[str, str]:
+    return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta)}
+
+
+def _asked(asked: Asked) -> dict[str, Any]:
+    return {
+        "id": asked.id,
+        "analyst": asked.analyst,
+        "key": asked.key,
+        **json.loads(asked.question),
+        "cost": _amounts(asked.cost),
+        "standing": Standing.PAID if asked.standing is Standing.ANSWERED else asked.standing,
+        "time": asked.time,
+        "decided_by": asked.decided_by,
+    }
+
+
+def _described(name: str, one: Offered) -> dict[str, Any]:
+    table = one.table
+    columns = [{"name": column, "type": str(kind)} for column, kind in table.expression.schema().items()]
+    return {
+        "name": name,
+        "description": one.description,
+        "user": list(table.user),
+        "protects": table.relation.value,
+        "public": list(table.public),
+        "columns": columns,
+        "version": evenhand.__version__,
+    }

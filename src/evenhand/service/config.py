@@ -1,0 +1,156 @@
+"""``keeper.toml``: what a keeper offers to whom. Everything is checked before the server starts.
+
+deadline = 10                     # seconds after which an answer appears, the same for every question of every analyst
+accounts = "accounts.db"          # tokens; a SQLite file or postgresql://...
+
+[populations.viewers]             # people, and what was promised to them
+ledger = "budget.db"
+epsilon = 10
+delta = 1e-5
+per_month = { epsilon = 2 }       # optional: a promise for each month beside the total
+
+[tables.views]
+source = "views.parquet"
+user = "viewer"
+population = "viewers"
+protects = "presence"
+description = "One row per film that was watched."
+
+[analysts.ann]
+epsilon = 5
+delta = 5e-6
+per_question = 1
+approval_above = 3                # ε in sum without the keeper's approval
+tables = ["views"]
+immediate = false                 # whether this analyst may see when an answer is ready
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from evenhand.guarantee import EvenhandError, parse_delta, parse_epsilon
+from evenhand.ledger import Budget, Ledger
+from evenhand.ledger.desk import Desk, Limits
+from evenhand.ledger.ledger import LARGEST_TOTAL
+from evenhand.service.accounts import Accounts
+from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.toml_lines import Section, read_toml
+from evenhand.tables import read
+
+_NUMBER = (int, float, str)
+_AMOUNT = "a number above 0, such as 1 or '0.5'"
+
+
+@dataclass(frozen=True)
+class Configured:
+    """What a file describes, opened."""
+
+    keeper: Keeper
+    accounts: Accounts
+    host: str
+    port: int
+    per_minute: int
+
+
+def load(path: Path) -> Configured:
+    """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
+    file = read_toml(path)
+    file.only("deadline", "accounts", "host", "port", "per_minute", "populations", "tables", "analysts")
+    folder = path.resolve().parent
+    desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
+    if not desks:
+        raise file.error(None, "no population is described; expected [populations.NAME] with ledger and epsilon.")
+    tables = {name: _table(section, desks, folder) for name, section in file.sections("tables").items()}
+    if not tables:
+        raise file.error(None, "no table is described; expected [tables.NAME] with source, user and population.")
+    analysts = {name: _analyst(section, tables) for name, section in file.sections("analysts").items()}
+    deadline = file.get("deadline", (int, float), "seconds, such as 10", 10)
+    if not 0 < deadline <= 86_400:
+        raise file.error("deadline", f"deadline = {deadline}: expected seconds, at most a day.")
+    return Configured(
+        Keeper(tables, analysts, float(deadline)),
+        Accounts(_place(file.get("accounts", str, "a path or a URL", "accounts.db"), folder)),
+        file.get("host", str, "an address to listen on", "127.0.0.1"),
+        file.get("port", int, "a port", 8765),
+        file.get("per_minute", int, "a number of requests", 600),
+    )
+
+
+def month() -> str:
+    """The present month by the clock, in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m")
+
+
+def _desk(section: Section, folder: Path) -> Desk:
+    section.only("ledger", "epsilon", "delta", "per_month")
+    place = _place(section.get("ledger", str, "the path of a ledger, or postgresql://..."), folder)
+    total = _budget(section)
+    per_month = _budget(section.section("per_month")) if "per_month" in section.values else None
+    try:
+        return Desk(Ledger(place, total.epsilon, total.delta), per_period=per_month, period=month)
+    except EvenhandError as error:
+        raise section.error("ledger", str(error)) from None
+
+
+def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
+    section.only("source", "table", "user", "population", "protects", "public", "description")
+    population = section.get("population", str, f"one of {sorted(desks)}")
+    if population not in desks:
+        raise section.error("population", f"population = {population!r}: expected one of {sorted(desks)}.")
+    source = _place(section.get("source", str, "a path or a URL"), folder)
+    user = section.get("user", (str, list), "a column name, or several")
+    options: dict[str, Any] = {"protects": section.get("protects", str, "presence or values", "presence")}
+    options["public"] = section.get("public", list, "a list of column names", [])
+    try:
+        table = read(source, user, population=population, **options)
+    except EvenhandError as error:
+        raise section.error("source", str(error)) from None
+    return Offered(table, desks[population], section.get("description", str, "text", ""))
+
+
+def _analyst(section: Section, tables: dict[str, Offered]) -> Analyst:
+    section.only("epsilon", "delta", "per_month", "per_question", "approval_above", "tables", "immediate")
+    allowed = section.get("tables", list, f"a list of tables among {sorted(tables)}", None)
+    for name in allowed or ():
+        if name not in tables:
+            raise section.error("tables", f"tables has {name!r}: expected some of {sorted(tables)}.")
+    limits = Limits(
+        _budget(section),
+        _budget(section.section("per_month")) if "per_month" in section.values else None,
+        _epsilon(section, "per_question"),
+        _epsilon(section, "approval_above", zero=True),
+    )
+    immediate = section.get("immediate", bool, "true or false", False)
+    return Analyst(limits, None if allowed is None else frozenset(allowed), immediate)
+
+
+def _budget(section: Section) -> Budget:
+    epsilon = _epsilon(section, "epsilon")
+    if epsilon is None:
+        raise section.error(None, f"epsilon is missing; expected {_AMOUNT}.")
+    try:
+        return Budget(epsilon, parse_delta(section.get("delta", _NUMBER, "a number from 0 to 1", 0)))
+    except EvenhandError:
+        raise section.error("delta", f"delta = {section.values['delta']!r}: expected a number from 0 to 1.") from None
+
+
+def _epsilon(section: Section, name: str, *, zero: bool = False) -> Decimal | None:
+    given = section.get(name, _NUMBER, _AMOUNT, None)
+    if given is None:
+        return None
+    if zero and given in (0, "0"):
+        return Decimal(0)
+    try:
+        return parse_epsilon(given, largest=LARGEST_TOTAL)
+    except EvenhandError:
+        raise section.error(name, f"{name} = {given!r}: expected {_AMOUNT}.") from None
+
+
+def _place(given: str, folder: Path) -> str:
+    """A path is one beside the file."""
+    return given if "://" in given else str(folder / given)

@@ -1,0 +1,26 @@
+"""A keeper's server for the bundled streaming table: nothing to configure, nothing real behind it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from evenhand.ledger import Budget, Ledger
+from evenhand.ledger.desk import Desk, Limits
+from evenhand.service.accounts import Accounts, Role
+from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.tables import Table
+
+ANALYST = "ann"
+
+
+def demo_keeper(folder: Path, table: Table) -> tuple[Keeper, Accounts, str, str]:
+    """A keeper of one table, its accounts, and the tokens of an analyst and of the keeper."""
+    desk = Desk(Ledger(folder / "budget.db", epsilon=10, delta="1e-5"))
+    limits = Limits(Budget(Decimal(5), Decimal("5e-6")), unapproved=Decimal(3))
+    keeper = Keeper(
+        {"views": Offered(table, desk, "Views of films on a streaming service (synthetic).")},
+        {ANALYST: Analyst(limits, immediate=True)},
+    )
+    accounts = Accounts(folder / "accounts.db")
+    return keeper, accounts, accounts.issue(ANALYST, Role.ANALYST, 1), accounts.issue("keeper", Role.KEEPER, 1)

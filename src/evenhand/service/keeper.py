@@ -1,0 +1,220 @@
+"""The keeper: tables, who may ask about them, and questions that are paid for, drawn and stored once.
+
+What an analyst sees must not depend on a row, and time and failure are things that an analyst sees (method: a server adds
+outputs). So an answer appears at its deadline, which is public: the time of the question plus what the keeper allows. If
+there is no answer by then, for whatever reason, one is drawn from the empty table, with the same noise and form. Whoever
+stores first wins, so nothing is ever sent twice in two versions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from evenhand.guarantee import UsageError
+from evenhand.ledger.desk import Asked, Desk, Limits, Standing
+from evenhand.release import Release, written
+from evenhand.service import questions
+from evenhand.session import Drafts, Previews, Session
+from evenhand.tables import Table
+
+log = logging.getLogger("evenhand.keeper")
+
+WORKERS = 4
+"""Questions that are computed at the same time."""
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A table that analysts may ask about.
+
+    Args:
+        table: the rows.
+        desk: where the population's budget is kept.
+        description: for analysts.
+    """
+
+    table: Table
+    desk: Desk
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Analyst:
+    """What a keeper grants one analyst.
+
+    Args:
+        limits: of the budget.
+        tables: names of tables; None for all.
+        immediate: whether answers may appear as soon as they are there: for analysts whom the keeper trusts with timing.
+    """
+
+    limits: Limits
+    tables: frozenset[str] | None = None
+    immediate: bool = False
+
+
+@dataclass
+class Keeper:
+    """Answers questions about the tables it keeps.
+
+    Args:
+        tables: by name.
+        analysts: by name.
+        deadline: seconds after which an answer appears.
+    """
+
+    tables: Mapping[str, Offered]
+    analysts: Mapping[str, Analyst]
+    deadline: float = 10.0
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(WORKERS, "question"), repr=False)
+    _running: dict[str, Future[None]] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def offered(self, analyst: str) -> dict[str, Offered]:
+        """The tables that an analyst may ask about."""
+        allowed = self._analyst(analyst).tables
+        return {name: one for name, one in self.tables.items() if allowed is None or name in allowed}
+
+    def limits(self, analyst: str) -> Limits:
+        """What an analyst may spend."""
+        return self._analyst(analyst).limits
+
+    def preview(self, analyst: str, table: str | None, question: Mapping[str, Any]) -> dict[str, Any]:
+        """What a question would cost; from public facts only."""
+        name, offered = self._table(analyst, table)
+        question_ledger = offered.desk.question_ledger(
+            analyst, "preview", self._text(name, question), self._analyst(analyst).limits
+        )
+        preview = questions.ask(Previews(Session(offered.table, question_ledger)), question)
+        return {**preview.to_dict(), "text": str(preview)}
+
+    def ask(self, analyst: str, table: str | None, key: str, question: Mapping[str, Any]) -> Asked:
+        """Debit a question and have it answered; asked again with its key, it is only found.
+
+        Raises what is wrong with the question, or with the budget, at once: that depends on public parameters only.
+        """
+        name, offered = self._table(analyst, table)
+        text = self._text(name, question)
+        question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
+        draft = questions.ask(Drafts(offered.table), question)
+        receipt = draft.pay(question_ledger)
+        assert question_ledger.id is not None
+        self._start(offered.desk, question_ledger.id, lambda: draft.drawn(receipt))
+        return self._found(offered.desk, question_ledger.id)
+
+    def decide(self, id: str, *, approve: bool, by: str) -> Asked:
+        """Approve or deny a question that waits; what is approved is debited and answered at once."""
+        for offered in self.tables.values():
+            if offered.desk.find(id) is not None:
+                asked = offered.desk.decide(id, approve=approve, by=by)
+                if approve:
+                    stored = json.loads(asked.question)
+                    self.ask(asked.analyst, stored["table"], asked.key, stored["question"])
+                return self._found(offered.desk, id)
+        raise UsageError(f"there is no question {id!r}.")
+
+    def resume(self) -> int:
+        """Start again what was paid for and not answered when the server stopped; how many questions that is."""
+        started = 0
+        for desk in {id(offered.desk): offered.desk for offered in self.tables.values()}.values():
+            for asked in desk.asked(standing=Standing.PAID):
+                started += 1
+                self._start(desk, asked.id, partial(self._again, asked, empty=False))
+        return started
+
+    def find(self, analyst: str | None, id: str) -> tuple[Asked, datetime | None]:
+        """A question of an analyst, and until when its answer is kept back; None if it may be seen."""
+        for offered in self.tables.values():
+            asked = offered.desk.find(id)
+            if asked is not None and analyst in (None, asked.analyst):
+                held = self._held(asked)
+                if held is None and asked.standing is Standing.PAID and not self._analyst(asked.analyst).immediate:
+                    release = self._again(asked, empty=True)
+                    offered.desk.store(id, json.dumps(written.write(release), allow_nan=False))
+                    asked = self._found(offered.desk, id)
+                return asked, held
+        raise UsageError(f"there is no question {id!r} of yours.")
+
+    def wait(self, id: str, seconds: float) -> None:
+        """Wait until a question is answered, at most so long."""
+        running = self._running.get(id)
+        if running is not None:
+            try:
+                running.result(timeout=seconds)
+            except TimeoutError:
+                return
+
+    def close(self) -> None:
+        """Let running questions end; what is not stored by then is drawn again when the server is back."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _start(self, desk: Desk, id: str, draw: Callable[[], Release]) -> None:
+        """Have an answer drawn and stored, once."""
+        with self._lock:
+            if id in self._running or self._found(desk, id).answer is not None:
+                return
+            self._running[id] = self._pool.submit(self._work, desk, id, draw)
+
+    def _work(self, desk: Desk, id: str, draw: Callable[[], Release]) -> None:
+        try:
+            try:
+                release = draw()
+            except Exception as error:
+                # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
+                log.error("question failed after its debit", extra={"question": id, "error": type(error).__name__})
+                release = self._again(self._found(desk, id), empty=True)
+            desk.store(id, json.dumps(written.write(release), allow_nan=False))
+        finally:
+            with self._lock:
+                self._running.pop(id, None)
+
+    def _again(self, asked: Asked, *, empty: bool) -> Release:
+        """The answer to a question that was paid for, from the table or from the empty one."""
+        stored = json.loads(asked.question)
+        _, offered = self._table(asked.analyst, stored["table"])
+        table = offered.table
+        if empty:
+            table = replace(table, expression=table.expression.limit(0))
+        limits = self._analyst(asked.analyst).limits
+        draft = questions.ask(Drafts(table), stored["question"])
+        release: Release = draft.drawn(
+            draft.pay(offered.desk.question_ledger(asked.analyst, asked.key, asked.question, limits))
+        )
+        return release
+
+    def _held(self, asked: Asked) -> datetime | None:
+        """Until when an answer is kept back; at that moment one from the empty table takes the place of a missing one."""
+        if self._analyst(asked.analyst).immediate or asked.event is None:
+            return None
+        ready = datetime.fromisoformat(asked.time) + timedelta(seconds=self.deadline)
+        return ready if datetime.now(UTC) < ready else None
+
+    def _found(self, desk: Desk, id: str) -> Asked:
+        found = desk.find(id)
+        assert found is not None
+        return found
+
+    def _analyst(self, name: str) -> Analyst:
+        if name not in self.analysts:
+            raise UsageError(f"{name} is not an analyst of this keeper.")
+        return self.analysts[name]
+
+    def _table(self, analyst: str, name: str | None) -> tuple[str, Offered]:
+        offered = self.offered(analyst)
+        if name is None and len(offered) == 1:
+            return next(iter(offered.items()))
+        if name is None or name not in offered:
+            given = "no table was named" if name is None else f"there is no table {name!r} for you"
+            raise UsageError(f"{given}; expected one of {sorted(offered)}.")
+        return name, offered[name]
+
+    def _text(self, table: str, question: Mapping[str, Any]) -> str:
+        return questions.normalised({"table": table, "question": question})

@@ -1,0 +1,56 @@
+"""Running the server: one process, a line once it accepts requests, an orderly end on SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from socket import socket
+
+import uvicorn
+from starlette.applications import Starlette
+
+from evenhand.service.keeper import Keeper
+
+
+class _Server(uvicorn.Server):
+    """Says where it listens as soon as it does."""
+
+    def __init__(self, config: uvicorn.Config, accepting: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._accepting = accepting
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._accepting(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+
+class JsonLines(logging.Formatter):
+    """A log line as one JSON object: the message and the fields given with it, nothing formatted from data."""
+
+    _own = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {name: value for name, value in vars(record).items() if name not in self._own}
+        now = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return json.dumps({"time": now, "level": record.levelname, "event": record.msg, **fields}, default=str)
+
+
+def run(keeper: Keeper, app: Starlette, host: str, port: int, accepting: Callable[[str], None]) -> None:
+    """Serve until the process is told to stop."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger("evenhand")
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10
+    )
+    keeper.resume()
+    try:
+        _Server(config, accepting).run()
+    finally:
+        keeper.close()

@@ -1,0 +1,358 @@
+"""The keeper's server as a real process: asked by clients, refused to strangers, killed and started again."""
+
+from __future__ import annotations
+
+import html
+import http.cookiejar
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.service.accounts import Accounts, Role
+from evenhand.service.client import Remote
+
+CANARY = "canary-7f3a"
+FILE = """
+deadline = {deadline}
+
+[populations.people]
+ledger = "budget.db"
+epsilon = 20
+delta = 1e-3
+per_month = {{ epsilon = 19, delta = 1e-3 }}
+
+[tables.visits]
+source = "visits.parquet"
+user = "u"
+population = "people"
+description = "Visits of people."
+
+[analysts.ann]
+epsilon = 6
+delta = 1e-4
+per_question = 2
+approval_above = 4
+immediate = true
+
+[analysts.bob]
+epsilon = 2
+"""
+
+
+class Server:
+    """One process of `evenhand serve`.
+
+    Args:
+        folder: with a keeper.toml and its table.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        command = [
+            sys.executable,
+            "-c",
+            "from evenhand.apps.cli import main; main()",
+            "serve",
+            str(folder / "keeper.toml"),
+        ]
+        self.log = (folder / "log.txt").open("a")
+        self.process = subprocess.Popen(
+            [*command, "--port", "0", "--json"], stdout=subprocess.PIPE, stderr=self.log, text=True
+        )
+        assert self.process.stdout is not None
+        self.url = json.loads(self.process.stdout.readline())["url"]
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        self.process.send_signal(how)
+        self.process.wait(30)
+        self.log.close()
+
+
+def make(folder: Path, deadline: float = 3) -> Accounts:
+    rows = [
+        {"u": f"{CANARY}-{user}", "v": float(user % 7), "g": "ab"[user % 2]} for user in range(400) for _ in range(3)
+    ]
+    pd.DataFrame(rows).to_parquet(folder / "visits.parquet")
+    (folder / "keeper.toml").write_text(FILE.format(deadline=deadline))
+    return Accounts(folder / "accounts.db")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Accounts]]:
+    folder = tmp_path_factory.mktemp("keeper")
+    accounts = make(folder)
+    server = Server(folder)
+    yield server, accounts
+    server.stop()
+    assert server.process.returncode in (0, -signal.SIGTERM)
+
+
+def remote(place: tuple[Server, Accounts], name: str = "ann") -> Remote:
+    server, accounts = place
+    return eh.connect(server.url, token=accounts.issue(name, Role.ANALYST))
+
+
+def keeper_call(place: tuple[Server, Accounts], path: str, data: Any = None) -> Any:
+    server, accounts = place
+    asked = Remote(server.url, accounts.issue("keeper", Role.KEEPER), None)
+    return asked._call("GET" if data is None else "POST", path, data)
+
+
+def test_questions_of_a_session(place: tuple[Server, Accounts]) -> None:
+    ann = remote(place)
+    assert abs(ann.count(epsilon=1).value - 1200) < 200
+    table = ann.mean("v", bounds=(0, 6), by="g", keys=["a", "b"], epsilon=1)
+    assert list(table.value["g"]) == ["a", "b"]
+    assert table.interval(0.9).shape == (2, 4)
+    assert ann.preview.count(epsilon=1).affordable
+    assert not ann.preview.count(epsilon=3).affordable  # more than one question may cost
+    (described,) = ann.tables()
+    assert [column["name"] for column in described["columns"]] == ["u", "v", "g"]
+    assert ann.budget()["yours"]["spent"] == [{"epsilon": "2", "delta": "0"}]
+    first = ann.history()[0]
+    assert ann.answer(first["id"]).value == ann.answer(first["id"]).value
+    with pytest.raises(eh.UsageError, match="intervals at"):
+        table.interval(0.77)
+
+
+def test_an_answer_appears_at_its_deadline(place: tuple[Server, Accounts]) -> None:
+    """However quickly it was there: for analysts whom the keeper does not trust with timing."""
+    bob, started = remote(place, "bob"), time.monotonic()
+    first = bob._call("POST", "/v1/questions", {"key": "k", "question": {"ask": "count", "epsilon": "1"}})
+    assert "answer" not in first
+    assert first["standing"] == "paid"
+    release = bob.answer(first["id"])
+    assert time.monotonic() - started >= 2.5
+    assert abs(release.value - 1200) < 200
+
+
+def test_a_key_pays_once(place: tuple[Server, Accounts]) -> None:
+    ann = remote(place)
+    asked = {"key": "again", "question": {"ask": "users", "epsilon": "0.25"}}
+    before = ann.budget()["yours"]["spent"]
+    one, two = (ann._call("POST", "/v1/questions", asked) for _ in range(2))
+    assert one["answer"] == two["answer"]
+    assert Decimal(ann.budget()["yours"]["spent"][0]["epsilon"]) - Decimal(before[0]["epsilon"]) == Decimal("0.25")
+    with pytest.raises(eh.UsageError, match="another question"):
+        ann._call("POST", "/v1/questions", {"key": "again", "question": {"ask": "users", "epsilon": "0.5"}})
+
+
+def test_approval(place: tuple[Server, Accounts]) -> None:
+    ann = remote(place)
+    with pytest.raises(eh.BudgetExceeded, match="waits for the keeper"):
+        ann.count(epsilon=2)
+    (waiting,) = (one for one in ann.history() if one["standing"] == "waiting")
+    with pytest.raises(eh.UsageError, match="for keeper"):
+        ann._call("POST", f"/v1/questions/{waiting['id']}/decision", {"approve": True})
+    keeper_call(place, f"/v1/questions/{waiting['id']}/decision", {"approve": True})
+    assert abs(ann.answer(waiting["id"]).value - 1200) < 100
+
+
+def test_strangers_are_kept_out(place: tuple[Server, Accounts]) -> None:
+    server, accounts = place
+    expired = accounts.issue("ann", Role.ANALYST, days=1e-9)
+    revoked = accounts.issue("ann", Role.ANALYST)
+    accounts.revoke(accounts.listed()[-1]["id"])
+    for token in ("wrong", "", expired, revoked):
+        with pytest.raises(eh.UsageError, match="missing, wrong, expired or revoked"):
+            eh.connect(server.url, token=token).count(epsilon=1)
+    with pytest.raises(eh.UsageError, match="is not an analyst"):
+        eh.connect(server.url, token=accounts.issue("mallory", Role.ANALYST)).count(epsilon=1)
+    bob = remote(place, "bob")
+    mine = remote(place).history()[0]["id"]
+    with pytest.raises(eh.UsageError, match="no question"):  # another analyst's answer
+        bob.answer(mine)
+    with pytest.raises(eh.UsageError, match="unencrypted"):
+        eh.connect("http://keeper.example", token="x")
+
+
+BAD: list[Any] = [
+    [],
+    {"question": 1},
+    {"question": {"ask": "__class__"}, "key": "x"},
+    {"question": {"ask": "ask", "statistic": {"statistic": "count"}, "epsilon": 1}, "key": "x"},
+    {"question": {"ask": "ledger"}, "key": "x"},
+    {"question": {"ask": "count", "epsilon": {"strategy": "TotalCap", "T": 1}}, "key": "x"},
+    {"question": {"ask": "count", "epsilon": 1, "bounding": {"strategy": "LocatedMean"}}, "key": "x"},
+    {"question": {"ask": "mean", "column": {"mapping": {}}, "epsilon": 1}, "key": "x"},
+    {"question": {"ask": "count", "epsilon": 1, "by": "g", "keys": {"keys": {"g": 3}}}, "key": "x"},
+    {"question": {"ask": "sum", "column": "v", "bounds": [[], []], "epsilon": 1}, "key": "x"},
+    {"question": {"ask": "count", "epsilon": 1}, "key": ["x"]},
+    {"question": {"ask": "count", "epsilon": 1}, "key": "x", "table": "../etc"},
+    {"question": {"ask": "count", "epsilon": 1}},
+]
+
+
+def test_bad_requests_are_one_error(place: tuple[Server, Accounts]) -> None:
+    server, accounts = place
+    token = accounts.issue("ann", Role.ANALYST)
+    spent = remote(place).budget()
+    texts = [json.dumps(bad).encode() for bad in BAD]
+    for content in (*texts, b"", b"{", b'{"question": NaN}', b"[" * 100_000, b"\xff", b" " * 2_100_000):
+        request = urllib.request.Request(
+            f"{server.url}/v1/questions",
+            content,
+            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        )
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request, timeout=20)
+        assert caught.value.code in (400, 413, 422), (content[:80], caught.value.code)
+        assert set(json.load(caught.value)) == {"error", "message"}
+    assert remote(place).budget() == spent
+
+
+class Browser:
+    """Somebody who signs in on the page: cookies and forms, no script.
+
+    Args:
+        url: of the server.
+        token: to sign in with.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
+        self._jar = http.cookiejar.CookieJar()
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._jar))
+        self.go("/in", {"token": token})
+        (cookie,) = self._jar
+        assert cookie.has_nonstandard_attr("HttpOnly")
+        assert cookie.get_nonstandard_attr("SameSite") == "strict"
+
+    def go(self, path: str, fields: dict[str, str] | None = None) -> tuple[int, str, str]:
+        """Status, text and the final path of a page."""
+        data = None if fields is None else urllib.parse.urlencode(fields).encode()
+        try:
+            response = self._opener.open(self._url + path, data, timeout=20)
+        except urllib.error.HTTPError as error:
+            response = error
+        text = response.read().decode()
+        policy = response.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src" not in policy
+        return response.status, text, urllib.parse.urlsplit(response.geturl()).path
+
+    @staticmethod
+    def fields(text: str) -> dict[str, str]:
+        """What the last form of a page carries."""
+        form = text[text.rindex("<form") :]
+        return {name: html.unescape(value) for name, value in re.findall(r'name="([^"]+)" value="([^"]*)"', form)}
+
+
+def test_the_page(place: tuple[Server, Accounts]) -> None:
+    """Price, pay, read and download; a form without its token, and code in a name, do nothing."""
+    server, accounts = place
+    bob = Browser(server.url, accounts.issue("bob", Role.ANALYST))
+    status, text, _ = bob.go("/ask?table=visits")
+    assert status == 200
+    asked = {**bob.fields(text), "ask": "count", "by": "g", "keys": "a, b", "epsilon": "0.5"}
+    status, text, _ = bob.go("/price", asked)
+    assert "would cost       ε = 0.5" in text
+    pay = bob.fields(text)
+    assert bob.go("/pay", {**pay, "csrf": "forged"})[0] == 403
+    status, text, path = bob.go("/pay", pay)
+    assert status == 200
+    assert "The answer appears at" in text
+    time.sleep(3.2)  # its deadline
+    status, text, _ = bob.go(path)
+    assert "number of rows by g: 2 groups" in text
+    for form in ("csv", "json", "html", "svg"):
+        status, text, _ = bob.go(f"{path}/{form}")
+        assert status == 200
+        assert "a" in text
+    assert bob.go("/pay", pay)[2] == path  # paid once
+    for field in ("column", "by", "bounds", "ask", "table", "epsilon", "quantiles"):
+        status, text, _ = bob.go(
+            "/price", {**asked, "ask": "quantiles", "column": "v", field: "<script>alert(1)</script>"}
+        )
+        assert "<script" not in text
+    keeper = Browser(server.url, accounts.issue("keeper", Role.KEEPER))
+    assert "events, whole" in keeper.go("/")[1]
+    assert keeper.go("/price", {**asked, "csrf": keeper.fields(keeper.go("/")[1])["csrf"]})[0] == 400
+    assert bob.go("/out", {"csrf": asked["csrf"]})[0] == 200
+    assert bob.go(path)[0] == 401
+
+
+def test_nothing_of_a_row_is_in_logs_or_answers(place: tuple[Server, Accounts]) -> None:
+    server, _ = place
+    ann = remote(place)
+    with pytest.raises(eh.EvenhandError):
+        ann.sum("u", bounds=(0, 1), epsilon="0.1")
+    for url in ("/health", "/metrics", "/nowhere"):
+        try:
+            with urllib.request.urlopen(server.url + url, timeout=20) as response:
+                headers, text = response.headers, response.read().decode()
+        except urllib.error.HTTPError as error:
+            headers, text = error.headers, error.read().decode()
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert CANARY not in text
+    server.log.flush()
+    log = (server.folder / "log.txt").read_text()
+    assert '"path": "/v1/questions"' in log
+    assert CANARY not in log
+    stored = (server.folder / "budget.db").read_bytes() + (server.folder / "accounts.db").read_bytes()
+    assert CANARY.encode() not in stored
+
+
+def test_a_killed_server_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Killed at any moment: what was paid for is answered after the restart, and paid once."""
+    accounts = make(tmp_path)
+    token = accounts.issue("ann", Role.ANALYST)
+    asked = [{"key": f"k{number}", "question": {"ask": "count", "epsilon": "0.5"}} for number in range(3)]
+    server = Server(tmp_path)
+    child = os.fork()
+    if child == 0:  # a client whose server dies under it
+        try:
+            for one in asked:
+                Remote(server.url, token, None)._call("POST", "/v1/questions", one)
+        finally:
+            os._exit(0)
+    time.sleep(random.uniform(0.05, 1.5))
+    server.stop(signal.SIGKILL)
+    os.waitpid(child, 0)
+    server = Server(tmp_path)
+    ann = eh.connect(server.url, token=token)
+    # Every client tries again with its key.
+    released = [ann._released(ann._call("POST", "/v1/questions", one)) for one in asked]
+    assert ann.budget()["yours"]["spent"] == [{"epsilon": "1.5", "delta": "0"}]
+    assert len({release.event for release in released}) == 3
+    assert [ann.answer(one["id"]).value for one in ann.history()] == [release.value for release in released]
+    server.stop()
+    eh.Ledger(tmp_path / "budget.db").verify()
+
+
+WRONG = {
+    "epsilon = 6": ("epsilom = 6", "line 17: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
+    "per_question = 2": ("per_question = 'x'", "line 19: .*per_question"),
+    'population = "people"': ('population = "peopel"', "line 13: .*population"),
+    'source = "visits.parquet"': ('source = "nothing.parquet"', "line 11: "),
+    "[analysts.bob]": ("[analysts.bob", "not TOML"),
+    "epsilon = 20": ("epsilon = -1", "line 6: "),
+}
+
+
+@pytest.mark.parametrize("old", WRONG)
+def test_mistakes_in_the_file_are_pointed_at(old: str, tmp_path: Path) -> None:
+    from evenhand.service.config import load
+
+    make(tmp_path)
+    new, message = WRONG[old]
+    path = tmp_path / "keeper.toml"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(eh.EvenhandError, match=message):
+        load(path)

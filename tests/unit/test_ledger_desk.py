@@ -1,0 +1,190 @@
+"""The keeper's desk: limits hold in the transaction that debits, keys pay once, answers are stored once."""
+
+from __future__ import annotations
+
+import threading
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import evenhand as eh
+from evenhand.guarantee import Guarantee, Relation
+from evenhand.ledger import Budget, Cost
+from evenhand.ledger.desk import Desk, Limits, NeedsApproval, QuestionLedger, Standing
+
+PROMISE = Guarantee(Decimal(1), Decimal(0), Relation.PRESENCE, ("u",))
+PLENTY = Limits(Budget(Decimal(100)))
+
+
+def budget(epsilon: object) -> Budget:
+    return Budget(Decimal(str(epsilon)))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "b.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def desk(place: str) -> Desk:
+    return Desk(eh.Ledger(place, epsilon=10))
+
+
+def pay(
+    desk: Desk, key: str, epsilon: object = 1, limits: Limits = PLENTY, analyst: str = "ann", text: str = "{}"
+) -> QuestionLedger:
+    question_ledger = desk.question_ledger(analyst, key, text, limits)
+    question_ledger.debit(Cost.pure(str(epsilon)), {"statistic": "count"}, PROMISE)
+    return question_ledger
+
+
+def test_a_question_is_paid_once(desk: Desk) -> None:
+    first, again = pay(desk, "k"), pay(desk, "k")
+    assert first.id == again.id
+    assert desk.ledger.spent.epsilon == 1
+    assert len(desk.ledger.events) == 1
+    assert desk.asked()[0].standing is Standing.PAID
+
+
+def test_a_question_pays_once_in_a_run(desk: Desk) -> None:
+    """Whatever a release does: what is found under its key must not pay for a second debit."""
+    question_ledger = pay(desk, "k")
+    with pytest.raises(eh.EvenhandError, match="debited once"):
+        question_ledger.debit(Cost.pure(1), {}, PROMISE)
+    assert desk.ledger.spent.epsilon == 1
+
+
+@pytest.mark.parametrize(("text", "epsilon"), [('{"other": 1}', 1), ("{}", 2)])
+def test_a_key_is_bound_to_its_question(desk: Desk, text: str, epsilon: int) -> None:
+    pay(desk, "k")
+    with pytest.raises(eh.UsageError, match="another question"):
+        pay(desk, "k", epsilon, text=text)
+    pay(desk, "k", epsilon, text=text, analyst="bob")  # keys are an analyst's own
+    assert desk.ledger.spent.epsilon == 1 + epsilon
+
+
+LIMITS: dict[str, tuple[Limits, str]] = {
+    "total": (Limits(budget(2)), "the budget of ann is"),
+    "period": (Limits(budget(9), per_period=budget(2)), "for this period"),
+    "question": (Limits(budget(9), per_question=Decimal(1)), "one question may cost"),
+}
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_limits(desk: Desk, kind: str) -> None:
+    limits, words = LIMITS[kind]
+    pay(desk, "a", 1, limits)
+    question_ledger = desk.question_ledger("ann", "b", "{}", limits)
+    assert not question_ledger.can_afford(Cost.pure("1.5"), PROMISE)
+    assert question_ledger.can_afford(Cost.pure("1"), PROMISE)
+    with pytest.raises(eh.BudgetExceeded, match=words):
+        pay(desk, "b", "1.5", limits)
+    pay(desk, "b", "1", limits)
+    assert desk.spent("ann").epsilon == desk.spent().epsilon == desk.ledger.spent.epsilon == 2
+    desk.verify()
+
+
+def test_the_ledger_has_the_last_word(desk: Desk) -> None:
+    with pytest.raises(eh.BudgetExceeded, match="has ε = 10 left"):
+        pay(desk, "k", 11)
+    assert desk.asked() == []
+    assert desk.spent().epsilon == 0
+
+
+def test_periods_never_go_back(place: str) -> None:
+    clock = ["2026-11"]
+    desk = Desk(eh.Ledger(place, epsilon=10), per_period=budget(1), period=lambda: clock[0])
+    pay(desk, "a")
+    with pytest.raises(eh.BudgetExceeded, match="all analysts for this period"):
+        pay(desk, "b", analyst="bob")
+    clock[0] = "2026-12"
+    pay(desk, "b", analyst="bob")
+    for earlier in ("2026-11", "2020-01", ""):
+        clock[0] = earlier
+        with pytest.raises(eh.BudgetExceeded, match="for this period"):
+            pay(desk, "c")
+    desk.verify()
+    assert [event.query["asked"]["period"] for event in desk.ledger.events] == [1, 2]
+
+
+def test_splitting_a_question_does_not_avoid_approval(desk: Desk) -> None:
+    limits = Limits(budget(9), unapproved=Decimal(1))
+    pay(desk, "a", "0.6", limits)
+    with pytest.raises(NeedsApproval, match=r"may spend ε = 1 in sum, has spent 0\.6"):
+        pay(desk, "b", "0.6", limits)
+    assert desk.ledger.spent.epsilon == Decimal("0.6")
+    (waiting,) = desk.asked(standing=Standing.WAITING)
+    with pytest.raises(NeedsApproval):
+        pay(desk, "b", "0.6", limits)
+    desk.decide(waiting.id, approve=True, by="keeper")
+    with pytest.raises(eh.UsageError, match="does not wait"):
+        desk.decide(waiting.id, approve=False, by="keeper")
+    assert pay(desk, "b", "0.6", limits).id == waiting.id
+    pay(desk, "c", "0.4", limits)  # what was approved does not count among what needed no approval
+    with pytest.raises(NeedsApproval):
+        pay(desk, "d", "0.1", limits)
+    desk.decide(desk.asked(standing=Standing.WAITING)[0].id, approve=False, by="keeper")
+    with pytest.raises(eh.BudgetExceeded, match="denied"):
+        pay(desk, "d", "0.1", limits)
+    desk.verify()
+
+
+def test_the_first_answer_is_kept(desk: Desk) -> None:
+    question_ledger = pay(desk, "k")
+    assert question_ledger.id is not None
+    assert desk.store(question_ledger.id, "one") == "one"
+    assert desk.store(question_ledger.id, "two") == "one"
+    found = desk.find(question_ledger.id)
+    assert found is not None
+    assert (found.answer, found.standing) == ("one", Standing.ANSWERED)
+    with pytest.raises(eh.EvenhandError, match="not debited"):
+        desk.store("unknown", "x")
+
+
+def test_threads_share_a_limit(desk: Desk) -> None:
+    """Twelve questions of ε = 1 by three analysts, four of them each: 2 each and 5 in all are allowed."""
+    desk.per_period = budget(5)
+    outcomes: list[str] = []
+
+    def ask(number: int) -> None:
+        try:
+            pay(desk, f"k{number}", 1, Limits(budget(2)), analyst=f"analyst{number % 3}")
+            outcomes.append("paid")
+        except eh.BudgetExceeded:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count("paid") == 5
+    assert max(desk.spent(f"analyst{number}").epsilon for number in range(3)) <= 2
+    desk.verify()
+
+
+def test_a_desk_that_was_edited_is_noticed(tmp_path: Path) -> None:
+    import sqlite3
+
+    desk = Desk(eh.Ledger(tmp_path / "b.db", epsilon=10))
+    pay(desk, "k")
+    with sqlite3.connect(tmp_path / "b.db") as connection:
+        connection.execute("UPDATE evenhand_spent SET epsilon = '0'")
+    with pytest.raises(eh.EvenhandError, match="does not agree"):
+        desk.verify()
+
+
+def test_a_session_at_the_desk(tmp_path: Path) -> None:
+    import pandas as pd
+
+    table = eh.read(pd.DataFrame({"u": [1, 1, 2], "v": [1.0, 2.0, 3.0]}), user="u")
+    desk = Desk(eh.Ledger(tmp_path / "b.db", epsilon=1))
+    question = '{"ask": "count"}'
+
+    def ask() -> eh.Release:
+        return eh.Session(table, desk.question_ledger("ann", "k", question, PLENTY)).count(epsilon="0.5")
+
+    first, again = ask(), ask()  # as after a kill in between: paid once, drawn again
+    assert first.event == again.event
+    assert desk.ledger.spent.epsilon == Decimal("0.5")
