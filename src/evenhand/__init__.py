@@ -25,7 +25,7 @@ from evenhand.profiles import Profile
 from evenhand.release import Release
 from evenhand.session import Session
 from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Std, Sum, Users, Variance
-from evenhand.tables import Table, read
+from evenhand.tables import Column, Table, read
 
 # What `session.aggregate`, `session.ratio` and `session.ask` are given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
 count, users, sum, mean, variance, std = Count, Users, Sum, Mean, Variance, Std
@@ -37,6 +37,7 @@ __all__ = [
     "Auto",
     "BudgetExceeded",
     "CentredInterval",
+    "Column",
     "DataError",
     "EngineError",
     "EvenhandError",

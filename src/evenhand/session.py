@@ -41,6 +41,9 @@ from evenhand.statistics import (
 )
 from evenhand.tables import OpenBounds, Table
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 A = TypeVar("A")
 Bounding: TypeAlias = Strategy | Auto | type[Strategy] | type[Auto] | Literal["auto"] | None
 
@@ -491,6 +494,14 @@ class Session(Questions[Release]):
 
     def _answer(self, draft: Draft) -> Release:
         return draft.release(self.ledger)
+
+    def describe(self) -> pd.DataFrame:
+        """The columns of the table with their types and what was stated about them: bounds, keys, units. Costs nothing.
+
+        Example:
+            >>> eh.Session(eh.read("ratings.parquet", user="userId", columns="ratings.toml"), ledger).describe()
+        """
+        return self.table.describe()
 
     def profile(self, *, epsilon: Amount | None = None) -> Profile:
         """Buy a private histogram of users by number of rows; everything made from it costs nothing more.

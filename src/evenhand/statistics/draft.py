@@ -81,6 +81,7 @@ class Draft:
         run: measures and adds noise, given the receipt of the debit.
         rules: when a number is precise enough to be used, by column.
         foreseen: works out, by statistic, the forecast for groups.
+        units: of the released numbers, by column; empty if none has one.
     """
 
     statistic: str
@@ -92,6 +93,7 @@ class Draft:
     run: Callable[[Receipt], Outcome]
     rules: Mapping[str, Rule] = field(default_factory=dict)
     foreseen: Callable[[], Mapping[str, Foreseen]] = dict
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
@@ -108,6 +110,7 @@ class Draft:
             details=outcome.details,
             cells=outcome.cells,
             rules=outcome.rules or self.rules,
+            units=self.units,
             _interval=outcome.interval,
         )
 

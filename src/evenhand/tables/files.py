@@ -185,6 +185,11 @@ def first_lines(source: FileSource) -> list[bytes | None]:
     raise DataError(f"the file {source.pattern!r} can't be read: {kind}.")
 
 
+def is_json(path: str | Path) -> bool:
+    """Whether a path or glob is of JSON, told from its ending."""
+    return _FORMATS.get(Path(_unpacked(str(path))).suffix.lower()) == "json"
+
+
 def _unpacked(path: str) -> str:
     """A path without the ending that says how it is compressed."""
     return str(Path(path).with_suffix("")) if Path(path).suffix in _PACKED else path

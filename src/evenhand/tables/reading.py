@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables import files
+from evenhand.tables.columns import Column, beside, parse_columns, read_columns
 from evenhand.tables.engines import DEFAULT, Engine, engine_for_files, engine_for_object
 from evenhand.tables.frames import to_arrow
 from evenhand.tables.table import Table
@@ -19,6 +20,9 @@ _RESERVED = "evenhand_"
 Facts = dict[str, Any]
 """What is known of a source beside its rows: fields of `Table`."""
 
+Stated: TypeAlias = Mapping[str, Column | Mapping[str, Any]] | Sequence[str] | str | Path | None
+"""What ``columns=`` may be."""
+
 
 def read(
     source: object,
@@ -28,7 +32,7 @@ def read(
     public: Sequence[str] = (),
     population: str | None = None,
     engine: str | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Stated = None,
     quoted_newlines: bool = False,
 ) -> Table:
     """Open a table in which each row belongs to a user.
@@ -45,7 +49,10 @@ def read(
         public: columns that are public under ``"values"``; only they may form groups there.
         population: a name for the people, so that tables with differently named user columns share one ledger.
         engine: ``"duckdb"`` (default), ``"spark"`` or a registered engine that reads files, for paths.
-        columns: the columns of a JSON file, which has no header to name them.
+        columns: what is publicly known about columns, ``{"rating": eh.Column(bounds=(0.5, 5), unit="stars")}``, or the TOML file
+            that says so (``evenhand describe`` writes one to fill in); questions then need no ``bounds`` and no ``keys``. Left out:
+            ``ratings.toml`` beside ``ratings.parquet``, if it is there. Of a JSON file, which has no header: also the names of
+            all columns to read, as such a mapping or a list.
         quoted_newlines: whether quoted fields of a CSV may hold line feeds. Otherwise each line is a record, and no line can
             change how another is read. With it, one quote that is never closed can make the rows of other users part of
             one field, and then the guarantee does not hold: use it only if you know that all quotes are balanced.
@@ -64,15 +71,14 @@ def read(
         raise UsageError(
             "no user column was given; expected user='userId', the column that says which person a row belongs to."
         )
-    declared = files.Declared(
-        users, relation, known, None if columns is None else _names(columns, "columns"), bool(quoted_newlines)
-    )
+    stated, listed = _stated(columns, source)
+    declared = files.Declared(users, relation, known, listed, bool(quoted_newlines))
     wanted = engine_for_files(engine)
     if isinstance(source, str | Path):
-        opened, facts = _open_files(source, wanted, declared)
+        opened, known_too = _open_files(source, wanted, declared)
     else:
-        opened, facts = _open_object(source, wanted, declared)
-    table = Table(opened.rows, opened, users, relation, known, population, **facts)
+        opened, known_too = _open_object(source, wanted, declared)
+    table = Table(opened.rows, opened, users, relation, known, population, facts=stated, **known_too)
     reserved = [name for name in table.columns if name.casefold().startswith(_RESERVED)]
     if reserved:
         raise DataError(
@@ -87,7 +93,25 @@ def read(
             )
     for column in table.public:
         table.require(column, "public column")
+    for column in stated:
+        table.require(column, "column with facts")
     return table
+
+
+def _stated(given: Stated, source: object) -> tuple[dict[str, Column], tuple[str, ...] | None]:
+    """What is known about columns, and the names of the columns of a JSON file."""
+    path = source if isinstance(source, str | Path) else None
+    if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".toml")):
+        stated = read_columns(Path(given).expanduser())
+        if stated is None:
+            raise DataError(
+                f"{str(given)!r} states nothing: expected a table for each column, such as [columns.rating]."
+            )
+    elif isinstance(given, Mapping):
+        stated = parse_columns(given)
+    else:
+        return {} if path is None else beside(path), None if given is None else _names(given, "columns")
+    return stated, tuple(stated) if path is not None and files.is_json(path) else None
 
 
 def _names(given: str | Sequence[str] | None, role: str) -> tuple[str, ...]:

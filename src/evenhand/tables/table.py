@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+from evenhand.tables.columns import Column as Facts
+from evenhand.tables.columns import description
 from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.spelling import group_key
 
 if TYPE_CHECKING:
     from decimal import Decimal
+
+    import pandas as pd
 
     from evenhand.tables.engines import Engine
 
@@ -31,6 +35,7 @@ class Table:
         text: columns that were read as text because their source carries no types (CSV, JSON, Python objects).
         positional: whether a column's place in a line tells it apart from others (CSV).
         snapshot: changes when the underlying file changes; None if that can't be known.
+        facts: what was stated about columns: bounds, keys, units.
     """
 
     expression: Rows = field(repr=False)
@@ -42,6 +47,7 @@ class Table:
     text: frozenset[str] = field(default=frozenset(), repr=False)
     snapshot: str | None = field(default=None, repr=False)
     positional: bool = field(default=False, repr=False)
+    facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -62,6 +68,10 @@ class Table:
         """The user columns of some rows, under their names inside queries."""
         names = zip(self.user_names, self.user, strict=True)
         return {name: rows[name if name in rows.columns else column] for name, column in names}
+
+    def describe(self) -> pd.DataFrame:
+        """Each column with its type and what was stated about it: bounds, keys, unit. No row is read."""
+        return description(self)
 
     @contextmanager
     def once(self, values: Iterable[str] = (), keys: Sequence[str] = ()) -> Iterator[Table]:
