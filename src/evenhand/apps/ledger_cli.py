@@ -27,7 +27,7 @@ def show(
 
     Example: evenhand ledger show budget.db
     """
-    from evenhand.apps.release_cli import ledger_facts
+    from evenhand.apps.options import ledger_facts
     from evenhand.ledger import Ledger
 
     if "://" not in location and not os.path.exists(location):

@@ -101,13 +101,10 @@ def read_columns(path: Path) -> dict[str, Column] | None:
     return parse_columns(stated, str(path))
 
 
-def beside(source: str | Path) -> dict[str, Column]:
+def columns_beside(table: Path) -> dict[str, Column]:
     """The facts in a file of the same name beside a table, ``ratings.toml`` for ``ratings.parquet``; none if there is no such file."""
-    path = Path(source).expanduser()
-    while path.suffix:
-        path = path.with_suffix("")
-    stated = path.with_name(f"{path.name}.toml") if path.name else None
-    return (read_columns(stated) or {}) if stated is not None and stated.is_file() else {}
+    path = table.with_suffix(".toml") if table.name else table
+    return (read_columns(path) or {}) if path.is_file() else {}
 
 
 def description(table: Table) -> pd.DataFrame:

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables import files
-from evenhand.tables.columns import Column, beside, parse_columns, read_columns
-from evenhand.tables.engines import DEFAULT, Engine, engine_for_files, engine_for_object
+from evenhand.tables.columns import Column, columns_beside, parse_columns, read_columns
+from evenhand.tables.engines import DEFAULT, Engine, engine_for_database, engine_for_files, engine_for_object
 from evenhand.tables.frames import to_arrow
 from evenhand.tables.table import Table
 
@@ -28,6 +28,7 @@ def read(
     source: object,
     user: str | Sequence[str],
     *,
+    table: str | None = None,
     protects: str | Relation = Relation.PRESENCE,
     public: Sequence[str] = (),
     population: str | None = None,
@@ -42,7 +43,8 @@ def read(
 
     Args:
         source: a path or glob (Parquet, CSV, JSON), a pandas or polars frame, an Arrow table, a DuckDB relation,
-            an Ibis table, or a Spark DataFrame.
+            an Ibis table, or a Spark DataFrame; with ``table``, a DuckDB file or connection, or ``postgresql://...``.
+        table: which table, or view, of a database: ``"sales"`` or ``"schema.sales"``.
         user: the column, or columns, that name a person.
         protects: ``"presence"`` hides whether a user is in the table at all; ``"values"`` hides a user's values but
             treats who is in it and how many rows each user has as public; ``"labels"`` is for learning.
@@ -71,36 +73,41 @@ def read(
         raise UsageError(
             "no user column was given; expected user='userId', the column that says which person a row belongs to."
         )
-    stated, listed = _stated(columns, source)
+    wanted, database = engine_for_files(engine), engine_for_database(source)
+    stated, listed = _stated(columns, None if database or not isinstance(source, str | Path) else Path(source))
     declared = files.Declared(users, relation, known, listed, bool(quoted_newlines))
-    wanted = engine_for_files(engine)
-    if isinstance(source, str | Path):
-        opened, known_too = _open_files(source, wanted, declared)
+    if database is not None:
+        opened, marks = _open_table(source, database, table, wanted, declared)
+    elif table is not None:
+        raise UsageError(
+            f"table={table!r} is for databases: a DuckDB file (ending in .duckdb) or connection, or postgresql://...; leave it out."
+        )
+    elif isinstance(source, str | Path):
+        opened, marks = _open_files(source, wanted, declared)
     else:
-        opened, known_too = _open_object(source, wanted, declared)
-    table = Table(opened.rows, opened, users, relation, known, population, facts=stated, **known_too)
-    reserved = [name for name in table.columns if name.casefold().startswith(_RESERVED)]
+        opened, marks = _open_object(source, wanted, declared)
+    found = Table(opened.rows, opened, users, relation, known, population, facts=stated, **marks)
+    reserved = [name for name in found.columns if name.casefold().startswith(_RESERVED)]
     if reserved:
         raise DataError(
             f"the columns {reserved} begin with {_RESERVED!r}, which is kept for columns inside queries; rename them."
         )
     for column in users:
-        table.require(column, "user column")
+        found.require(column, "user column")
         if opened.rows.schema()[column].is_json():
             raise DataError(
                 f"the user column {column!r} holds JSON, whose equal values may be spelled differently; expected ids of a plain "
                 "type. Cast it to text first."
             )
-    for column in table.public:
-        table.require(column, "public column")
+    for column in found.public:
+        found.require(column, "public column")
     for column in stated:
-        table.require(column, "column with facts")
-    return table
+        found.require(column, "column with facts")
+    return found
 
 
-def _stated(given: Stated, source: object) -> tuple[dict[str, Column], tuple[str, ...] | None]:
-    """What is known about columns, and the names of the columns of a JSON file."""
-    path = source if isinstance(source, str | Path) else None
+def _stated(given: Stated, path: Path | None) -> tuple[dict[str, Column], tuple[str, ...] | None]:
+    """What is known about the columns of a file, or of something else, and the names of the columns of a JSON file."""
     if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".toml")):
         stated = read_columns(Path(given).expanduser())
         if stated is None:
@@ -110,7 +117,8 @@ def _stated(given: Stated, source: object) -> tuple[dict[str, Column], tuple[str
     elif isinstance(given, Mapping):
         stated = parse_columns(given)
     else:
-        return {} if path is None else beside(path), None if given is None else _names(given, "columns")
+        found = {} if path is None else columns_beside(Path(files.unpacked(str(path))).expanduser())
+        return found, None if given is None else _names(given, "columns")
     return stated, tuple(stated) if path is not None and files.is_json(path) else None
 
 
@@ -133,13 +141,28 @@ def _open_files(source: str | Path, reader: type[Engine], declared: files.Declar
     return engine, {"text": text, "snapshot": found.snapshot, "positional": found.format == "csv"}
 
 
+def _open_table(
+    source: object, database: type[Engine], table: str | None, wanted: type[Engine], declared: files.Declared
+) -> tuple[Engine, Facts]:
+    if wanted not in (DEFAULT, database):
+        raise UsageError(f"engine={wanted.name!r} runs paths and {wanted.objects}; leave it out for a database.")
+    _require_no_file_options(declared)
+    engine = database.open_table(source, table)
+    engine.check_source()
+    return engine, {"snapshot": f"object-{id(engine)}-{os.getpid()}"}
+
+
+def _require_no_file_options(declared: files.Declared) -> None:
+    if declared.columns is not None or declared.quoted_newlines:
+        raise UsageError("a list of columns= and quoted_newlines= are for files; leave them out.")
+
+
 def _open_object(source: object, wanted: type[Engine], declared: files.Declared) -> tuple[Engine, Facts]:
     """Dispatch on what was given, without importing what isn't there."""
     opener = engine_for_object(source)
     if wanted not in (DEFAULT, opener):
         raise UsageError(f"engine={wanted.name!r} runs paths and {wanted.objects}; give a path, or leave engine out.")
-    if declared.columns is not None or declared.quoted_newlines:
-        raise UsageError("columns= and quoted_newlines= are for files; leave them out.")
+    _require_no_file_options(declared)
     snapshot = f"object-{id(source)}-{os.getpid()}"
     if opener is not None:
         engine = opener.open(source)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from evenhand.guarantee import DataError, EngineError, EvenhandError
 from evenhand.tables.engines.dialect import Dialect
@@ -49,7 +49,7 @@ class Engine(Dialect):
     An engine is added by a subclass that says in what its backend differs, and `evenhand.tables.engines.register`. From then
     on `evenhand.read` takes Ibis tables of the backend called ``ibis_name`` (and what else `takes` says), and, where
     ``compressions`` is set, ``engine=name`` for paths. What it overrides: the methods of `Dialect`; `check_source`, `takes`, `open`,
-    `open_files`; `evaluate`, `store`, `publish`, `stored`, `sql`, `run`, `reseed`, `unlogged`.
+    `open_files`, `holds_tables`, `open_table`; `evaluate`, `store`, `publish`, `stored`, `sql`, `run`, `reseed`, `unlogged`.
 
     The guarantee rests on what an engine promises:
 
@@ -104,6 +104,16 @@ class Engine(Dialect):
     def open_files(cls, source: FileSource, declared: Declared) -> Engine:
         """An engine over files; columns of CSV and JSON are text."""
         raise NotImplementedError(f"{cls.__name__} names compressions, so it reads files and needs open_files")
+
+    @classmethod
+    def holds_tables(cls, source: object) -> bool:
+        """Whether a source is a database of this engine, of which `open_table` reads a table; told from a name or type alone."""
+        return False
+
+    @classmethod
+    def open_table(cls, source: Any, table: str | None) -> Engine:  # noqa: ANN401 - what `holds_tables` accepts
+        """An engine over one table of a database."""
+        raise NotImplementedError(f"{cls.__name__} holds tables, so it needs open_table")
 
     def turns(self) -> threading.RLock:
         """A connection runs one statement at a time: threads that share one take turns."""

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
+from evenhand.guarantee import EngineError
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.spark_files import file_rows
 from evenhand.tables.engines.spark_session import spark_backend, unlogged
@@ -44,6 +45,11 @@ class SparkEngine(Engine):
     def open(cls, source: DataFrame | Rows) -> Engine:
         if not _is_frame(source):
             return super().open(source)
+        if type(source).__module__.startswith("pyspark.sql.connect"):
+            raise EngineError(
+                "this frame belongs to a Spark Connect session, whose plans can't be looked at here, so it can't be told whether each "
+                "reading gives the same rows. Run Evenhand where the driver is, or write the frame to Parquet and read that."
+            )
         backend = spark_backend(source.sparkSession)
         return cls(_view(backend, readable_frame(source)), backend)
 
