@@ -73,7 +73,7 @@ def blocks(page: Path) -> list[Block]:
 @contextlib.contextmanager
 def workplace() -> Iterator[None]:
     """A fresh folder with the quickstart's table in it; what a page registers is forgotten afterwards."""
-    folder, columns = tempfile.TemporaryDirectory(), mock.patch.dict(os.environ, COLUMNS="100")
+    folder, columns = tempfile.TemporaryDirectory(), mock.patch.dict(os.environ, COLUMNS="100", LOGNAME="ana")
     with folder as name, contextlib.chdir(name), columns, mock.patch.dict(STATISTICS):
         strategies, engines = list(STRATEGIES), list(_ENGINES)
         exec(blocks(QUICKSTART)[0].text, {})

@@ -49,9 +49,11 @@ def aggregate(
     as_json: options.AsJson = False,
     html: options.Html = None,
     csv: options.Csv = None,
+    who: options.Who = None,
+    note: options.Note = None,
 ) -> None:
     """Release several statistics together (the help text is `HELP`)."""
-    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv)
+    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note)
     paid.check()
     statistics = _named(ask)
     by_keys = group_options(by, keys, other)

@@ -13,6 +13,7 @@ import typer
 from evenhand.apps.console import check_writable, parse_list, parse_open_pair, progress, show_json
 from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
+from evenhand.ledger.events import Asked
 from evenhand.ledger.ledger import LARGEST_TOTAL
 from evenhand.pages.release import release_page
 from evenhand.statistics import STATISTICS, Draft, Preview, Statistic
@@ -52,6 +53,8 @@ BudgetDelta = Annotated[str | None, typer.Option(help="Total delta of a ledger t
 EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb (default) or spark.")]
 OnlyPreview = Annotated[bool, typer.Option("--preview", help="Only say what it would cost; spend nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Who = Annotated[str | None, typer.Option(help="Who asks, for the ledger; the name of the account unless given.")]
+Note = Annotated[str | None, typer.Option(help="One line for the ledger, such as 'nightly, 2026-11-16'.")]
 Html = Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")]
 Csv = Annotated[Path | None, typer.Option(help="Also write the values with their intervals as CSV.")]
 
@@ -104,11 +107,14 @@ class Paid:
     as_json: bool
     html: Path | None
     csv: Path | None
+    who: str | None = None
+    note: str | None = None
 
     def check(self) -> None:
         """Refuse what can't be paid or written, before anything is read."""
         parse_epsilon(self.epsilon)
         parse_delta(self.delta)
+        Asked(self.who, note=self.note)
         for path, option in ((self.html, "html"), (self.csv, "csv")):
             if path is not None:
                 check_writable(path, option)
@@ -120,6 +126,7 @@ class Paid:
             show_json(previewed.to_dict()) if self.as_json else print(previewed)
             return
         book = open_ledger(self.ledger, self.epsilon, self.delta, self.budget, self.budget_delta)
+        book.who, book.note = self.who or book.who, self.note
         with progress(f"Computing the {draft.statistic}"):
             result = draft.preview(book) if self.preview else draft.release(book)
         if self.as_json:

@@ -100,6 +100,8 @@ def release(
     as_json: options.AsJson = False,
     html: options.Html = None,
     csv: options.Csv = None,
+    who: options.Who = None,
+    note: options.Note = None,
 ) -> None:
     """Release one statistic about people (the help text is `HELP`)."""
     from evenhand.session import Drafts
@@ -110,7 +112,7 @@ def release(
             f"{suggest(statistic, STATISTICS)}"
         )
     kind = STATISTICS[statistic]
-    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv)
+    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note)
     paid.check()
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
     given = {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}

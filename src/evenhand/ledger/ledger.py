@@ -24,7 +24,7 @@ from evenhand.guarantee import (
 )
 from evenhand.ledger import admission, failures
 from evenhand.ledger.composition import Account, Budget, Cost
-from evenhand.ledger.events import Event, Record
+from evenhand.ledger.events import Asked, Event, Record, account_name
 from evenhand.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Ledger:
         location: path of a SQLite file, or ``postgresql://user@host/database``.
         epsilon: the total ε of a new ledger, at most 1e9; for an existing one leave it out, or it must agree.
         delta: the total δ; 0 allows pure differential privacy only.
+        who: who asks, for the events: a person or a job; the name of the account that runs this unless given.
+        note: one line for the events, such as ``"nightly, 2026-11-16"``; ``ledger.note`` may be set later, too.
 
     Example:
         >>> ledger = Ledger("budget.db", epsilon=1.0)  # doctest: +SKIP
@@ -60,9 +62,20 @@ class Ledger:
     Reference: docs/ledger.md, docs/proofs/composition.md.
     """
 
+    who: str | None = None
+    note: str | None = None
+
     def __init__(
-        self, location: str | os.PathLike[str], epsilon: Amount | None = None, delta: Amount | None = None
+        self,
+        location: str | os.PathLike[str],
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        who: str | None = None,
+        note: str | None = None,
     ) -> None:
+        self.who, self.note = who or account_name(), note
+        Asked(self.who, note=note)  # refuses what can't be written
         given = None
         if epsilon is not None:
             given = Budget(parse_epsilon(epsilon, largest=LARGEST_TOTAL), parse_delta(0 if delta is None else delta))
@@ -131,7 +144,7 @@ class Ledger:
         state = self._state()
         return state.account.after(admission.charge(self.location, state, cost, guarantee)) is not None
 
-    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee) -> Event:
+    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None) -> Event:
         """Record the cost of a release durably, before its noise is drawn.
 
         Guarantee: when this returns, the debit survives the death of the process or the machine. When it
@@ -143,6 +156,7 @@ class Ledger:
             cost: what the release costs under ``guarantee.relation``.
             query: public parameters of the release, kept in the event; never data.
             guarantee: what the release promises by itself.
+            table: the name of its source, for the event.
 
         Raises:
             BudgetExceeded: the total would not hold; nothing was spent.
@@ -152,7 +166,7 @@ class Ledger:
         """
         from evenhand.ledger import state as ledger_state
 
-        seen = self._seen
+        seen, asked = self._seen, Asked(self.who, table, self.note)
 
         def work(connection: Connection) -> tuple[Event, State]:
             state = self._read(connection, seen, lock=True)
@@ -161,7 +175,7 @@ class Ledger:
             if account is None:
                 raise BudgetExceeded(_refusal(self.location, charged, state.account))
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            record = Record.write(state.events + 1, str(uuid.uuid4()), now, guarantee, charged, query)
+            record = Record.write(state.events + 1, str(uuid.uuid4()), now, guarantee, charged, query, asked)
             after = replace(
                 state,
                 account=account,
@@ -220,8 +234,8 @@ class Ledger:
             return f"Ledger({self.location!r}, unreadable)"
         return f"Ledger({self.location!r}, total: {account.total}; spent: {account.spent})"
 
-    def __reduce__(self) -> tuple[Callable[[Store], Ledger], tuple[Store]]:
-        return _reopened, (self._store,)
+    def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[object, ...]]:
+        return _reopened, (self._store, self.who, self.note)
 
     def __copy__(self) -> Ledger:
         return self  # a copy is the same ledger; scikit-learn's clone must not lose the password on the way
@@ -270,10 +284,11 @@ class Ledger:
             self._seen = state
 
 
-def _reopened(store: Store) -> Ledger:
+def _reopened(store: Store, who: str | None = None, note: str | None = None) -> Ledger:
     """An unpickled ledger: nothing is opened before it is used, so that models can be read where their ledger is not."""
     ledger = Ledger.__new__(Ledger)
     ledger._store, ledger._seen = store, None
+    ledger.who, ledger.note = who, note
     return ledger
 
 

@@ -82,6 +82,7 @@ class Draft:
         rules: when a number is precise enough to be used, by column.
         foreseen: works out, by statistic, the forecast for groups.
         units: of the released numbers, by column; empty if none has one.
+        source: the name of the table, for the ledger.
     """
 
     statistic: str
@@ -94,11 +95,12 @@ class Draft:
     rules: Mapping[str, Rule] = field(default_factory=dict)
     foreseen: Callable[[], Mapping[str, Foreseen]] = dict
     units: Mapping[str, str] = field(default_factory=dict)
+    source: str | None = None
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
         query = self.query if self.cost else {**self.query, "exact": f"public under protects={self.guarantee.relation}"}
-        receipt = debit(ledger, self.guarantee, self.cost or NOTHING, query)
+        receipt = debit(ledger, self.guarantee, self.cost or NOTHING, query, self.source)
         outcome = self.measure(receipt)
         return Release(
             statistic=self.statistic,

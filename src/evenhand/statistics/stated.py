@@ -68,17 +68,18 @@ class Stated:
         return stated
 
     def told(self, draft: Draft, statistics: Mapping[str, Statistic]) -> Draft:
-        """The draft with units, and with what was filled in, for the ledger and the release."""
+        """The draft with units and the table's name, and with what was filled in, for the ledger and the release."""
         units = self._units(statistics)
+        draft = replace(draft, units=units, source=self.table.source)
         if not self.used:
-            return replace(draft, units=units)
+            return draft
         details = {"facts": {**self.used, "words": _words(self.used)}}
 
         def run(receipt: Receipt) -> Outcome:
             outcome = draft.run(receipt)
             return replace(outcome, details={**outcome.details, **details})
 
-        return replace(draft, units=units, query={**draft.query, "facts": self.used}, run=run)
+        return replace(draft, query={**draft.query, "facts": self.used}, run=run)
 
     def _units(self, statistics: Mapping[str, Statistic]) -> dict[str, str]:
         """The unit of each released number, where any has one."""

@@ -17,6 +17,9 @@ from evenhand.tables.table import Table
 _RESERVED = "evenhand_"
 """How the columns that queries add to a table's own begin."""
 
+_LONGEST_NAME = 1000
+"""Of a source, for the ledger."""
+
 Facts = dict[str, Any]
 """What is known of a source beside its rows: fields of `Table`."""
 
@@ -86,7 +89,17 @@ def read(
         opened, marks = _open_files(source, wanted, declared)
     else:
         opened, marks = _open_object(source, wanted, declared)
-    found = Table(opened.rows, opened, users, relation, known, population, facts=stated, **marks)
+    found = Table(
+        opened.rows,
+        opened,
+        users,
+        relation,
+        known,
+        population,
+        facts=stated,
+        source=_source_name(source, table),
+        **marks,
+    )
     reserved = [name for name in found.columns if name.casefold().startswith(_RESERVED)]
     if reserved:
         raise DataError(
@@ -104,6 +117,17 @@ def read(
     for column in stated:
         found.require(column, "column with facts")
     return found
+
+
+def _source_name(source: object, table: str | None) -> str:
+    """The source as the ledger names it: a path, a URL without its account, or the type of an object; then the table."""
+    if isinstance(source, str | Path):
+        scheme, found, rest = str(source).partition("://")
+        place = f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}" if found else str(source)
+    else:
+        place = type(source).__name__
+    name = place if table is None else f"{place} {table}"
+    return "".join(letter for letter in name if letter.isprintable())[:_LONGEST_NAME]
 
 
 def _stated(given: Stated, path: Path | None) -> tuple[dict[str, Column], tuple[str, ...] | None]:

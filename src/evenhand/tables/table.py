@@ -36,6 +36,7 @@ class Table:
         positional: whether a column's place in a line tells it apart from others (CSV).
         snapshot: changes when the underlying file changes; None if that can't be known.
         facts: what was stated about columns: bounds, keys, units.
+        source: the name of the source, without any password; for the ledger.
     """
 
     expression: Rows = field(repr=False)
@@ -48,6 +49,7 @@ class Table:
     snapshot: str | None = field(default=None, repr=False)
     positional: bool = field(default=False, repr=False)
     facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
+    source: str | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
