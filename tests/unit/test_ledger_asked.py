@@ -17,7 +17,9 @@ import pytest
 import evenhand as eh
 from evenhand.apps import cli
 from evenhand.guarantee import Guarantee, Relation
-from evenhand.ledger import Cost
+from evenhand.ledger import Budget, Cost
+from evenhand.ledger.composition import Account
+from evenhand.ledger.dividing import largest_epsilon
 
 PROMISE = Guarantee(Decimal(1), Decimal(0), Relation.PRESENCE, ("u",))
 FRAME = pd.DataFrame({"u": [1, 2, 3], "v": [1.0, 2.0, 3.0]})
@@ -110,3 +112,28 @@ def test_ledgers_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert (row["who"], row["table"], row["note"], row["epsilon"]) == ("job 7", "t.csv", "first [night]", "1")
     assert json.loads(Path("e.jsonl").read_text())["asked"]["who"] == "job 7"
     assert run(monkeypatch, "ledger", "verify", "none.db") == 4
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+@pytest.mark.parametrize("spent", [(), (Cost.pure("0.3"),), (Cost.pure("0.001"),) * 30])
+def test_the_share_of_a_job_that_recurs_fits_and_is_the_largest_that_does(
+    delta: str | int, spent: tuple[Cost, ...]
+) -> None:
+    """Against an account that is really asked so often."""
+    started = Account.open(Budget(Decimal(1), Decimal(delta)))
+    for cost in spent:
+        started = started.after(cost) or pytest.fail("too much was spent before")
+    for times in (1, 3, 365):
+        each = largest_epsilon(started, times)
+        for epsilon, fits in ((each, True), (each + Decimal(1).scaleb(each.adjusted() - 2), False)):
+            account: Account | None = started
+            for _ in range(times):
+                account = account and account.after(Cost.pure(epsilon))
+            assert (account is not None) is fits
+
+
+def test_what_a_year_gains_from_delta(tmp_path: Path) -> None:
+    assert eh.Ledger(tmp_path / "pure.db", epsilon=1).each(365) == Decimal("0.00273")
+    assert eh.Ledger(tmp_path / "delta.db", epsilon=1, delta="1e-6").each(365) == Decimal("0.0105")
+    with pytest.raises(eh.UsageError, match="how many releases"):
+        eh.Ledger(tmp_path / "pure.db").each(0)

@@ -44,6 +44,21 @@ def create(
 
 
 @app.command()
+def divide(
+    location: Location,
+    times: Annotated[int, typer.Option(help="How many releases are to come, such as 365.")],
+) -> None:
+    """Say how large each of many equal releases may be, for a job that recurs. Nothing is spent.
+
+    Example: evenhand ledger divide budget.db --times 365
+    """
+    book = _opened(location)
+    print(
+        f"epsilon {plain(book.each(times))} for each of {times:,} releases, of {book.remaining} left in {book.location}"
+    )
+
+
+@app.command()
 def verify(
     location: Location,
     head: Annotated[

@@ -24,8 +24,10 @@ from evenhand.guarantee import (
 )
 from evenhand.ledger import admission, failures
 from evenhand.ledger.composition import Account, Budget, Cost
+from evenhand.ledger.dividing import largest_epsilon
 from evenhand.ledger.events import Asked, Event, Record, account_name
 from evenhand.ledger.store import Store
+from evenhand.ledger.verifying import verify_history
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -139,6 +141,16 @@ class Ledger:
         with failures.damaged(self.location):
             return tuple(record.read() for record, _ in records)
 
+    def each(self, times: int) -> Decimal:
+        """The largest ε, to three digits, for each of so many equal releases to come; without δ in each.
+
+        On a ledger with δ this is more than what remains over ``times``, because many small releases compose better.
+
+        Example:
+            >>> session.count(epsilon=ledger.each(365))  # doctest: +SKIP
+        """
+        return largest_epsilon(self._state().account, times)
+
     def can_afford(self, cost: Cost, guarantee: Guarantee) -> bool:
         """Whether ``debit`` would succeed now. Spends nothing; raises UsageError where ``debit`` would."""
         state = self._state()
@@ -207,25 +219,7 @@ class Ledger:
             return self._read(connection, seen), ledger_state.records(connection)
 
         state, records = self._store.run(work)
-        account = Account(state.account.total, state.account.order)
-        link = ledger_state.genesis(state.id, account.total, account.order)
-        links = {link}
-        for number, (record, stored) in enumerate(records, start=1):
-            with failures.damaged(self.location):
-                event, link = record.read(), record.link(link)
-            links.add(link)
-            after = account.after(event.cost)
-            same = event.guarantee.unit == state.unit and (number > 1 or event.guarantee.relation == state.relation)
-            if record.number != number or link != stored or after is None or not same:
-                raise LedgerError(f"ledger {self.location}: event {number} was edited, removed or inserted afterwards.")
-            account = after
-        if (account, link, len(records)) != (state.account, state.head, state.events):
-            raise LedgerError(f"ledger {self.location}: its totals do not agree with its {len(records)} events.")
-        if head is not None and head not in links:
-            raise LedgerError(
-                f"ledger {self.location}: the noted head is not in its history. It was restored from an "
-                "older backup or is another ledger; count what was released since as spent."
-            )
+        verify_history(self.location, state, records, head)
 
     def __repr__(self) -> str:
         try:
