@@ -155,6 +155,8 @@ bounds = [0.5, 5]
 unit = "stars"
 [columns.genre]
 keys = ["drama", "comedy"]
+[columns.minutes]
+bounds = [0, inf]
 """
 
 
@@ -163,6 +165,7 @@ def test_facts_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text(TOML)
     named = eh.read(tmp_path / "films.v2.parquet", user="person", columns=tmp_path / "other.toml")
     assert named.facts["stars"].range == (0.5, 5.0)
+    assert named.facts["minutes"].range == (0.0, None)
     assert eh.read(tmp_path / "films.v2.parquet", user="person").facts == {}
     (tmp_path / "films.v2.toml").write_text(TOML)
     assert eh.read(tmp_path / "films.v2.parquet", user="person").facts == named.facts

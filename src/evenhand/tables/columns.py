@@ -7,6 +7,7 @@ Facts come from the caller or from a TOML file, never from rows. They fill in wh
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ class Column:
     """What is publicly known about a column.
 
     Args:
-        bounds: (low, high) for one value; either may be None. Questions about the column use them unless they are given others.
+        bounds: (low, high) for one value; either may be None, or infinite, if it is not known. Questions about the column use them unless they are given others.
         keys: all values that may name a group; releases by this column need no ``keys=``.
         unit: of the values, such as ``"stars"``; shown beside released numbers.
         description: for people.
@@ -46,7 +47,7 @@ class Column:
     description: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", None if self.bounds is None else parse_open_bounds(self.bounds))
+        object.__setattr__(self, "bounds", None if self.bounds is None else parse_open_bounds(_open(self.bounds)))
         if self.keys is not None:
             if isinstance(self.keys, str | Mapping) or not isinstance(self.keys, Iterable):
                 raise UsageError(f"keys={self.keys!r} of a column: expected a list, such as keys=['drama', 'comedy'].")
@@ -61,6 +62,14 @@ class Column:
     def range(self) -> OpenBounds:
         """The bounds; None for an end that is not known."""
         return parse_open_bounds(self.bounds)
+
+
+def _open(bounds: Iterable[float | None]) -> Iterable[float | None]:
+    """TOML has no None: an infinite end is one that is not known."""
+    pair = list(bounds) if isinstance(bounds, tuple | list) else bounds
+    if isinstance(pair, list) and len(pair) == 2:
+        return [None if end == unknown else end for end, unknown in zip(pair, (-math.inf, math.inf), strict=True)]
+    return pair
 
 
 def parse_columns(given: Mapping[str, object], where: str = "columns=") -> dict[str, Column]:
