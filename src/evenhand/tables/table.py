@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from evenhand.tables.engines import Engine
+    from evenhand.tables.views.operand import Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,8 @@ class Table:
         text: columns that were read as text because their source carries no types (CSV, JSON, Python objects).
         positional: whether a column's place in a line tells it apart from others (CSV).
         snapshot: changes when the underlying file changes; None if that can't be known.
+        derived: the columns that views made, and what is known of their range.
+        withheld: columns that views may not compute with, and why.
     """
 
     expression: Rows = field(repr=False)
@@ -42,6 +45,8 @@ class Table:
     text: frozenset[str] = field(default=frozenset(), repr=False)
     snapshot: str | None = field(default=None, repr=False)
     positional: bool = field(default=False, repr=False)
+    derived: Mapping[str, Range] = field(default_factory=dict, repr=False)
+    withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,6 +81,52 @@ class Table:
         }
         with self.engine.kept(rows.select(*dict.fromkeys(values), **self.user_keys(rows), **grouped)) as copy:
             yield replace(self, expression=copy)
+
+    def where(self, *conditions: object) -> Table:
+        """The rows for which all conditions are true, as a new table.
+
+        Guarantee: as for the table itself. A condition is a function of one row, so it keeps users apart.
+
+        Edge cases: a row is left out where a condition is null. Under ``"values"`` and ``"labels"`` conditions use public columns only. What may be
+        used in expressions: docs/views.md; all else is refused before anything is read.
+
+        Args:
+            conditions: expressions in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.where(eh._.amount > 0, "country = 'PL'")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.where(self, conditions)
+
+    def derive(self, **columns: object) -> Table:
+        """The rows with more columns, computed row by row, as a new table. A name that exists already is replaced.
+
+        Guarantee: as for the table itself. Under ``"values"`` a new column is public only if everything that it is computed from is.
+
+        Edge cases: where an operation has no result (a division by zero, text that is no number, an overflow), the result is null. User
+        columns can't be redefined.
+
+        Args:
+            columns: names with expressions in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.derive(week=eh._.day.truncate("W"), euros="cents / 100")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.derive(self, columns)
+
+    def select(self, *names: str) -> Table:
+        """The rows with these columns only, as a new table. The user columns always stay.
+
+        Example:
+            >>> sales.select("amount", "day")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.select(self, names)
 
     def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
         """The guarantee of a release from this table."""
