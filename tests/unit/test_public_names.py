@@ -10,7 +10,7 @@ import evenhand as eh
 NAMES = """
 Auto BudgetExceeded CentredInterval Column DataError EngineError EvenhandError Guarantee Ledger LedgerError NormClip Plan Profile
 Release RowLimit Session SmoothWeights Table TotalCap UsageError count mean median per_user_mean plan quantiles ratio read
-std sum users variance
+std sum users variance _
 """
 
 

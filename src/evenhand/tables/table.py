@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.tables.engines import Engine
+    from evenhand.tables.views.operand import Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class Table:
         snapshot: changes when the underlying file changes; None if that can't be known.
         facts: what was stated about columns: bounds, keys, units.
         source: the name of the source, without any password; for the ledger.
+        derived: the columns that views made, and what is known of their range.
+        withheld: columns that views may not compute with, and why.
     """
 
     expression: Rows = field(repr=False)
@@ -50,6 +53,8 @@ class Table:
     positional: bool = field(default=False, repr=False)
     facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
     source: str | None = field(default=None, repr=False)
+    derived: Mapping[str, Range] = field(default_factory=dict, repr=False)
+    withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,6 +93,52 @@ class Table:
         }
         with self.engine.kept(rows.select(*dict.fromkeys(values), **self.user_keys(rows), **grouped)) as copy:
             yield replace(self, expression=copy)
+
+    def where(self, *conditions: object) -> Table:
+        """The rows for which all conditions are true, as a new table.
+
+        Guarantee: as for the table itself. A condition is a function of one row, so it keeps users apart.
+
+        Edge cases: a row is left out where a condition is null. Under ``"values"`` and ``"labels"`` conditions use public columns only. What may be
+        used in expressions: docs/views.md; all else is refused before anything is read.
+
+        Args:
+            conditions: expressions in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.where(eh._.amount > 0, "country = 'PL'")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.where(self, conditions)
+
+    def derive(self, **columns: object) -> Table:
+        """The rows with more columns, computed row by row, as a new table. A name that exists already is replaced.
+
+        Guarantee: as for the table itself. Under ``"values"`` a new column is public only if everything that it is computed from is.
+
+        Edge cases: where an operation has no result (a division by zero, text that is no number, an overflow), the result is null. User
+        columns can't be redefined.
+
+        Args:
+            columns: names with expressions in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.derive(week=eh._.day.truncate("W"), euros="cents / 100")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.derive(self, columns)
+
+    def select(self, *names: str) -> Table:
+        """The rows with these columns only, as a new table. The user columns always stay.
+
+        Example:
+            >>> sales.select("amount", "day")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.select(self, names)
 
     def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
         """The guarantee of a release from this table."""

@@ -84,6 +84,18 @@ class DuckDBEngine(Engine):
         # The null of a null needs no second test.
         return ~function("nextafter", "float64", "float64", returns="float64")(value, 1.0).isnan()
 
+    def utc(self, moment: Column) -> Column:
+        import ibis
+
+        dtype = moment.type()
+        if dtype.timezone is None:
+            return super().utc(moment)
+        # By its microseconds: a cast would follow the time zone of the session.
+        finite = function("isfinite", dtype, returns="boolean")(moment).ifelse(moment, ibis.null(dtype))
+        return function("make_timestamp", "int64", returns="timestamp")(
+            function("epoch_us", dtype, returns="int64")(finite)
+        )
+
     def floor(self, value: Column) -> Column:
         # Ibis' own adds a cast to integers, one more step per row.
         return function("floor", "float64", returns="float64")(value)

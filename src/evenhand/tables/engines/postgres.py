@@ -20,6 +20,7 @@ class PostgresEngine(Engine):
 
     name = ibis_name = "postgres"
     spells_networks = True
+    end_of_text = r"\Z"
 
     @classmethod
     def holds_tables(cls, source: object) -> bool:
@@ -78,6 +79,17 @@ class PostgresEngine(Engine):
             (wide.abs() < exact("1e-300"), ibis.literal(0.0)),
             else_=super().double(wide),
         )
+
+    def parsed(self, text: Column) -> Column:
+        import ibis.expr.datatypes as dt
+
+        return self.double(text.cast(dt.Decimal()))  # a cast to doubles raises beyond their range
+
+    def utc(self, moment: Column) -> Column:
+        dtype = moment.type()
+        if dtype.timezone is None:
+            return moment
+        return function("timezone", "string", dtype, returns="timestamp")("UTC", moment)
 
     def scaled(self, value: Column, factor: float) -> Column:
         import ibis
