@@ -13,6 +13,7 @@ from evenhand.guarantee import Amount, UsageError, suggest
 from evenhand.ledger import Ledger
 from evenhand.profiles import EVERY_ROW, Profile, Shelf, buy
 from evenhand.release import Release
+from evenhand.sql import ask_sql
 from evenhand.statistics import (
     STATISTICS,
     By,
@@ -430,6 +431,30 @@ class Questions(ABC, Generic[A]):
         """
         request = self._request(epsilon, delta, bounding)
         return self._answer(ask_together(request, statistics, by, keys, other, groups_per_user, weights))
+
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        bounding: Bounding = "auto",
+        keys: object = None,
+        other: str | None = None,
+    ) -> A:
+        """A question in SQL: one SELECT with aggregates, WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
+
+        All aggregates share ε, one reading and one debit. Bounds come from what was stated with the table, or are found privately;
+        group names from there, from ``WHERE name IN (...)``, or are selected privately, which needs δ. BigQuery's ``SELECT WITH
+        DIFFERENTIAL_PRIVACY OPTIONS (epsilon = ..., delta = ..., privacy_unit_column = ...)`` is understood.
+
+        Args:
+            text: the query; its table is called ``table``, or as its file or database calls it.
+
+        Example:
+            >>> session.sql("SELECT genre, AVG(rating) FROM table WHERE rating > 0 GROUP BY genre", epsilon=0.5, delta=1e-6)
+        """
+        return self._answer(ask_sql(self.table, text, epsilon, delta, bounding, self._shelf, keys, other))
 
     def _request(self, epsilon: Amount | None, delta: Amount, bounding: Bounding) -> Request:
         return Request.parse(self.table, epsilon, delta, bounding, self._shelf)

@@ -18,6 +18,7 @@ from evenhand.apps import (
     recommender_cli,
     release_cli,
     reproduce_cli,
+    sql_cli,
 )
 from evenhand.apps.console import fail
 
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command(name="release", help=release_cli.HELP, epilog=release_cli.EXAMPLES)(release_cli.release)
 app.command(name="aggregate", help=aggregate_cli.HELP, epilog=aggregate_cli.EXAMPLES)(aggregate_cli.aggregate)
+app.command(name="sql", help=sql_cli.HELP, epilog=sql_cli.EXAMPLES)(sql_cli.sql)
 app.command(name="describe", help=describe_cli.HELP, epilog=describe_cli.EXAMPLES)(describe_cli.describe)
 app.command(name="convert", help=convert_cli.HELP, epilog=convert_cli.EXAMPLES)(convert_cli.convert)
 app.command(name="plan", help=plan_cli.HELP, epilog=plan_cli.EXAMPLES)(plan_cli.plan)

@@ -21,15 +21,23 @@ from evenhand.tables import Table
 __all__ = ["By", "ask_columns", "ask_one", "ask_together", "of_columns", "parse_weights"]
 
 
-def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other: str | None, limit: object) -> Draft:
-    """One statistic: a number, or a frame when grouped."""
+def ask_one(
+    request: Request,
+    statistic: Statistic,
+    by: By,
+    keys: object,
+    other: str | None,
+    limit: object,
+    name: str | None = None,
+) -> Draft:
+    """One statistic: a number, or a frame when grouped, with the column ``name``."""
     if not isinstance(statistic, Statistic):
         raise UsageError(f'ask({statistic!r}): expected a statistic such as eh.mean("rating", bounds=(0.5, 5)).')
     if statistic.groups_by:
         if by is not None:
             raise UsageError(f"{statistic.name}() has groups of its own, {list(statistic.groups_by)}; leave by= out.")
         by = statistic.groups_by
-    name, facts = statistic.shown_as or statistic.name, Stated(request.table)
+    name, facts = name or statistic.shown_as or statistic.name, Stated(request.table)
     parts, keys = facts.bounded({name: statistic}), facts.keys(by, keys)
 
     def asked(request: Request, parts: Mapping[str, Statistic]) -> Draft:

@@ -57,7 +57,7 @@ def derive(table: Table, columns: Mapping[str, object]) -> Table:
         text.discard(name)
         if _is_plain_copy(expression):
             text |= {name} if known <= table.text else set()
-            copied |= {name: table.facts[column] for column in known & set(table.facts)}
+            copied |= dict.fromkeys([name], table.facts[min(known)]) if known <= set(table.facts) else {}
     rows = table.expression.mutate(**{name: typed(operand) for name, operand in made.items()})
     derived = {**table.derived, **{name: operand.range for name, operand in made.items()}}
     stated = {name: known for name, known in table.facts.items() if name not in made} | copied
