@@ -80,6 +80,22 @@ def test_several_statistics_in_one_debit(run: Run) -> None:
     assert list(pd.read_csv("out.csv")["genre"]) == ["drama", "comedy"]
 
 
+def test_rows_and_columns_of_a_view(run: Run) -> None:
+    view = (
+        "--derive",
+        "half=stars / 2",
+        "--derive",
+        "large=half > 1",
+        "--where",
+        "genre = 'drama'",
+        "--where",
+        "large",
+    )
+    found = json.loads(run("release", "mean", *FILMS, *view, "--value", "half", "--bounds", "0:3", *PAID, "--json"))
+    assert found["statistic"] == "mean of half"
+    assert eh.Ledger("b.db").events[0].asked.table == "shop.duckdb films"
+
+
 def test_a_release_as_csv(run: Run) -> None:
     run(
         "release",
@@ -108,6 +124,8 @@ def test_a_release_as_csv(run: Run) -> None:
         (("aggregate", *FILMS, "--ask", "a=count:stars"), "with its column"),
         (("aggregate", *FILMS, "--ask", "a=count", "--keys", "x"), "--keys without --by"),
         (("release", "count", "shop.duckdb", "--user", "person"), "table= is missing"),
+        (("release", "count", *FILMS, "--derive", "large"), "expected NAME=EXPRESSION"),
+        (("release", "count", *FILMS, "--where", "random() < 0.5"), "has no meaning in views"),
         (("release", "count", *FILMS, "--csv", "no/where.csv"), "can't be written"),
         (("release", "count", *FILMS, "--columns", "none.toml"), "can't be read"),
     ],

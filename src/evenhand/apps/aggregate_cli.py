@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from evenhand.apps import options
-from evenhand.apps.options import Paid, group_options, open_table, parse_statistic, parse_strategy
+from evenhand.apps.options import Paid, group_options, open_table, parse_statistic, parse_strategy, viewed
 from evenhand.guarantee import UsageError
 from evenhand.statistics import Request, Statistic, ask_together
 
@@ -32,6 +32,8 @@ def aggregate(
     ledger: options.LedgerAt,
     ask: Annotated[list[str], typer.Option(help="NAME=STATISTIC[:COLUMN[:LOW:HIGH]], once for each statistic.")],
     table: options.TableName = None,
+    where: options.Where = None,
+    derive: options.Derive = None,
     by: options.By = None,
     keys: options.Keys = None,
     other: options.Other = None,
@@ -57,7 +59,7 @@ def aggregate(
     paid.check()
     statistics = _named(ask)
     by_keys = group_options(by, keys, other)
-    rows = open_table(source, user, table, columns, protects, public, population, engine)
+    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), where, derive)
     request = Request.parse(rows, epsilon, delta, parse_strategy(bounding))
     draft = ask_together(request, statistics, by_keys.get("by"), by_keys.get("keys"), other, groups_per_user)
     paid.settle(draft)

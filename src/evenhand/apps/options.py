@@ -53,6 +53,13 @@ BudgetDelta = Annotated[str | None, typer.Option(help="Total delta of a ledger t
 EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb (default) or spark.")]
 OnlyPreview = Annotated[bool, typer.Option("--preview", help="Only say what it would cost; spend nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Where = Annotated[
+    list[str] | None, typer.Option(help="Only rows for which this is true, as SQL: 'amount > 0'. May be repeated.")
+]
+Derive = Annotated[
+    list[str] | None,
+    typer.Option(help="One more column, NAME=EXPRESSION as SQL: 'week=date_trunc(''week'', day)'. May be repeated."),
+]
 Who = Annotated[str | None, typer.Option(help="Who asks, for the ledger; the name of the account unless given.")]
 Note = Annotated[str | None, typer.Option(help="One line for the ledger, such as 'nightly, 2026-11-16'.")]
 Html = Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")]
@@ -86,6 +93,16 @@ def open_table(
             source, parse_list(user), table=table, protects=protects, public=parse_list(public), population=population,
             engine=engine, columns=facts,
         )  # fmt: skip
+
+
+def viewed(table: eh.Table, where: list[str] | None, derive: list[str] | None) -> eh.Table:
+    """The table with the columns that ``--derive`` makes, each from those before it, then the rows that ``--where`` keeps."""
+    for text in derive or []:
+        name, equals, expression = text.partition("=")
+        if not equals or not name.strip() or not expression.strip():
+            raise UsageError(f"--derive {text!r}: expected NAME=EXPRESSION, such as --derive 'large=amount > 100'.")
+        table = table.derive(**{name.strip(): expression})
+    return table.where(*where) if where else table
 
 
 def hidden_password(source: str) -> str:

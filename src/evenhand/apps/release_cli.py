@@ -17,6 +17,7 @@ from evenhand.apps.options import (
     parse_key_option,
     parse_statistic,
     parse_strategy,
+    viewed,
 )
 from evenhand.guarantee import UsageError, suggest
 from evenhand.statistics import STATISTICS, Statistic
@@ -50,6 +51,9 @@ evenhand release per_user_mean sales.parquet --user customer --value price --of 
 evenhand release ratio visits.parquet --user visitor --numerator sum:clicks:0:50 --denominator users --epsilon 0.5
 --ledger budget.db
 
+evenhand release mean shop.duckdb --table sales --user household --where "amount > 0" --derive "month=date_trunc('month', day)"
+--value amount --bounds 0:500 --by month --epsilon 0.5 --delta 1e-6 --ledger budget.db
+
 evenhand release top ratings.csv --user userId --value movieId --k 10 --epsilon 0.5 --delta 1e-6 --ledger budget.db
 
 evenhand release sum 'logs/*.parquet' --user account,device --value minutes --bounds 0:600 --bounding total-cap:500
@@ -64,6 +68,8 @@ def release(
     epsilon: options.Epsilon,
     ledger: options.LedgerAt,
     table: options.TableName = None,
+    where: options.Where = None,
+    derive: options.Derive = None,
     value: Annotated[str | None, typer.Option(help="The column (or columns, a,b) that the statistic is of.")] = None,
     bounds: Annotated[
         str | None, typer.Option(help="LOW:HIGH for one value, or LOW: or :HIGH; found privately where left out.")
@@ -129,7 +135,7 @@ def release(
         asked |= group_options(by, keys, other)
         if by is not None and kind.selects_keys:
             asked["groups_per_user"] = groups_per_user
-    rows = open_table(source, user, table, columns, protects, public, population, engine)
+    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), where, derive)
     # Everything that can be wrong is found here, before a ledger file is made.
     paid.settle(getattr(Drafts(rows), statistic)(**asked))
 
