@@ -151,4 +151,3 @@ def _is_plain_copy(expression: Column) -> bool:
     while isinstance(node, ops.Alias):
         node = node.arg
     return isinstance(node, ops.Field)
-
