@@ -27,7 +27,7 @@ from evenhand.profiles import Profile
 from evenhand.release import Release
 from evenhand.session import Session
 from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Std, Sum, Users, Variance
-from evenhand.tables import Column, Table, read
+from evenhand.tables import Column, Table, read, read_public
 
 # What `session.aggregate`, `session.ratio` and `session.ask` are given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
 count, users, sum, mean, variance, std = Count, Users, Sum, Mean, Variance, Std
@@ -78,6 +78,7 @@ __all__ = [
     "quantiles",
     "ratio",
     "read",
+    "read_public",
     "std",
     "sum",
     "users",

@@ -40,7 +40,7 @@ from evenhand.statistics import (
     ask_together,
     of_columns,
 )
-from evenhand.tables import OpenBounds, Table
+from evenhand.tables import OpenBounds, PublicTable, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -441,8 +441,9 @@ class Questions(ABC, Generic[A]):
         bounding: Bounding = "auto",
         keys: object = None,
         other: str | None = None,
+        tables: Mapping[str, Table | PublicTable] | None = None,
     ) -> A:
-        """A question in SQL: one SELECT with aggregates, WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
+        """A question in SQL: one SELECT with aggregates, JOIN, WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
 
         All aggregates share ε, one reading and one debit. Bounds come from what was stated with the table, or are found privately;
         group names from there, from ``WHERE name IN (...)``, or are selected privately, which needs δ. BigQuery's ``SELECT WITH
@@ -450,11 +451,12 @@ class Questions(ABC, Generic[A]):
 
         Args:
             text: the query; its table is called ``table``, or as its file or database calls it.
+            tables: others that it may join, by name: public ones (`evenhand.read_public`), or of the same people.
 
         Example:
             >>> session.sql("SELECT genre, AVG(rating) FROM table WHERE rating > 0 GROUP BY genre", epsilon=0.5, delta=1e-6)
         """
-        return self._answer(ask_sql(self.table, text, epsilon, delta, bounding, self._shelf, keys, other))
+        return self._answer(ask_sql(self.table, text, epsilon, delta, bounding, self._shelf, keys, other, tables))
 
     def _request(self, epsilon: Amount | None, delta: Amount, bounding: Bounding) -> Request:
         return Request.parse(self.table, epsilon, delta, bounding, self._shelf)

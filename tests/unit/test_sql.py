@@ -30,6 +30,13 @@ TABLE = eh.read(FRAME, user="person", columns=FACTS)
 PAID: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}
 _ = eh._
 
+SHOPS = eh.read_public(pd.DataFrame({"genre": ["drama", "comedy"], "shelf": ["left", "right"], "floor": [1, 2]}))
+PEOPLE = eh.read(
+    pd.DataFrame({"person": [f"p{index}" for index in range(300)], "age": [float(index % 80) for index in range(300)]}),
+    user="person",
+    columns={"age": eh.Column(bounds=(0, 120))},
+)
+
 Ask = Callable[[], Draft]
 SAME: dict[str, Ask] = {
     "SELECT COUNT(*) FROM table": lambda: Drafts(TABLE).count(**PAID),
@@ -65,6 +72,14 @@ SAME: dict[str, Ask] = {
     "SELECT CASE WHEN adult THEN 'old' ELSE 'young' END AS age, COUNT(*) FROM table GROUP BY 1": (
         lambda: Drafts(TABLE.derive(age=_.adult.ifelse("old", "young"))).count(by="age", **PAID)
     ),
+    "SELECT s.shelf, AVG(t.stars) AS m FROM table t JOIN shops s ON t.genre = s.genre WHERE s.floor < 3 GROUP BY s.shelf": (
+        lambda: Drafts(TABLE.join(SHOPS, on="genre").where(_.floor < 3)).aggregate(
+            by="shelf", m=eh.mean("stars"), **PAID
+        )
+    ),
+    "SELECT AVG(age) FROM table LEFT JOIN people p USING (person) WHERE p.age > 18": (
+        lambda: Drafts(TABLE.join(PEOPLE, how="left", fan_out=1000).where(_.age > 18)).mean("age", **PAID)
+    ),
     "SELECT genre AS day, COUNT(DISTINCT person) AS users FROM table GROUP BY ALL": (  # keeps the keys of genre
         lambda: Drafts(TABLE.derive(day=_.genre)).users(by="day", **PAID)
     ),
@@ -72,7 +87,7 @@ SAME: dict[str, Ask] = {
 
 
 def asked(text: str, **options: Any) -> Draft:
-    return Drafts(TABLE).sql(text, **{**PAID, **options})
+    return Drafts(TABLE).sql(text, **{**PAID, "tables": {"shops": SHOPS, "People": PEOPLE}, **options})
 
 
 def session(tmp_path: Path) -> eh.Session:
@@ -84,6 +99,8 @@ def test_a_query_asks_what_python_would(text: str) -> None:
     sql, python = asked(text), SAME[text]()
     assert {name: value for name, value in sql.query.items() if name != "sql"} == python.query
     assert (sql.cost, sql.guarantee, sql.statistic) == (python.cost, python.guarantee, python.statistic)
+    if "JOIN shops" in text:  # what a public table may name is public
+        assert sql.query["facts"]["shelf"] == {"keys": 2}
 
 
 def test_the_ledger_keeps_the_question_in_one_spelling(tmp_path: Path) -> None:
@@ -177,8 +194,15 @@ REFUSED = {
     "SELECT COUNT(*) FROM table AS t (a, b)": "about one table",
     "SELECT genre, COUNT(*) FROM table GROUP BY genre LIMIT 5%": "LIMIT",
     "WITH t AS (SELECT 1) SELECT COUNT(*) FROM t": "common table expression",
-    "SELECT COUNT(*) FROM table JOIN b USING (x)": "a JOIN",
-    "SELECT COUNT(*) FROM table, other": "a JOIN",
+    "SELECT COUNT(*) FROM table JOIN b USING (genre)": r"JOIN b \(line 1, column 33\): there is no such table",
+    "SELECT COUNT(*) FROM table, shops": "expected USING",
+    "SELECT COUNT(*) FROM table CROSS JOIN shops": "expected JOIN or LEFT JOIN",
+    "SELECT COUNT(*) FROM table FULL JOIN shops USING (genre)": "expected JOIN or LEFT JOIN",
+    "SELECT COUNT(*) FROM table JOIN shops ON stars > 2": "expected USING",
+    "SELECT COUNT(*) FROM table t JOIN shops s ON t.genre = s.genre OR true": "expected USING",
+    "SELECT COUNT(*) FROM table JOIN (SELECT 1) AS s USING (genre)": "subquery",
+    "SELECT COUNT(*) FROM table LEFT JOIN shops s USING (genre) WHERE s.genre IS NULL": "belongs to the left table",
+    "SELECT COUNT(*) FROM table JOIN people USING (genre)": r"expected USING \(person\)",
     "SELECT COUNT(*) FROM table UNION SELECT 1": "not one SELECT",
     "SELECT genre, COUNT(*) FROM table GROUP BY genre HAVING COUNT(*) > 1": "HAVING",
     "SELECT genre, COUNT(*) FROM table GROUP BY ROLLUP (genre)": "ROLLUP",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +10,11 @@ from evenhand.apps import options
 from evenhand.apps.options import Paid, open_table, parse_key_option, parse_strategy
 from evenhand.guarantee import UsageError
 
-HELP = """Ask in SQL: one SELECT with aggregates from one table, with WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
+if TYPE_CHECKING:
+    import evenhand as eh
+    from evenhand.tables import PublicTable
+
+HELP = """Ask in SQL: one SELECT with aggregates from one table, with JOIN, WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
 
 The table is called table, or as its file or database calls it. All aggregates share epsilon and one debit. BigQuery's SELECT WITH
 DIFFERENTIAL_PRIVACY OPTIONS (...) is understood; --user, --epsilon and --delta may then be left out.
@@ -34,6 +38,10 @@ def sql(
     user: Annotated[str | None, typer.Option(help="The column (or columns, a,b) that name a person.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="How much of the budget to spend, such as 0.2.")] = None,
     table: options.TableName = None,
+    join: Annotated[
+        list[str] | None,
+        typer.Option(help="A public table that the query joins: NAME=FILE, Parquet or CSV. May be repeated."),
+    ] = None,
     keys: Annotated[str | None, typer.Option(help="Public groups, by group column: col=a,b;other=x,y.")] = None,
     other: options.Other = None,
     bounding: options.BoundingName = "auto",
@@ -67,8 +75,20 @@ def sql(
     paid.check()
     groups = None if keys is None else parse_key_option(keys, [])
     rows = open_table(source, unit, table, columns, protects, public, population, engine)
-    paid.settle(
-        Drafts(rows).sql(
-            query, epsilon=epsilon, delta=delta, bounding=parse_strategy(bounding), keys=groups, other=other
-        )
-    )
+    draft = Drafts(rows).sql(
+        query, epsilon=epsilon, delta=delta, bounding=parse_strategy(bounding), keys=groups, other=other, tables=_public(join)
+    )  # fmt: skip
+    paid.settle(draft)
+
+
+def _public(given: list[str] | None) -> dict[str, eh.Table | PublicTable]:
+    """The public tables that ``--join`` names."""
+    import evenhand as eh
+
+    found: dict[str, eh.Table | PublicTable] = {}
+    for text in given or []:
+        name, equals, path = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--join {text!r}: expected NAME=FILE, such as --join products=products.parquet.")
+        found[name.strip()] = eh.read_public(path)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from evenhand.guarantee import Amount, UsageError
@@ -11,7 +12,7 @@ from evenhand.sql.ordering import ordered
 from evenhand.sql.parsing import parse_query
 from evenhand.sql.selecting import Select
 from evenhand.statistics import Draft, Request, ask_one, ask_together
-from evenhand.tables import Table
+from evenhand.tables import PublicTable, Table
 
 
 def parsed_options(text: str) -> Options:
@@ -28,13 +29,14 @@ def ask_sql(
     shelf: Shelf | None,
     keys: object = None,
     other: str | None = None,
+    tables: Mapping[str, Table | PublicTable] | None = None,
 ) -> Draft:
     """The draft of a query. Nothing is read."""
     query = parse_query(text)
     given = query.options
     _check_unit(table, given)
     request_epsilon = _agreed("epsilon", epsilon, given.epsilon)
-    asked = Select(query, table)
+    asked = Select(query, table, tables or {})
     asked.read()
     request = Request.parse(asked.view(), request_epsilon, _agreed("delta", delta, given.delta) or 0, bounding, shelf)
     by = list(asked.groups) or None

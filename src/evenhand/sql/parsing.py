@@ -12,10 +12,9 @@ from evenhand.sql.options import Options, place, read_options
 Parsed: TypeAlias = Any
 """A node of sqlglot's tree, whose attributes have no types."""
 
-_READ = {"expressions", "from_", "where", "group", "order", "limit", "kind", "hint", "operation_modifiers"}
+_READ = {"expressions", "from_", "joins", "where", "group", "order", "limit", "kind", "hint", "operation_modifiers"}
 _REASONS = {
     "with_": "a common table expression; make the view in Python with where(), derive() and join()",
-    "joins": "a JOIN; join the tables in Python with table.join(...), and ask about the result",
     "having": "HAVING; filter the released result instead",
     "distinct": "SELECT DISTINCT; group by the columns and count",
     "qualify": "QUALIFY; filter the released result instead",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.sql.aggregates import Reader
+from evenhand.sql.joining import Scopes, joined
 from evenhand.sql.ordering import Order
 from evenhand.sql.parsing import Parsed, Query
 from evenhand.statistics import Quantiles, Statistic
-from evenhand.tables import Table
+from evenhand.tables import PublicTable, Table
 from evenhand.tables.expressions import Column
 from evenhand.tables.views.sql import named, sql_value
 
@@ -25,7 +26,9 @@ class Select:
 
     Args:
         query: the query.
-        table: what it is about.
+        table: what it is about; after `read`, beside what it joins, and with the rows that WHERE keeps.
+        tables: those that it may join, by name.
+        scopes: the columns that a name before the dot may stand for.
         derived: the columns that have to be made, by name.
         groups: the group columns of the result, each with its expression.
         statistics: by the column that they get in the result.
@@ -34,6 +37,8 @@ class Select:
 
     query: Query
     table: Table
+    tables: Mapping[str, Table | PublicTable]
+    scopes: Scopes = field(default_factory=dict)
     derived: dict[str, Column] = field(default_factory=dict)
     groups: dict[str, Parsed] = field(default_factory=dict)
     statistics: dict[str, Statistic] = field(default_factory=dict)
@@ -42,6 +47,7 @@ class Select:
     def read(self) -> None:
         """Read the whole query; what it asks for is then known."""
         self._check_from()
+        self.table, self.scopes = joined(self.query, self.table, self.tables)
         where = self.query.tree.args.get("where")
         if where is not None:
             self.table = self.table.where(self._value(where.this))
@@ -206,10 +212,16 @@ class Select:
         return sql_value(node, self.table.expression, self._named)
 
     def _named(self, column: Parsed) -> str:
-        source = self.query.tree.args["from_"].this
-        if column.table and column.table.casefold() not in {source.name.casefold(), source.alias.casefold()}:
+        scope = self.scopes.get(column.table.casefold()) if column.table else set(self.table.columns)
+        if scope is None:
             raise UsageError(f"{self._told(column)}: there is no table {column.table!r} in this query.")
-        return named(column, self.table.expression)
+        name = named(column, self.table.expression)
+        if name not in scope:
+            raise UsageError(
+                f"{self._told(column)}: expected a column that {column.table!r} brings, one of {sorted(scope)}; a column that LEFT JOIN is by belongs "
+                "to the left table."
+            )
+        return name
 
     def _has(self, name: str) -> bool:
         return name.casefold() in {each.casefold() for each in self.table.columns}

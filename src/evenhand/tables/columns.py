@@ -16,7 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import DataError, UsageError, suggest
+from evenhand.tables.expressions import ArrowTable
 from evenhand.tables.grid import OpenBounds, parse_open_bounds
+
+_MOST_PUBLIC_KEYS = 1000
+"""Of a column of a public table; with more, a release by all of them would mostly be noise."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +118,20 @@ def columns_beside(table: Path) -> dict[str, Column]:
     """The facts in a file of the same name beside a table, ``ratings.toml`` for ``ratings.parquet``; none if there is no such file."""
     path = table.with_suffix(".toml") if table.name else table
     return (read_columns(path) or {}) if path.is_file() else {}
+
+
+def keys_of(public: ArrowTable, names: Iterable[str]) -> dict[str, Column]:
+    """Facts about columns of a public table: their values are known, so they are keys, if they are few and name groups."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = {}
+    for name in names:
+        kind, values = public[name].type, pc.drop_null(pc.unique(public[name]))
+        named = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)
+        if (named or pa.types.is_integer(kind) or pa.types.is_date(kind)) and 0 < len(values) <= _MOST_PUBLIC_KEYS:
+            found[name] = Column(keys=sorted(values.to_pylist()))
+    return found
 
 
 def description(table: Table) -> pd.DataFrame:

@@ -75,6 +75,9 @@ class SparkEngine(Engine):
         if not plan.deterministic():
             raise unstable("a function that gives another value each time")
 
+    def shares(self, other: Engine) -> bool:
+        return isinstance(other, SparkEngine) and self.backend._session is other.backend._session
+
     def store(self, name: str, expression: Rows) -> Drop:
         # A checkpoint, and now: what is merely persisted is read again, as it is then, once it has been evicted. Of
         # a checkpoint nothing can be read again: a lost block fails the query.
@@ -87,10 +90,8 @@ class SparkEngine(Engine):
         rows._jdf.logicalPlan().rdd().unpersist(False)
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         session = self.backend._session
-        frame = session.createDataFrame(public.to_pandas(), schema=from_arrow_schema(public.schema))
+        frame = session.createDataFrame(public)
         frame.createOrReplaceTempView(name)
         return partial(session.catalog.dropTempView, name)
 

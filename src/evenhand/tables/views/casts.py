@@ -48,20 +48,23 @@ def _to_real(guard: Guard, operand: Operand) -> Operand:
     if operand.kind is Kind.TEXT:
         return Operand(parsed(guard.engine, operand.value), Range(Kind.REAL))
     if operand.kind is Kind.TRUTH:
-        return real(_to_whole(guard, operand))
+        return real(as_whole(operand))
     if operand.kind in (Kind.WHOLE, Kind.REAL):
         return real(operand)
     raise UsageError(f"a cast of {operand.kind.value} to a number is not defined; take a part of it: _.day.year().")
 
 
-def _to_whole(guard: Guard, operand: Operand) -> Operand:
+def as_whole(truth: Operand) -> Operand:
+    """True as 1, false as 0."""
     import ibis
 
+    one, zero = (ibis.literal(number, "int64") for number in (1, 0))
+    return Operand(ibis.cases((truth.value, one), (~truth.value, zero), else_=null(Kind.WHOLE)), Range(Kind.WHOLE, 1))
+
+
+def _to_whole(guard: Guard, operand: Operand) -> Operand:
     if operand.kind is Kind.TRUTH:
-        one, zero = (ibis.literal(number, "int64") for number in (1, 0))
-        return Operand(
-            ibis.cases((operand.value, one), (~operand.value, zero), else_=null(Kind.WHOLE)), Range(Kind.WHOLE, 1)
-        )
+        return as_whole(operand)
     if operand.kind is Kind.TEXT:
         text = operand.value.strip()
         plain = _matching(guard, text, _WHOLE)

@@ -12,7 +12,7 @@ from evenhand.tables.views.operand import Operand, Range, entered, given
 if TYPE_CHECKING:
     from evenhand.tables.engines import Engine
 
-MOST_STEPS = 300
+MOST_STEPS = 100
 """Operations of one expression, as it is given."""
 MOST_SIZE = 20_000
 """Operations of one expression, as engines see it: guards repeat their operands."""
@@ -37,16 +37,9 @@ class Guard:
 
     def checked(self, expression: Column) -> Operand:
         """The expression, rewritten; refuses it before anything is read if it is not on the list or too large."""
-        node = expression.op()
-        if depth(node) > MOST_STEPS:
-            raise UsageError(
-                f"the expression has more than {MOST_STEPS} operations within each other; derive it in steps."
-            )
-        made = self.operand(node)
-        if size(made.value.op()) > MOST_SIZE:
-            raise UsageError(
-                "the expression is too large once it is guarded against overflow; make it smaller, or derive its parts in other columns."
-            )
+        require_shallow(expression)
+        made = self.operand(expression.op())
+        require_small(made.value)
         return made
 
     def operand(self, node: Operation) -> Operand:
@@ -83,6 +76,20 @@ class Guard:
         if node.name in self.known:
             return Operand(column, self.known[node.name])
         return entered(self.engine, column)
+
+
+def require_shallow(expression: Column) -> None:
+    """Check that an expression, as it is given, can be walked through."""
+    if depth(expression.op()) > MOST_STEPS:
+        raise UsageError(f"the expression has more than {MOST_STEPS} operations within each other; derive it in steps.")
+
+
+def require_small(expression: Column) -> None:
+    """Check that an expression, as engines will see it, is of a size that they can plan."""
+    if size(expression.op()) > MOST_SIZE:
+        raise UsageError(
+            "the expression is too large once it is guarded against overflow; make it smaller, or store a part of it as a column of the table."
+        )
 
 
 def depth(node: Operation) -> int:

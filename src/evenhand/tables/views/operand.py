@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
@@ -218,11 +219,14 @@ def alike(operands: list[Operand], role: str) -> tuple[Kind, list[Operand]]:
 
 def widest(operands: list[Operand]) -> Range:
     """The range of what may be any of these operands, which are alike."""
-    return Range(
-        operands[0].kind,
-        max(operand.range.most for operand in operands),
-        min(operand.range.least for operand in operands),
-    )
+    return reduce(widest_range, (operand.range for operand in operands))
+
+
+def widest_range(one: Range, other: Range) -> Range:
+    """The range of a column that is made of two."""
+    if one.kind is not other.kind:
+        return Range(Kind.OTHER)
+    return Range(one.kind, max(one.most, other.most), min(one.least, other.least))
 
 
 def _dated(operand: Operand, kind: Kind, role: str) -> Operand:
