@@ -32,7 +32,13 @@ from evenhand.tables.engines import _ENGINES
 
 DOCS = Path(__file__).parent
 QUICKSTART = DOCS / "quickstart.md"
-PAGES = [QUICKSTART, DOCS / "statistics.md", DOCS / "extending.md", *sorted((DOCS / "strategies").glob("*.md"))]
+PAGES = [
+    QUICKSTART,
+    DOCS / "statistics.md",
+    DOCS / "extending.md",
+    DOCS / "recurring.md",
+    *sorted((DOCS / "strategies").glob("*.md")),
+]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"event [0-9a-f]{8}|[-+−]?\d[\d,.]*(e[-+]?\d+)?")
@@ -73,7 +79,7 @@ def blocks(page: Path) -> list[Block]:
 @contextlib.contextmanager
 def workplace() -> Iterator[None]:
     """A fresh folder with the quickstart's table in it; what a page registers is forgotten afterwards."""
-    folder, columns = tempfile.TemporaryDirectory(), mock.patch.dict(os.environ, COLUMNS="100")
+    folder, columns = tempfile.TemporaryDirectory(), mock.patch.dict(os.environ, COLUMNS="100", LOGNAME="ana")
     with folder as name, contextlib.chdir(name), columns, mock.patch.dict(STATISTICS):
         strategies, engines = list(STRATEGIES), list(_ENGINES)
         exec(blocks(QUICKSTART)[0].text, {})

@@ -9,6 +9,8 @@ A release is a bounded per-user aggregate, plus noise scaled to that bound, debi
     print(session.mean("rating", bounds=(0.5, 5.0), epsilon=0.2))
 """
 
+from typing import TYPE_CHECKING, Any
+
 from evenhand.bounding import Auto, CentredInterval, NormClip, RowLimit, SmoothWeights, TotalCap
 from evenhand.guarantee import (
     BudgetExceeded,
@@ -26,11 +28,24 @@ from evenhand.release import Release
 from evenhand.service.client import connect
 from evenhand.session import Session
 from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Std, Sum, Users, Variance
-from evenhand.tables import Table, read
+from evenhand.tables import Column, Table, read, read_public
 
 # What `session.aggregate`, `session.ratio` and `session.ask` are given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
 count, users, sum, mean, variance, std = Count, Users, Sum, Mean, Variance, Std
 per_user_mean, ratio, median, quantiles = PerUserMean, RatioOf, Median, Quantiles
+
+if TYPE_CHECKING:
+    _: Any
+    """The rows of a table in expressions of views: ``table.where(eh._.amount > 0)``. It is Ibis' own."""
+else:
+
+    def __getattr__(name: str) -> object:
+        if name != "_":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import ibis  # only when it is asked for: it loads slowly
+
+        return ibis._
+
 
 __version__ = "0.1.0"
 
@@ -38,6 +53,7 @@ __all__ = [
     "Auto",
     "BudgetExceeded",
     "CentredInterval",
+    "Column",
     "DataError",
     "EngineError",
     "EvenhandError",
@@ -54,6 +70,7 @@ __all__ = [
     "Table",
     "TotalCap",
     "UsageError",
+    "_",
     "connect",
     "count",
     "mean",
@@ -63,6 +80,7 @@ __all__ = [
     "quantiles",
     "ratio",
     "read",
+    "read_public",
     "std",
     "sum",
     "users",

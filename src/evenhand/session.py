@@ -13,6 +13,7 @@ from evenhand.guarantee import Amount, UsageError, suggest
 from evenhand.ledger import Ledger
 from evenhand.profiles import EVERY_ROW, Profile, Shelf, buy
 from evenhand.release import Release
+from evenhand.sql import ask_sql
 from evenhand.statistics import (
     STATISTICS,
     By,
@@ -39,7 +40,10 @@ from evenhand.statistics import (
     ask_together,
     of_columns,
 )
-from evenhand.tables import OpenBounds, Table
+from evenhand.tables import OpenBounds, PublicTable, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 A = TypeVar("A")
 Bounding: TypeAlias = Strategy | Auto | type[Strategy] | type[Auto] | Literal["auto"] | None
@@ -428,6 +432,32 @@ class Questions(ABC, Generic[A]):
         request = self._request(epsilon, delta, bounding)
         return self._answer(ask_together(request, statistics, by, keys, other, groups_per_user, weights))
 
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        bounding: Bounding = "auto",
+        keys: object = None,
+        other: str | None = None,
+        tables: Mapping[str, Table | PublicTable] | None = None,
+    ) -> A:
+        """A question in SQL: one SELECT with aggregates, JOIN, WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
+
+        All aggregates share ε, one reading and one debit. Bounds come from what was stated with the table, or are found privately;
+        group names from there, from ``WHERE name IN (...)``, or are selected privately, which needs δ. BigQuery's ``SELECT WITH
+        DIFFERENTIAL_PRIVACY OPTIONS (epsilon = ..., delta = ..., privacy_unit_column = ...)`` is understood.
+
+        Args:
+            text: the query; its table is called ``table``, or as its file or database calls it.
+            tables: others that it may join, by name: public ones (`evenhand.read_public`), or of the same people.
+
+        Example:
+            >>> session.sql("SELECT genre, AVG(rating) FROM table WHERE rating > 0 GROUP BY genre", epsilon=0.5, delta=1e-6)
+        """
+        return self._answer(ask_sql(self.table, text, epsilon, delta, bounding, self._shelf, keys, other, tables))
+
     def _request(self, epsilon: Amount | None, delta: Amount, bounding: Bounding) -> Request:
         return Request.parse(self.table, epsilon, delta, bounding, self._shelf)
 
@@ -491,6 +521,14 @@ class Session(Questions[Release]):
 
     def _answer(self, draft: Draft) -> Release:
         return draft.release(self.ledger)
+
+    def describe(self) -> pd.DataFrame:
+        """The columns of the table with their types and what was stated about them: bounds, keys, units. Costs nothing.
+
+        Example:
+            >>> eh.Session(eh.read("ratings.parquet", user="userId", columns="ratings.toml"), ledger).describe()
+        """
+        return self.table.describe()
 
     def profile(self, *, epsilon: Amount | None = None) -> Profile:
         """Buy a private histogram of users by number of rows; everything made from it costs nothing more.

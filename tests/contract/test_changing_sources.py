@@ -86,6 +86,10 @@ ASKS: dict[str, Ask] = {
         "mean", "v", bounds=BOUNDS, **BY, epsilon=1, delta=1e-6, bounding=eh.NormClip(1, norm=2)
     ),
     "aggregate": asks("aggregate", n=eh.count(), m=eh.mean("v", bounds=BOUNDS), **BY, epsilon=1, bounding=eh.SmoothWeights(1)),
+    "in SQL": asks(
+        "sql", "SELECT g, SUM(v + 1, contribution_bounds_per_row => (0, 4)) FROM table WHERE v < 3 OR v > 3 GROUP BY g",
+        keys=["a", "b"], epsilon=1, bounding=eh.NormClip(3),
+    ),
     # With so much ε the histogram is legible and the choice falls on weights: no group of anybody is drawn at random.
     "count by secret keys": asks("count", **{**SECRET, "epsilon": 10_000}),
     "mean by secret keys": asks("mean", "v", bounds=BOUNDS, **SECRET, groups_per_user=2, bounding=eh.SmoothWeights(1)),

@@ -110,7 +110,7 @@ def test_text_is_a_number_by_one_rule(engine: str, tmp_path: Path) -> None:
 def test_the_pattern_of_numbers_looks_at_each_digit_once() -> None:
     """Engines that try all ways to match took minutes for one field: the square of its digits."""
     started = time.monotonic()
-    assert not re.search(NUMBER.replace(r"\z", r"\Z"), "1" * 40_000 + "x")
+    assert not re.search(NUMBER + r"\Z", "1" * 40_000 + "x")
     assert time.monotonic() - started < 1
 
 

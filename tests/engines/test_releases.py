@@ -66,6 +66,17 @@ def _ask(question: str, *arguments: Any, epsilon: Any = 1, **options: Any) -> As
 
 
 ASKS: dict[str, tuple[str, Ask]] = {
+    "in SQL": (
+        "presence",
+        _ask(
+            "sql",
+            "SELECT CASE WHEN whole > 1 THEN 'many' WHEN g = 'a' THEN 'a' END AS kind, date_trunc('week', day) AS week, COUNT(*) AS n, "
+            "SUM(v / whole, contribution_bounds_per_row => (-2, 7)) AS s FROM table WHERE upper(name) <> 'O''BRIEN' AND exact < 1 "
+            "GROUP BY kind, week",
+            keys={"kind": ["many", "a"], "week": [datetime.date(1969, 12, 22), datetime.date(1969, 12, 29)]},
+            bounding=eh.NormClip(3),
+        ),
+    ),
     "sum total cap": ("presence", _ask("sum", "v", bounds=_SMALL, bounding=eh.TotalCap("99.9"))),
     "sum total cap, huge": ("values", _ask("sum", "v", bounds=_HUGE, bounding=eh.TotalCap("1e60"))),
     "sum smooth weights": ("presence", _ask("sum", "v", bounds=_SMALL, bounding=eh.SmoothWeights("7/3"))),

@@ -105,7 +105,7 @@ def test_periods_never_go_back(place: str) -> None:
         with pytest.raises(eh.BudgetExceeded, match="for this period"):
             pay(desk, "c")
     desk.verify()
-    assert [event.query["asked"]["period"] for event in desk.ledger.events] == [1, 2]
+    assert [event.query["desk"]["period"] for event in desk.ledger.events] == [1, 2]
 
 
 def test_splitting_a_question_does_not_avoid_approval(desk: Desk) -> None:

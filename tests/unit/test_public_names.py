@@ -8,9 +8,9 @@ import sys
 import evenhand as eh
 
 NAMES = """
-Auto BudgetExceeded CentredInterval DataError EngineError EvenhandError Guarantee Ledger LedgerError NormClip Plan Profile
-Release RowLimit Session SmoothWeights Table TotalCap UsageError count mean median per_user_mean plan quantiles ratio read
-std sum users variance
+Auto BudgetExceeded CentredInterval Column DataError EngineError EvenhandError Guarantee Ledger LedgerError NormClip Plan Profile
+Release RowLimit Session SmoothWeights Table TotalCap UsageError count mean median per_user_mean plan quantiles ratio read read_public
+std sum users variance _
 """
 
 
@@ -21,7 +21,7 @@ def test_the_public_names_are_these() -> None:
 
 def test_questions_are_these() -> None:
     asked = (
-        "aggregate ask count distinct histogram mean median per_user_mean profile quantiles ratio std sum top users variance "
+        "aggregate ask count describe distinct histogram mean median per_user_mean profile quantiles ratio sql std sum top users variance "
         "preview table ledger"
     )
     session = {name for name in dir(eh.Session) if not name.startswith("_")} | {"table", "ledger"}

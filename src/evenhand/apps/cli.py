@@ -8,8 +8,10 @@ from importlib.metadata import entry_points
 import typer
 
 from evenhand.apps import (
+    aggregate_cli,
     audit_cli,
     convert_cli,
+    describe_cli,
     learn_cli,
     ledger_cli,
     plan_cli,
@@ -17,6 +19,7 @@ from evenhand.apps import (
     release_cli,
     reproduce_cli,
     serve_cli,
+    sql_cli,
 )
 from evenhand.apps.console import fail
 
@@ -30,6 +33,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="release", help=release_cli.HELP, epilog=release_cli.EXAMPLES)(release_cli.release)
+app.command(name="aggregate", help=aggregate_cli.HELP, epilog=aggregate_cli.EXAMPLES)(aggregate_cli.aggregate)
+app.command(name="sql", help=sql_cli.HELP, epilog=sql_cli.EXAMPLES)(sql_cli.sql)
+app.command(name="describe", help=describe_cli.HELP, epilog=describe_cli.EXAMPLES)(describe_cli.describe)
 app.command(name="convert", help=convert_cli.HELP, epilog=convert_cli.EXAMPLES)(convert_cli.convert)
 app.command(name="plan", help=plan_cli.HELP, epilog=plan_cli.EXAMPLES)(plan_cli.plan)
 app.command(name="reproduce", help=reproduce_cli.HELP, epilog=reproduce_cli.EXAMPLES)(reproduce_cli.reproduce)

@@ -128,7 +128,7 @@ def _learn(
     book: eh.Ledger | None, card: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Fit, write the card and print it."""
-    from evenhand.apps.release_cli import ledger_facts
+    from evenhand.apps.options import ledger_facts
     from evenhand.learning.card import card_text, model_card
     from evenhand.pages.card import card_page
 
@@ -155,7 +155,7 @@ def _check_card(card: Path | None) -> None:
 
 
 def _open(location: str | None, epsilon: str, delta: str, budget: str | None) -> eh.Ledger | None:
-    from evenhand.apps.release_cli import open_ledger
+    from evenhand.apps.options import open_ledger
 
     if location is None:
         if budget is not None:

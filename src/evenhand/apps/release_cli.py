@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from evenhand.apps.console import check_writable, parse_list, parse_open_pair, progress, show_json
-from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
-from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
-from evenhand.ledger.ledger import LARGEST_TOTAL
-from evenhand.pages.release import release_page
-from evenhand.statistics import STATISTICS, Statistic, Sum
+from evenhand.apps import options
+from evenhand.apps.console import parse_list, parse_open_pair
+from evenhand.apps.options import (
+    Paid,
+    group_options,
+    numbers,
+    open_table,
+    parse_key_option,
+    parse_statistic,
+    parse_strategy,
+    viewed,
+)
+from evenhand.guarantee import UsageError, suggest
+from evenhand.statistics import STATISTICS, Statistic
 from evenhand.tables import parse_open_bounds
-
-if TYPE_CHECKING:
-    import evenhand as eh
 
 HELP = """Release one statistic about people.
 
@@ -49,6 +51,9 @@ evenhand release per_user_mean sales.parquet --user customer --value price --of 
 evenhand release ratio visits.parquet --user visitor --numerator sum:clicks:0:50 --denominator users --epsilon 0.5
 --ledger budget.db
 
+evenhand release mean shop.duckdb --table sales --user household --where "amount > 0" --derive "month=date_trunc('month', day)"
+--value amount --bounds 0:500 --by month --epsilon 0.5 --delta 1e-6 --ledger budget.db
+
 evenhand release top ratings.csv --user userId --value movieId --k 10 --epsilon 0.5 --delta 1e-6 --ledger budget.db
 
 evenhand release sum 'logs/*.parquet' --user account,device --value minutes --bounds 0:600 --bounding total-cap:500
@@ -58,10 +63,13 @@ evenhand release sum 'logs/*.parquet' --user account,device --value minutes --bo
 
 def release(
     statistic: Annotated[str, typer.Argument(help="One of: " + ", ".join(STATISTICS) + ".")],
-    source: Annotated[str, typer.Argument(help="A path or glob of Parquet, CSV or JSON files.")],
-    user: Annotated[str, typer.Option(help="The column (or columns, a,b) that name a person.")],
-    epsilon: Annotated[str, typer.Option(help="How much of the budget to spend, such as 0.2.")],
-    ledger: Annotated[str, typer.Option(help="The budget: a SQLite file, or postgresql://...")],
+    source: options.Source,
+    user: options.User,
+    epsilon: options.Epsilon,
+    ledger: options.LedgerAt,
+    table: options.TableName = None,
+    where: options.Where = None,
+    derive: options.Derive = None,
     value: Annotated[str | None, typer.Option(help="The column (or columns, a,b) that the statistic is of.")] = None,
     bounds: Annotated[
         str | None, typer.Option(help="LOW:HIGH for one value, or LOW: or :HIGH; found privately where left out.")
@@ -81,32 +89,27 @@ def release(
     values_per_user: Annotated[
         int | None, typer.Option(help="For distinct: how many values one user may support; chosen unless given.")
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")] = None,
-    keys: Annotated[
-        str | None,
-        typer.Option(help="Public groups: a,b,c, or col=a,b;other=x,y for several columns, or @FILE, one per line."),
-    ] = None,
-    other: Annotated[str | None, typer.Option(help="A label for one more group that holds all other rows.")] = None,
-    groups_per_user: Annotated[
-        int | None, typer.Option(help="Without --keys: in how many groups one user may count.")
-    ] = None,
-    bounding: Annotated[
-        str, typer.Option(help="auto, or STRATEGY:BOUND such as smooth-weights:100 or total-cap:500.")
-    ] = "auto",
-    delta: Annotated[str, typer.Option(help="The δ to spend; needed to select groups without --keys.")] = "0",
-    protects: Annotated[str, typer.Option(help="presence, or values (row counts are public).")] = "presence",
-    public: Annotated[str | None, typer.Option(help="Columns that are public with --protects values: a,b.")] = None,
-    population: Annotated[str | None, typer.Option(help="A name for the people, if tables share a ledger.")] = None,
-    columns: Annotated[str | None, typer.Option(help="The columns of a JSON file: a,b,c.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")] = None,
-    budget_delta: Annotated[str | None, typer.Option(help="Total delta of a ledger that does not exist yet.")] = None,
-    engine: Annotated[str | None, typer.Option(help="duckdb (default) or spark.")] = None,
-    preview: Annotated[bool, typer.Option("--preview", help="Only say what it would cost; spend nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")] = None,
+    by: options.By = None,
+    keys: options.Keys = None,
+    other: options.Other = None,
+    groups_per_user: options.GroupsPerUser = None,
+    bounding: options.BoundingName = "auto",
+    delta: options.Delta = "0",
+    protects: options.Protects = "presence",
+    public: options.Public = None,
+    population: options.Population = None,
+    columns: options.Columns = None,
+    budget: options.Budget = None,
+    budget_delta: options.BudgetDelta = None,
+    engine: options.EngineName = None,
+    preview: options.OnlyPreview = False,
+    as_json: options.AsJson = False,
+    html: options.Html = None,
+    csv: options.Csv = None,
+    who: options.Who = None,
+    note: options.Note = None,
 ) -> None:
     """Release one statistic about people (the help text is `HELP`)."""
-    import evenhand as eh
     from evenhand.session import Drafts
 
     if statistic not in STATISTICS:
@@ -115,11 +118,11 @@ def release(
             f"{suggest(statistic, STATISTICS)}"
         )
     kind = STATISTICS[statistic]
-    parse_epsilon(epsilon)
-    parse_delta(delta)
-    options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
+    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note)
+    paid.check()
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
     given = {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}
-    options |= _parameters(
+    asked |= _parameters(
         kind,
         {**given, "numerator": numerator, "denominator": denominator},
         {"k": k, "values_per_user": values_per_user},
@@ -127,94 +130,14 @@ def release(
     if kind.has_groups and by is not None:
         raise UsageError(f"--by with {statistic}: the column that names its groups is --value; leave --by out.")
     if kind.has_groups:
-        options |= {"keys": parse_key_option(keys, parse_list(value)), "groups_per_user": groups_per_user}
-    elif by is not None:
-        group_columns = parse_list(by)
-        options |= {"by": group_columns, "keys": parse_key_option(keys, group_columns), "other": other}
-        if kind.selects_keys:
-            options["groups_per_user"] = groups_per_user
-    elif keys is not None:
-        raise UsageError("--keys without --by: which column are these the keys of? For example --by genre.")
-    if html is not None:
-        check_writable(html, "html")
-    with progress(f"Reading {source}"):
-        table = eh.read(
-            source, parse_list(user), protects=protects, public=parse_list(public), population=population, engine=engine,
-            columns=parse_list(columns) or None,
-        )  # fmt: skip
-    # Everything that can be wrong is found here, before a ledger file is made.
-    draft = getattr(Drafts(table), statistic)(**options)
-    if preview and not _exists(ledger):
-        result = draft.preview(None)
-        show_json(result.to_dict()) if as_json else print(result)
-        return
-    book = open_ledger(ledger, epsilon, delta, budget, budget_delta)
-    with progress(f"Computing the {statistic}"):
-        result = draft.preview(book) if preview else draft.release(book)
-    if as_json:
-        show_json({**result.to_dict(), "ledger": ledger_facts(book)})
+        asked |= {"keys": parse_key_option(keys, parse_list(value)), "groups_per_user": groups_per_user}
     else:
-        print(result)
-        print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
-    if html is not None and not preview:
-        html.write_text(release_page(result), encoding="utf-8")
-
-
-def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> eh.Ledger:
-    """Open the ledger, or create it with the given total."""
-    import evenhand as eh
-
-    if budget is None and _exists(location):
-        try:
-            return eh.Ledger(location)
-        except UsageError:
-            if "://" not in location:
-                raise  # on a server this means an empty database: make the ledger there, as for a new file
-    total = epsilon if budget is None else parse_epsilon(budget, "--budget", LARGEST_TOTAL)
-    return eh.Ledger(location, epsilon=total, delta=budget_delta if budget_delta is not None else delta)
-
-
-def ledger_facts(book: eh.Ledger) -> dict[str, Any]:
-    """What a program wants to know about the ledger after a release."""
-    amounts = {"total": book.total, "spent": book.spent, "remaining": book.remaining}
-    return {
-        "location": book.location,
-        **{name: {"epsilon": float(amount.epsilon), "delta": float(amount.delta)} for name, amount in amounts.items()},
-    }
-
-
-def parse_strategy(text: str) -> Strategy | Auto:
-    """Read ``auto``, ``auto:SHARE`` or ``strategy:bound``."""
-    name, _, bound = text.partition(":")
-    if name == "auto":
-        return Auto(share=_numbers(bound, "bounding")[0]) if bound else Auto()
-    offered = offered_names()
-    if not any(same_name(name, known) for known in offered):
-        raise UsageError(
-            f"--bounding {text!r} is not known; expected auto, or one of {', '.join(offered)} with a bound, such as "
-            f"smooth-weights:100.{suggest(name, offered)}"
-        )
-    strategy: Callable[..., Strategy] = named(name)
-    return strategy(bound) if bound else strategy()
-
-
-def parse_key_option(
-    text: str | None, columns: list[str]
-) -> list[str] | list[tuple[str, ...]] | dict[str, list[str]] | None:
-    """Read ``a,b``, ``col=a,b;other=x,y`` or ``@FILE``."""
-    if text is None:
-        return None
-    if text.startswith("@"):
-        try:
-            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
-        except OSError as error:
-            raise UsageError(f"--keys {text}: the file can't be read ({error.strerror}).") from None
-        rows = [tuple(line.split("\t")) for line in lines if line]
-        return [row[0] for row in rows] if len(columns) == 1 else rows
-    if len(columns) == 1 and "=" not in text:
-        return parse_list(text)
-    pairs = [pair.partition("=") for pair in text.split(";")]
-    return {name.strip(): parse_list(values) for name, _, values in pairs}
+        asked |= group_options(by, keys, other)
+        if by is not None and kind.selects_keys:
+            asked["groups_per_user"] = groups_per_user
+    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), where, derive)
+    # Everything that can be wrong is found here, before a ledger file is made.
+    paid.settle(getattr(Drafts(rows), statistic)(**asked))
 
 
 def _parameters(kind: type[Statistic], given: dict[str, str | None], plain: dict[str, Any]) -> dict[str, Any]:
@@ -231,39 +154,9 @@ def _parameters(kind: type[Statistic], given: dict[str, str | None], plain: dict
     if "quantiles" in own:
         parameters["quantiles"] = parse_list(given["quantiles"])
     if "edges" in own:
-        parameters["edges"] = None if given["edges"] is None else _numbers(given["edges"], "edges")
+        parameters["edges"] = None if given["edges"] is None else numbers(given["edges"], "edges")
     if "of" in own and given["of"] is not None:
         parameters["of"] = given["of"]
     for part in {"numerator", "denominator"} & own:
-        parameters[part] = parse_part(given[part], part)
+        parameters[part] = parse_statistic(given[part], part, ("count", "users", "sum"))
     return parameters
-
-
-def parse_part(text: str | None, option: str) -> Statistic:
-    """Read ``count``, ``users`` or ``sum:COLUMN:LOW:HIGH``, where either end, or both with their colons, may be left out.
-
-    A column's own name may hold colons if both ends are given.
-    """
-    name, _, rest = (text or "").partition(":")
-    column, _, ends = rest.rpartition(":")
-    column, _, low = column.rpartition(":")
-    if name in ("count", "users") and not rest:
-        return STATISTICS[name]()
-    if name == "sum" and rest and ":" not in rest:
-        return Sum(rest)
-    if name != "sum" or not column:
-        raise UsageError(
-            f"--{option} {text or ''}: expected count, users or sum:COLUMN:LOW:HIGH, such as --{option} sum:clicks:0:50."
-        )
-    return Sum(column, parse_open_bounds(parse_open_pair(f"{low}:{ends}", option), option))
-
-
-def _numbers(text: str | None, option: str) -> list[float]:
-    try:
-        return [float(item) for item in parse_list(text)] or [float("nan")]
-    except ValueError:
-        raise UsageError(f"--{option} {text!r}: expected numbers separated by commas.") from None
-
-
-def _exists(location: str) -> bool:
-    return "://" in location or (os.path.exists(location) and os.path.getsize(location) > 0)

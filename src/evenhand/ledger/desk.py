@@ -69,7 +69,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Asked:
+class StoredQuestion:
     """A question as it is stored.
 
     Args:
@@ -127,20 +127,20 @@ class Desk:
         """The ledger as one question of one analyst sees it: for a `Session` that asks this question and no other."""
         return QuestionLedger(self, analyst, key, question, limits)
 
-    def find(self, id: str) -> Asked | None:
+    def find(self, id: str) -> StoredQuestion | None:
         """A question by its id."""
         from evenhand.ledger import desk_tables
 
         row = self._run(lambda connection: desk_tables.by_id(connection, id))
         return None if row is None else _asked(row)
 
-    def asked(self, analyst: str | None = None, standing: Standing | None = None) -> list[Asked]:
+    def asked(self, analyst: str | None = None, standing: Standing | None = None) -> list[StoredQuestion]:
         """All questions, oldest first; of one analyst, or of one standing."""
         from evenhand.ledger import desk_tables
 
         return [_asked(row) for row in self._run(lambda c: desk_tables.listed(c, analyst, standing))]
 
-    def decide(self, id: str, *, approve: bool, by: str) -> Asked:
+    def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
         """Approve or deny a question that waits; decided once."""
         from evenhand.ledger import desk_tables
 
@@ -187,7 +187,7 @@ class Desk:
         self.ledger.verify()
         sums: dict[tuple[str, int, bool], Budget] = {}
         for event in self.ledger.events:
-            signed = event.query.get("asked")
+            signed = event.query.get("desk")
             if isinstance(signed, Mapping):
                 for holder in (str(signed["by"]), EVERYBODY):
                     place = (holder, int(signed["period"]), bool(signed["approved"]))
@@ -211,16 +211,17 @@ class QuestionLedger(Ledger):
         self._store, self._seen = desk.ledger._store, desk.ledger._seen
         self.desk, self.analyst, self.key, self.question, self.limits = desk, analyst, key, question, limits
         self.id: str | None = None
+        self.who = analyst
         self._used, self._charged = False, Cost.pure(0)
 
-    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee) -> Event:
+    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None) -> Event:
         """As `Ledger.debit`, for this question."""
         if self._used:
             raise LedgerError(f"question {self.key}: a question is debited once; nothing more was spent.")
         self._used = True
         with self.desk.turn:
             try:
-                return self._debit(cost, query, guarantee, self._admit)
+                return self._debit(cost, query, guarantee, table, self._admit)
             except NeedsApproval as needed:
                 raise NeedsApproval(f"{needed} Its number is {self._wait()}.") from None
 
@@ -261,9 +262,9 @@ class QuestionLedger(Ledger):
         for holder in (self.analyst, EVERYBODY):
             desk_tables.add(connection, holder, period, approved, cost)
         desk_tables.change(connection, self.id, standing=Standing.PAID, event=state.events + 1)
-        return {"asked": {"by": self.analyst, "question": self.id, "period": period, "approved": approved}}
+        return {"desk": {"by": self.analyst, "question": self.id, "period": period, "approved": approved}}
 
-    def _check_same(self, earlier: Asked, cost: Cost) -> None:
+    def _check_same(self, earlier: StoredQuestion, cost: Cost) -> None:
         if (earlier.question, earlier.cost) != (self.question, Budget(cost.epsilon, cost.delta)):
             raise UsageError(
                 f"the key {self.key!r} was used for another question; expected a new key for a new question, and the same key "
@@ -333,8 +334,8 @@ class QuestionLedger(Ledger):
         return None
 
 
-def _asked(row: Row[Any]) -> Asked:
-    return Asked(
+def _asked(row: Row[Any]) -> StoredQuestion:
+    return StoredQuestion(
         row.id,
         row.analyst,
         row.key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import json
 from collections.abc import Mapping
@@ -11,6 +12,36 @@ from typing import Any
 
 from evenhand.guarantee import Guarantee, Purchase, Relation, UsageError
 from evenhand.ledger.composition import Cost
+
+_ASKED = "asked"
+"""Where the text of a query keeps who asked; part of the event's hash like all of it."""
+_LONGEST = 1000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who asked, about which table, and a note; as the asking program says it. None of it changes what is protected.
+
+    Args:
+        who: a person or a job.
+        table: the path or name of the source.
+        note: anything, such as ``"nightly, 2026-11-16"``.
+    """
+
+    who: str | None = None
+    table: str | None = None
+    note: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, text in vars(self).items():
+            if text is not None and not (isinstance(text, str) and text.isprintable() and len(text) <= _LONGEST):
+                raise UsageError(
+                    f"{name}= can't be written to the ledger: expected one line of text, at most {_LONGEST:,} characters."
+                )
+
+    def to_dict(self) -> dict[str, str]:
+        """What is known of it."""
+        return {name: text for name, text in vars(self).items() if text}
 
 
 @dataclass(frozen=True)
@@ -26,6 +57,7 @@ class Event:
         guarantee: what the release promises by itself.
         cost: what the ledger charged, under the ledger's own neighbour relation.
         query: public parameters of the release (statistic, columns, bounds, bounding); never data.
+        asked: who asked, about which table, and a note.
     """
 
     number: int
@@ -34,11 +66,12 @@ class Event:
     guarantee: Guarantee
     cost: Cost
     query: Mapping[str, Any]
+    asked: Asked = Asked()
 
     def to_dict(self) -> dict[str, Any]:
         """The event as data that ``json`` can write; ε and δ as exact text."""
         parts = {"guarantee": self.guarantee.to_dict(), "cost": _cost_data(self.cost), "query": dict(self.query)}
-        return vars(self) | parts
+        return vars(self) | parts | {_ASKED: self.asked.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -54,11 +87,21 @@ class Record:
 
     @classmethod
     def write(
-        cls, number: int, id: str, time: str, guarantee: Guarantee, cost: Cost, query: Mapping[str, Any]
+        cls,
+        number: int,
+        id: str,
+        time: str,
+        guarantee: Guarantee,
+        cost: Cost,
+        query: Mapping[str, Any],
+        asked: Asked = Asked(),  # noqa: B008 - never changed
     ) -> Record:
         """Turn a debit into text; a query that is not JSON is a UsageError."""
+        if _ASKED in query:
+            raise UsageError(f"query= may not name {_ASKED!r}, where the ledger keeps who asked; give it another name.")
+        told = asked.to_dict()
         try:
-            text = _json(dict(query))
+            text = _json({**query, **({_ASKED: told} if told else {})})
         except (TypeError, ValueError):
             raise UsageError(
                 "query= can't be written to the ledger: expected a mapping of names to public parameters "
@@ -83,12 +126,22 @@ class Record:
         rho = None if cost["rho"] is None else Decimal(cost["rho"])
         # Format 1 had no thresholds with a ρ: where "beyond" is missing, the ρ covers everything but pure δ.
         charged = Cost(Decimal(cost["epsilon"]), Decimal(cost["delta"]), rho, Decimal(cost.get("beyond", "0")))
-        promise = read_guarantee(self.guarantee)
-        return Event(self.number, self.id, self.time, promise, charged, json.loads(self.query))
+        query = json.loads(self.query)
+        asked = Asked(**query.pop(_ASKED, {}))
+        return Event(self.number, self.id, self.time, read_guarantee(self.guarantee), charged, query, asked)
 
     def link(self, previous: str) -> str:
         """The SHA-256 of this record and the link before it."""
         return digest(previous, str(self.number), self.id, self.time, self.guarantee, self.cost, self.query)
+
+
+def account_name() -> str | None:
+    """The name of the account that runs this program; None where it has none."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None
+    return name if name.isprintable() and len(name) <= _LONGEST else None
 
 
 def read_guarantee(text: str) -> Guarantee:

@@ -24,8 +24,10 @@ from evenhand.guarantee import (
 )
 from evenhand.ledger import admission, failures
 from evenhand.ledger.composition import Account, Budget, Cost
-from evenhand.ledger.events import Event, Record
+from evenhand.ledger.dividing import largest_epsilon
+from evenhand.ledger.events import Asked, Event, Record, account_name
 from evenhand.ledger.store import Store
+from evenhand.ledger.verifying import verify_history
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -55,6 +57,8 @@ class Ledger:
         location: path of a SQLite file, or ``postgresql://user@host/database``.
         epsilon: the total ε of a new ledger, at most 1e9; for an existing one leave it out, or it must agree.
         delta: the total δ; 0 allows pure differential privacy only.
+        who: who asks, for the events: a person or a job; the name of the account that runs this unless given.
+        note: one line for the events, such as ``"nightly, 2026-11-16"``; ``ledger.note`` may be set later, too.
 
     Example:
         >>> ledger = Ledger("budget.db", epsilon=1.0)  # doctest: +SKIP
@@ -64,9 +68,20 @@ class Ledger:
     Reference: docs/ledger.md, docs/proofs/composition.md.
     """
 
+    who: str | None = None
+    note: str | None = None
+
     def __init__(
-        self, location: str | os.PathLike[str], epsilon: Amount | None = None, delta: Amount | None = None
+        self,
+        location: str | os.PathLike[str],
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        *,
+        who: str | None = None,
+        note: str | None = None,
     ) -> None:
+        self.who, self.note = who or account_name(), note
+        Asked(self.who, note=note)  # refuses what can't be written
         given = None
         if epsilon is not None:
             given = Budget(parse_epsilon(epsilon, largest=LARGEST_TOTAL), parse_delta(0 if delta is None else delta))
@@ -130,12 +145,22 @@ class Ledger:
         with failures.damaged(self.location):
             return tuple(record.read() for record, _ in records)
 
+    def each(self, times: int) -> Decimal:
+        """The largest ε, to three digits, for each of so many equal releases to come; without δ in each.
+
+        On a ledger with δ this is more than what remains over ``times``, because many small releases compose better.
+
+        Example:
+            >>> session.count(epsilon=ledger.each(365))  # doctest: +SKIP
+        """
+        return largest_epsilon(self._state().account, times)
+
     def can_afford(self, cost: Cost, guarantee: Guarantee) -> bool:
         """Whether ``debit`` would succeed now. Spends nothing; raises UsageError where ``debit`` would."""
         state = self._state()
         return state.account.after(admission.charge(self.location, state, cost, guarantee)) is not None
 
-    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee) -> Event:
+    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None) -> Event:
         """Record the cost of a release durably, before its noise is drawn.
 
         Guarantee: when this returns, the debit survives the death of the process or the machine. When it
@@ -147,6 +172,7 @@ class Ledger:
             cost: what the release costs under ``guarantee.relation``.
             query: public parameters of the release, kept in the event; never data.
             guarantee: what the release promises by itself.
+            table: the name of its source, for the event.
 
         Raises:
             BudgetExceeded: the total would not hold; nothing was spent.
@@ -154,13 +180,20 @@ class Ledger:
                 ledger without δ.
             LedgerError: the ledger could not be written.
         """
-        return self._debit(cost, query, guarantee)
+        return self._debit(cost, query, guarantee, table)
 
-    def _debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, admit: Admit | None = None) -> Event:
+    def _debit(
+        self,
+        cost: Cost,
+        query: Mapping[str, Any],
+        guarantee: Guarantee,
+        table: str | None,
+        admit: Admit | None = None,
+    ) -> Event:
         """Debit, with ``admit`` inside the same transaction."""
         from evenhand.ledger import state as ledger_state
 
-        seen = self._seen
+        seen, asked = self._seen, Asked(self.who, table, self.note)
 
         def work(connection: Connection) -> tuple[Event, State]:
             state = self._read(connection, seen, lock=True)
@@ -172,7 +205,9 @@ class Ledger:
             if account is None:
                 raise BudgetExceeded(_refusal(self.location, charged, state.account))
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            record = Record.write(state.events + 1, str(uuid.uuid4()), now, guarantee, charged, {**query, **noted})
+            record = Record.write(
+                state.events + 1, str(uuid.uuid4()), now, guarantee, charged, {**query, **noted}, asked
+            )
             after = replace(
                 state,
                 account=account,
@@ -204,25 +239,7 @@ class Ledger:
             return self._read(connection, seen), ledger_state.records(connection)
 
         state, records = self._store.run(work)
-        account = Account(state.account.total, state.account.order)
-        link = ledger_state.genesis(state.id, account.total, account.order)
-        links = {link}
-        for number, (record, stored) in enumerate(records, start=1):
-            with failures.damaged(self.location):
-                event, link = record.read(), record.link(link)
-            links.add(link)
-            after = account.after(event.cost)
-            same = event.guarantee.unit == state.unit and (number > 1 or event.guarantee.relation == state.relation)
-            if record.number != number or link != stored or after is None or not same:
-                raise LedgerError(f"ledger {self.location}: event {number} was edited, removed or inserted afterwards.")
-            account = after
-        if (account, link, len(records)) != (state.account, state.head, state.events):
-            raise LedgerError(f"ledger {self.location}: its totals do not agree with its {len(records)} events.")
-        if head is not None and head not in links:
-            raise LedgerError(
-                f"ledger {self.location}: the noted head is not in its history. It was restored from an "
-                "older backup or is another ledger; count what was released since as spent."
-            )
+        verify_history(self.location, state, records, head)
 
     def __repr__(self) -> str:
         try:
@@ -231,8 +248,8 @@ class Ledger:
             return f"Ledger({self.location!r}, unreadable)"
         return f"Ledger({self.location!r}, total: {account.total}; spent: {account.spent})"
 
-    def __reduce__(self) -> tuple[Callable[[Store], Ledger], tuple[Store]]:
-        return _reopened, (self._store,)
+    def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[object, ...]]:
+        return _reopened, (self._store, self.who, self.note)
 
     def __copy__(self) -> Ledger:
         return self  # a copy is the same ledger; scikit-learn's clone must not lose the password on the way
@@ -281,10 +298,11 @@ class Ledger:
             self._seen = state
 
 
-def _reopened(store: Store) -> Ledger:
+def _reopened(store: Store, who: str | None = None, note: str | None = None) -> Ledger:
     """An unpickled ledger: nothing is opened before it is used, so that models can be read where their ledger is not."""
     ledger = Ledger.__new__(Ledger)
     ledger._store, ledger._seen = store, None
+    ledger.who, ledger.note = who, note
     return ledger
 
 

@@ -114,7 +114,9 @@ def buy(table: Table, epsilon: Decimal, ledger: Ledger) -> Profile:
     """A noisy histogram of users by number of rows, as a release of its own."""
     buckets, users = row_buckets(), per_user(table)
     guarantee = table.guarantee(epsilon, Decimal(0))
-    receipt = debit(ledger, guarantee, Cost.pure(epsilon), {"statistic": "profile", "buckets": buckets.size})
+    receipt = debit(
+        ledger, guarantee, Cost.pure(epsilon), {"statistic": "profile", "buckets": buckets.size}, table.source
+    )
     noisy = receipt.numbers(users_by_bucket(table, users, users.rows, buckets), epsilon)
     return Profile.bought(buckets, noisy.values, guarantee, receipt.event)
 

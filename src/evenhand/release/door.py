@@ -274,8 +274,10 @@ def noise_for(l1: int, l2_squared: int, epsilon: Decimal, delta: Decimal = Decim
     return Gaussian.calibrated(l2_squared, rho_for(epsilon, delta)) if delta else Laplace.calibrated(l1, epsilon)
 
 
-def debit(ledger: Ledger, guarantee: Guarantee, cost: Cost, query: Mapping[str, Any]) -> Receipt:
+def debit(
+    ledger: Ledger, guarantee: Guarantee, cost: Cost, query: Mapping[str, Any], table: str | None = None
+) -> Receipt:
     """Commit the debit durably; only then is there a receipt to draw noise with."""
     opendp()  # load the sampler first: a process killed while importing it would have paid for nothing
-    event = ledger.debit(cost, query=query, guarantee=guarantee)
+    event = ledger.debit(cost, query, guarantee, table)
     return Receipt(cost.epsilon, cost.delta, event.id)

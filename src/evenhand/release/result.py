@@ -14,7 +14,7 @@ from evenhand.pages.numbers import ends_in_words, rounded
 from evenhand.pages.release import release_chart, release_fragment
 from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, check_confidence, covers, judged, noise_only
-from evenhand.release.shown import free, hanging, plain_data, records, width
+from evenhand.release.shown import free, hanging, in_units, plain_data, records, width
 from evenhand.release.verdicts import Rule, Verdict, verdict_of
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Release:
         event: the identifier of the debit in the ledger; a public fact has one too, with ε = 0.
         cells: the groups are the cells of a histogram; the last two columns of their keys are the edges.
         rules: by column, when a number is precise enough to be used.
+        units: by column, the unit of the numbers; empty if none has one.
     """
 
     statistic: str
@@ -53,6 +54,7 @@ class Release:
     details: dict[str, Any] = field(default_factory=dict)
     cells: bool = field(default=False, repr=False)
     rules: Mapping[str, Rule] = field(default_factory=dict, repr=False)
+    units: Mapping[str, str] = field(default_factory=dict, repr=False)
     _interval: Interval | None = field(default=None, repr=False)
 
     def interval(self, confidence: float = 0.95) -> Ends:
@@ -143,6 +145,7 @@ class Release:
             "bounding": self.bounding.to_dict(),
             "error": self.error.to_dict(),
             "event": self.event,
+            **({"units": dict(self.units)} if self.units else {}),
             **({"details": self.details} if self.details else {}),
             **({"verdicts": self.verdict.flags} if self.grouped else {}),
         }
@@ -178,8 +181,15 @@ class Release:
     def headline(self) -> str:
         """The statistic and its value in one line."""
         if self.grouped:
-            return f"{self.statistic}: {len(self.value)} {'cells' if self.cells else 'groups'}"
-        return f"{self.statistic}: {', '.join(rounded(value, noise) for value, noise in self._values())}"
+            return f"{self.statistic}: {len(self.value)} {'cells' if self.cells else 'groups'}{in_units(self.units)}"
+        shown = zip(self._values(), self._units(), strict=True)
+        return f"{self.statistic}: {', '.join(rounded(value, noise) + unit for (value, noise), unit in shown)}"
+
+    def _units(self) -> list[str]:
+        """What stands behind each of the values."""
+        count = len(self._values())
+        units = list(self.units.values()) or [""]
+        return [f" {unit}" if unit else "" for unit in (units if len(units) == count else units[:1] * count)]
 
     def _values(self) -> list[tuple[Any, float | None]]:
         """The value, or values, each with its noise."""
@@ -195,7 +205,9 @@ class Release:
         lines = [*([("usable", self._usable())] if self.usable else []), ("cost", cost)]
         if not self.grouped or len(self.value):
             lines.append(("the interval", self._meaning()))
-        lines += [(name, self.details[name]["words"]) for name in ("correction", "finding") if name in self.details]
+        lines += [
+            (name, self.details[name]["words"]) for name in ("correction", "finding", "facts") if name in self.details
+        ]
         if "selection" in self.details:
             lines.append(("groups", self.details["selection"]["words"]))
         if not self.grouped or len(self.value):
@@ -209,8 +221,9 @@ class Release:
         return self.verdict.words if known else f"{self.verdict.words}, noise alone; what the bound did is not known"
 
     def _in_words(self, interval: Ends) -> str:
-        pairs = zip(interval if isinstance(interval, list) else [interval], self._values(), strict=True)
-        return ", ".join(ends_in_words(low, high, noise) for (low, high), (_, noise) in pairs)
+        several = interval if isinstance(interval, list) else [interval]
+        shown = zip(several, self._values(), self._units(), strict=True)
+        return ", ".join(ends_in_words(low, high, noise) + unit for (low, high), (_, noise), unit in shown)
 
     def _meaning(self) -> str:
         """What the interval covers, and the exact one of the noise alone where that is another."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ def hanging(lines: Sequence[tuple[str, str]]) -> str:
 def width() -> int:
     """Of the terminal, within what is readable."""
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
+
+
+def in_units(units: Mapping[str, str]) -> str:
+    """The units of the columns of a frame, behind its headline; nothing if none has one."""
+    named = {name: unit for name, unit in units.items() if unit}
+    if len(units) == 1:
+        return "".join(f", in {unit}" for unit in named.values())
+    return "".join(f", {name} in {unit}" for name, unit in named.items())
 
 
 def free(name: str, frame: pd.DataFrame) -> str:

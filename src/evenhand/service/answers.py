@@ -9,7 +9,7 @@ from typing import Any
 import evenhand
 from evenhand.guarantee import UsageError, plain
 from evenhand.ledger import Budget
-from evenhand.ledger.desk import Asked, Desk, Standing
+from evenhand.ledger.desk import Desk, Standing, StoredQuestion
 from evenhand.service.accounts import Account, Role
 from evenhand.service.keeper import Keeper, Offered
 
@@ -114,7 +114,7 @@ def _amounts(budget: Budget) -> dict[str, str]:
     return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta)}
 
 
-def _asked(asked: Asked) -> dict[str, Any]:
+def _asked(asked: StoredQuestion) -> dict[str, Any]:
     return {
         "id": asked.id,
         "analyst": asked.analyst,

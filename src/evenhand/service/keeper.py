@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from evenhand.guarantee import UsageError
-from evenhand.ledger.desk import Asked, Desk, Limits, Standing
+from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
 from evenhand.release import Release, written
 from evenhand.service import questions
 from evenhand.session import Drafts, Previews, Session
@@ -96,7 +96,7 @@ class Keeper:
         preview = questions.ask(Previews(Session(offered.table, question_ledger)), question)
         return {**preview.to_dict(), "text": str(preview)}
 
-    def ask(self, analyst: str, table: str | None, key: str, question: Mapping[str, Any]) -> Asked:
+    def ask(self, analyst: str, table: str | None, key: str, question: Mapping[str, Any]) -> StoredQuestion:
         """Debit a question and have it answered; asked again with its key, it is only found.
 
         Raises what is wrong with the question, or with the budget, at once: that depends on public parameters only.
@@ -110,7 +110,7 @@ class Keeper:
         self._start(offered.desk, question_ledger.id, lambda: draft.drawn(receipt))
         return self._found(offered.desk, question_ledger.id)
 
-    def decide(self, id: str, *, approve: bool, by: str) -> Asked:
+    def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
         """Approve or deny a question that waits; what is approved is debited and answered at once."""
         for offered in self.tables.values():
             if offered.desk.find(id) is not None:
@@ -130,7 +130,7 @@ class Keeper:
                 self._start(desk, asked.id, partial(self._again, asked, empty=False))
         return started
 
-    def find(self, analyst: str | None, id: str) -> tuple[Asked, datetime | None]:
+    def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
         """A question of an analyst, and until when its answer is kept back; None if it may be seen."""
         for offered in self.tables.values():
             asked = offered.desk.find(id)
@@ -176,7 +176,7 @@ class Keeper:
             with self._lock:
                 self._running.pop(id, None)
 
-    def _again(self, asked: Asked, *, empty: bool) -> Release:
+    def _again(self, asked: StoredQuestion, *, empty: bool) -> Release:
         """The answer to a question that was paid for, from the table or from the empty one."""
         stored = json.loads(asked.question)
         _, offered = self._table(asked.analyst, stored["table"])
@@ -190,14 +190,14 @@ class Keeper:
         )
         return release
 
-    def _held(self, asked: Asked) -> datetime | None:
+    def _held(self, asked: StoredQuestion) -> datetime | None:
         """Until when an answer is kept back; at that moment one from the empty table takes the place of a missing one."""
         if self._analyst(asked.analyst).immediate or asked.event is None:
             return None
         ready = datetime.fromisoformat(asked.time) + timedelta(seconds=self.deadline)
         return ready if datetime.now(UTC) < ready else None
 
-    def _found(self, desk: Desk, id: str) -> Asked:
+    def _found(self, desk: Desk, id: str) -> StoredQuestion:
         found = desk.find(id)
         assert found is not None
         return found

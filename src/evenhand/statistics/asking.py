@@ -14,21 +14,31 @@ from evenhand.statistics.per_row import PerRow
 from evenhand.statistics.request import Request
 from evenhand.statistics.selection import parse_groups_per_user
 from evenhand.statistics.several import ask_several
+from evenhand.statistics.stated import Stated
 from evenhand.statistics.statistic import OfColumn, Statistic
 from evenhand.tables import Table
 
 __all__ = ["By", "ask_columns", "ask_one", "ask_together", "of_columns", "parse_weights"]
 
 
-def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other: str | None, limit: object) -> Draft:
-    """One statistic: a number, or a frame when grouped."""
+def ask_one(
+    request: Request,
+    statistic: Statistic,
+    by: By,
+    keys: object,
+    other: str | None,
+    limit: object,
+    name: str | None = None,
+) -> Draft:
+    """One statistic: a number, or a frame when grouped, with the column ``name``."""
     if not isinstance(statistic, Statistic):
         raise UsageError(f'ask({statistic!r}): expected a statistic such as eh.mean("rating", bounds=(0.5, 5)).')
     if statistic.groups_by:
         if by is not None:
             raise UsageError(f"{statistic.name}() has groups of its own, {list(statistic.groups_by)}; leave by= out.")
         by = statistic.groups_by
-    name = statistic.shown_as or statistic.name
+    name, facts = name or statistic.shown_as or statistic.name, Stated(request.table)
+    parts, keys = facts.bounded({name: statistic}), facts.keys(by, keys)
 
     def asked(request: Request, parts: Mapping[str, Statistic]) -> Draft:
         one = parts[name]
@@ -38,13 +48,15 @@ def ask_one(request: Request, statistic: Statistic, by: By, keys: object, other:
             return alone
         return _by_row(request, parts, by, keys, other, limit, listed=by is None and one.aggregates)
 
-    return with_bounds(request, {name: statistic}, by, asked)
+    return facts.told(with_bounds(request, parts, by, asked), parts)
 
 
 def ask_columns(
     request: Request, columns: Mapping[str, OfColumn], by: By, keys: object, other: str | None, limit: object
 ) -> Draft:
     """One statistic of several columns: a list of numbers, or a frame with a column for each."""
+    facts = Stated(request.table)
+    bounded, keys = facts.bounded(columns), facts.keys(by, keys)
 
     def asked(request: Request, columns: Mapping[str, Statistic]) -> Draft:
         for statistic in columns.values():
@@ -54,7 +66,7 @@ def ask_columns(
             return ask_several(request, columns)
         return _by_row(request, columns, by, keys, other, limit, listed=by is None)
 
-    return with_bounds(request, columns, by, asked)
+    return facts.told(with_bounds(request, bounded, by, asked), bounded)
 
 
 def ask_together(
@@ -78,14 +90,15 @@ def ask_together(
                 f"or eh.quantiles(); {example}."
             )
         parts[name] = statistic
-    shares = parse_weights(weights, parts)
+    shares, facts = parse_weights(weights, parts), Stated(request.table)
+    bounded, keys = facts.bounded(parts), facts.keys(by, keys)
 
     def asked(request: Request, parts: Mapping[str, Statistic]) -> Draft:
         for statistic in parts.values():
             statistic.check(request.table)
         return _by_row(request, parts, by, keys, other, limit, listed=False, weights=shares)
 
-    return with_bounds(request, parts, by, asked)
+    return facts.told(with_bounds(request, bounded, by, asked), bounded)
 
 
 def parse_weights(given: Mapping[str, float] | None, parts: Mapping[str, Statistic]) -> dict[str, Fraction]:

@@ -104,7 +104,7 @@ class Supported(Road):
         noisy = receipt.numbers(Measurement(lambda: counts.map(lambda each: each[place]), moves, moves**2), left)
         spread = noisy.noise.variance**0.5
         estimates = [Estimate(value, AtLeast(value, noisy.noise, 1), spread) for value in noisy.values]
-        return self._shown(estimates, bounding, Error(spread, None, _BIAS, {self.statistic.name: spread}))
+        return self._shown(estimates, bounding, Error(spread, None, _BIAS, {self.name: spread}))
 
     def _exact(self, receipt: Receipt) -> Outcome:
         """Under values, the number of different values of a public column is public."""
@@ -119,7 +119,7 @@ class Supported(Road):
         if not self.by:
             alone = estimates[0]
             return Outcome(alone.value, alone.interval, bounding, Error(error.noise, error.bias, error.basis))
-        name = self.statistic.name
+        name = self.name
         value = frame(self.groups, {name: [estimate.value for estimate in estimates]})
         return Outcome(value, GroupedInterval(self.groups, {name: estimates}), bounding, error)
 

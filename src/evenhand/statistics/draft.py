@@ -81,6 +81,8 @@ class Draft:
         run: measures and adds noise, given the receipt of the debit.
         rules: when a number is precise enough to be used, by column.
         foreseen: works out, by statistic, the forecast for groups.
+        units: of the released numbers, by column; empty if none has one.
+        source: the name of the table, for the ledger.
     """
 
     statistic: str
@@ -92,6 +94,8 @@ class Draft:
     run: Callable[[Receipt], Outcome]
     rules: Mapping[str, Rule] = field(default_factory=dict)
     foreseen: Callable[[], Mapping[str, Foreseen]] = dict
+    units: Mapping[str, str] = field(default_factory=dict)
+    source: str | None = None
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
@@ -100,7 +104,7 @@ class Draft:
     def pay(self, ledger: Ledger) -> Receipt:
         """Debit, and nothing else."""
         query = self.query if self.cost else {**self.query, "exact": f"public under protects={self.guarantee.relation}"}
-        return debit(ledger, self.guarantee, self.cost or NOTHING, query)
+        return debit(ledger, self.guarantee, self.cost or NOTHING, query, self.source)
 
     def drawn(self, receipt: Receipt) -> Release:
         """The release that was paid for."""
@@ -115,6 +119,7 @@ class Draft:
             details=outcome.details,
             cells=outcome.cells,
             rules=outcome.rules or self.rules,
+            units=self.units,
             _interval=outcome.interval,
         )
 

@@ -17,7 +17,7 @@ from evenhand.statistics.count import weighted_count
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.statistics.wanted_bounds import WantedBounds
-from evenhand.tables import Bounds, Table
+from evenhand.tables import OpenBounds, Table
 from evenhand.tables.expressions import Integers
 from evenhand.tables.numbers import number
 
@@ -85,8 +85,11 @@ class Histogram(RowsInCells):
     def wants_bounds(self) -> tuple[WantedBounds, ...]:
         return (WantedBounds(self.column, outside=_OUTSIDE),) if self.edges is None else ()
 
-    def with_bounds(self, found: Sequence[Bounds]) -> Histogram:
-        return replace(self, edges=round_edges(*found[0])) if found else self
+    def with_bounds(self, found: Sequence[OpenBounds]) -> Histogram:
+        for low, high in found[:1]:
+            if low is not None and high is not None:  # edges have two ends
+                return replace(self, edges=round_edges(low, high))
+        return self
 
     @property
     def numbers(self) -> tuple[float, ...]:

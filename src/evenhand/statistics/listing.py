@@ -33,7 +33,7 @@ STATISTICS: dict[str, type[Statistic]] = {
 """All of them, by name."""
 
 _OF_A_QUESTION = {"epsilon", "delta", "bounding", "by", "keys", "other", "groups_per_user"}
-_OF_A_SESSION = ("aggregate", "ask", "ledger", "preview", "profile", "table")
+_OF_A_SESSION = ("aggregate", "ask", "describe", "ledger", "preview", "profile", "sql", "table")
 
 S = TypeVar("S", bound=type[Statistic])
 

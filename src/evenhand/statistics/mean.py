@@ -56,6 +56,7 @@ class Mean(OfColumn):
 
     name = "mean"
     planned_as: ClassVar[str | None] = "mean"
+    unit_power: ClassVar[int] = 1
 
     def ungrouped(self, request: Request) -> Draft | None:
         low, _ = self.range

@@ -28,7 +28,7 @@ class Median(OfRanks):
     def __post_init__(self) -> None:
         parse_open_bounds(self.bounds)
 
-    def with_bounds(self, found: Sequence[Bounds]) -> Self:
+    def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
         return replace(self, bounds=found[0]) if found else self
 
     @classmethod

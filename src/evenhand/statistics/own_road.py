@@ -53,6 +53,11 @@ class Road(ABC):
         return part
 
     @property
+    def name(self) -> str:
+        """The column of its numbers in a frame."""
+        return next(iter(self.parts))
+
+    @property
     def label(self) -> str:
         """The release in words."""
         return f"{self.part.words} by {', '.join(self.by)}" if self.by else self.part.words

@@ -31,7 +31,7 @@ class Quantiles(OfRanks):
         parse_quantiles(self.quantiles)  # refuse what is none
         parse_open_bounds(self.bounds)
 
-    def with_bounds(self, found: Sequence[Bounds]) -> Self:
+    def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
         return replace(self, bounds=found[0]) if found else self
 
     @classmethod

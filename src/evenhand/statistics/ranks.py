@@ -144,6 +144,7 @@ class OfRanks(RowsInCells):
     """Quantiles of a column: rows are counted at each point of a grid between the bounds; what matters is their weight."""
 
     road = Ranks
+    unit_power = 1
     single: ClassVar[bool] = False
     """Whether there is one number, not a list."""
 

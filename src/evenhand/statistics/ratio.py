@@ -29,7 +29,7 @@ from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.statistics.sum import Sum
 from evenhand.statistics.users import Users
 from evenhand.statistics.wanted_bounds import WantedBounds
-from evenhand.tables import Bounds, Table
+from evenhand.tables import Bounds, OpenBounds, Table
 from evenhand.tables.expressions import Integers
 
 USERS_SHARE = Fraction(1, 5)
@@ -71,7 +71,7 @@ class RatioOf(Statistic):
     def wants_bounds(self) -> tuple[WantedBounds, ...]:
         return self.numerator.wants_bounds + self.denominator.wants_bounds
 
-    def with_bounds(self, found: Sequence[Bounds]) -> RatioOf:
+    def with_bounds(self, found: Sequence[OpenBounds]) -> RatioOf:
         above = len(self.numerator.wants_bounds)
         return RatioOf(self.numerator.with_bounds(found[:above]), self.denominator.with_bounds(found[above:]))
 

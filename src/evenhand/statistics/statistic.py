@@ -78,6 +78,9 @@ class Statistic(ABC):
     has_groups: ClassVar[bool] = False
     """Whether it has group columns of itself (`groups_by`)."""
 
+    unit_power: ClassVar[int] = 0
+    """The power of its column's unit that the value is in; 0 for a number without a unit."""
+
     shown_as: ClassVar[str | None] = None
     """The column of a released frame; the name if None."""
 
@@ -129,8 +132,8 @@ class Statistic(ABC):
         """The bounds that were left out and have to be found before anything else (`found_bounds.py`)."""
         return ()
 
-    def with_bounds(self, found: Sequence[Bounds]) -> Statistic:
-        """The same statistic with bounds for all that it wants."""
+    def with_bounds(self, found: Sequence[OpenBounds]) -> Statistic:
+        """The same statistic with bounds for all that it wants; ends that are None stay wanted."""
         return self
 
     @classmethod
@@ -241,7 +244,7 @@ class OfColumn(Statistic):
         given = parse_open_bounds(self.bounds)
         return (WantedBounds(self.column, given, self.ease),) if None in given else ()
 
-    def with_bounds(self, found: Sequence[Bounds]) -> Self:
+    def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
         return replace(self, bounds=found[0]) if found else self
 
     @classmethod

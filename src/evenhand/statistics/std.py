@@ -32,6 +32,7 @@ class Std(Variance):
     """The standard deviation of a column over rows."""
 
     name = "std"
+    unit_power = 1
 
     @property
     def words(self) -> str:

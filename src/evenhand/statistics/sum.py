@@ -31,6 +31,7 @@ class Sum(OfColumn):
     name = "sum"
     planned_as: ClassVar[str | None] = "sum"
     ease: ClassVar[float] = 10.0
+    unit_power: ClassVar[int] = 1
 
     def ungrouped(self, request: Request) -> Draft | None:
         if request.relation.counts_are_public and request.strategy is None:

@@ -52,6 +52,7 @@ class Variance(Mean):
 
     name = "variance"
     planned_as = None
+    unit_power = 2
 
     def ungrouped(self, request: Request) -> Draft | None:
         return None

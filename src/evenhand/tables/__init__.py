@@ -1,8 +1,22 @@
 """A table with a user column, on any engine. The only room that touches engines."""
 
+from evenhand.tables.columns import Column
 from evenhand.tables.grid import Bounds, Grid, OpenBounds, parse_bounds, parse_open_bounds
+from evenhand.tables.public import PublicTable, read_public
 from evenhand.tables.reading import read
 from evenhand.tables.secret import Secret
 from evenhand.tables.table import Table
 
-__all__ = ["Bounds", "Grid", "OpenBounds", "Secret", "Table", "parse_bounds", "parse_open_bounds", "read"]
+__all__ = [
+    "Bounds",
+    "Column",
+    "Grid",
+    "OpenBounds",
+    "PublicTable",
+    "Secret",
+    "Table",
+    "parse_bounds",
+    "parse_open_bounds",
+    "read",
+    "read_public",
+]

@@ -23,7 +23,7 @@ from evenhand.tables.numbers import INFINITE, LONGEST, NUMBER, SPACE
 
 _ROW_GROUP = 250_000
 _SHOWN = 5
-_NUMBER, _INFINITE = (re.compile(pattern.replace(r"\z", r"\Z")) for pattern in (NUMBER, INFINITE))
+_NUMBER, _INFINITE = (re.compile(pattern + r"\Z") for pattern in (NUMBER, INFINITE))
 Row = Sequence[str | None]
 Place = tuple[str, str, int]
 """A file, and which line or record of it."""

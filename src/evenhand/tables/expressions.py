@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
+    import ibis.expr.operations as ops
     import ibis.expr.types as ir
     import pyarrow as pa
     from ibis.backends import BaseBackend
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "ir.Table"  # a query: rows of a table, or what it was aggregated to
 Column: TypeAlias = "ir.Column"  # one value per row of a query
 Integers: TypeAlias = "ir.IntegerColumn"  # one whole number per row of a query
+Operation: TypeAlias = "ops.Node"  # one step of such a column
 DataType: TypeAlias = "dt.DataType"  # the type of a column
 Backend: TypeAlias = "BaseBackend"  # Ibis' connection to an engine
 

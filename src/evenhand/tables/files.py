@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from evenhand.guarantee import DataError, Relation, UsageError
-from evenhand.tables import delimited, lines
+from evenhand.tables import delimited, lines, parquet_files
 from evenhand.tables.delimited import Layout
 
 T = TypeVar("T")
@@ -80,6 +80,7 @@ def find(given: str | Path) -> FileSource:
     if pattern.startswith(_REMOTE):
         return FileSource(pattern, (pattern,), format)
     if os.path.isdir(pattern):
+        parquet_files.refuse_other_formats(pattern)
         inside = sorted(path for path in glob.glob(os.path.join(pattern, "**", "*.parquet"), recursive=True))
         if not inside:
             raise DataError(
@@ -104,6 +105,7 @@ def check(source: FileSource, declared: Declared, engine: str, compressions: Seq
             f"columns= is for JSON, which names no columns itself, but {source.pattern!r} is {source.format}; leave it out."
         )
     if source.format == "parquet":
+        parquet_files.require_one_shape(source.pattern, source.paths)
         return
     if source.pattern.startswith(_REMOTE):
         raise DataError(
@@ -128,7 +130,7 @@ def _require_json_lines(source: FileSource, declared: Declared) -> None:
             f"{source.pattern!r} is JSON, and protects={declared.relation.value!r} treats as public who is there: a malformed "
             f"private value would hide its record. Convert the file to Parquet first: {convert}"
         )
-    if Path(_unpacked(source.pattern)).suffix.lower() == ".json":
+    if Path(unpacked(source.pattern)).suffix.lower() == ".json":
         raise UsageError(
             f"{source.pattern!r} may be one document or one record a line, and looking would depend on the data. If each line is "
             f"a record, rename it to end in .jsonl; otherwise convert it to Parquet: {convert}"
@@ -185,13 +187,18 @@ def first_lines(source: FileSource) -> list[bytes | None]:
     raise DataError(f"the file {source.pattern!r} can't be read: {kind}.")
 
 
-def _unpacked(path: str) -> str:
+def is_json(path: str | Path) -> bool:
+    """Whether a path or glob is of JSON, told from its ending."""
+    return _FORMATS.get(Path(unpacked(str(path))).suffix.lower()) == "json"
+
+
+def unpacked(path: str) -> str:
     """A path without the ending that says how it is compressed."""
     return str(Path(path).with_suffix("")) if Path(path).suffix in _PACKED else path
 
 
 def _format(pattern: str) -> str:
-    suffix = Path(_unpacked(pattern)).suffix.lower()
+    suffix = Path(unpacked(pattern)).suffix.lower()
     if os.path.isdir(pattern):
         return "parquet"
     if suffix not in _FORMATS:

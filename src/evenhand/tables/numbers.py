@@ -10,16 +10,20 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import DataError, Relation
 from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.grid import Grid
 from evenhand.tables.table import Table
 
-# \z and not $: Java's $ also matches before a final line separator, and Spark then refuses the cast.
+if TYPE_CHECKING:
+    from evenhand.tables.engines import Engine
+
+# An engine's own sign for the end of a text follows: Java's $ also matches before a final line separator, and Spark then refuses the cast.
 # Only one way to match each digit: Java tries all ways before it gives up.
-NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,3})?\z"
-INFINITE = r"^[+-]?(inf|infinity)\z"
+NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,3})?"
+INFINITE = r"^[+-]?(inf|infinity)"
 SPACE = " \t\n\r\v\f"
 """What is stripped before that, on every engine."""
 LONGEST = 2000
@@ -28,18 +32,11 @@ LONGEST = 2000
 
 def number(table: Table, column: str, rows: Rows | None = None) -> Column:
     """A column as doubles, null where it holds no number. Refuses columns that are not numeric by type."""
-    import ibis
-
     table.require(column, "value column")
     value = (table.expression if rows is None else rows)[column]
     dtype = value.type()
     if column in table.text:
-        whole = value.cast("string").strip()
-        text = (whole.length() <= LONGEST).ifelse(whole, ibis.null("string")).lower()
-        # The pattern is tested before the cast runs, so no engine sees text it might refuse or read its own way.
-        plain = text.re_search(NUMBER).ifelse(text, ibis.null("string")).cast("float64")
-        infinite = text.startswith("-").ifelse(-math.inf, math.inf)
-        return ibis.coalesce(plain, text.re_search(INFINITE).ifelse(infinite, ibis.null("float64")))
+        return parsed(table.engine, value.cast("string"))
     if dtype.is_decimal() and (dtype.precision is None or dtype.precision > 15):
         return table.engine.double(value)
     if dtype.is_null() or (dtype.is_unknown() and "NULL" in str(dtype)):  # a column that holds nothing but nulls
@@ -50,6 +47,18 @@ def number(table: Table, column: str, rows: Rows | None = None) -> Column:
         f"the column {column!r} holds {dtype}, not numbers; expected a numeric column. Numeric columns are "
         f"{[name for name, kind in table.expression.schema().items() if kind.is_numeric()]}."
     )
+
+
+def parsed(engine: Engine, value: Column) -> Column:
+    """Text as doubles, null where it is no number."""
+    import ibis
+
+    whole = value.strip()
+    text = (whole.length() <= LONGEST).ifelse(whole, ibis.null("string")).lower()
+    # The pattern is tested before the cast runs, so no engine sees text it might refuse or read its own way.
+    plain = engine.parsed(text.re_search(NUMBER + engine.end_of_text).ifelse(text, ibis.null("string")))
+    infinite = text.startswith("-").ifelse(-math.inf, math.inf)
+    return ibis.coalesce(plain, text.re_search(INFINITE + engine.end_of_text).ifelse(infinite, ibis.null("float64")))
 
 
 def is_number(table: Table, value: Column) -> Column:

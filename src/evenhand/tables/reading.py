@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables import files
-from evenhand.tables.engines import DEFAULT, Engine, engine_for_files, engine_for_object
+from evenhand.tables.columns import Column, columns_beside, parse_columns, read_columns
+from evenhand.tables.engines import DEFAULT, Engine, engine_for_database, engine_for_files, engine_for_object
 from evenhand.tables.frames import to_arrow
 from evenhand.tables.table import Table
 
 _RESERVED = "evenhand_"
 """How the columns that queries add to a table's own begin."""
 
+_LONGEST_NAME = 1000
+"""Of a source, for the ledger."""
+
 Facts = dict[str, Any]
 """What is known of a source beside its rows: fields of `Table`."""
+
+Stated: TypeAlias = Mapping[str, Column | Mapping[str, Any]] | Sequence[str] | str | Path | None
+"""What ``columns=`` may be."""
 
 
 def read(
     source: object,
     user: str | Sequence[str],
     *,
+    table: str | None = None,
     protects: str | Relation = Relation.PRESENCE,
     public: Sequence[str] = (),
     population: str | None = None,
     engine: str | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Stated = None,
     quoted_newlines: bool = False,
 ) -> Table:
     """Open a table in which each row belongs to a user.
@@ -38,14 +46,18 @@ def read(
 
     Args:
         source: a path or glob (Parquet, CSV, JSON), a pandas or polars frame, an Arrow table, a DuckDB relation,
-            an Ibis table, or a Spark DataFrame.
+            an Ibis table, or a Spark DataFrame; with ``table``, a DuckDB file or connection, or ``postgresql://...``.
+        table: which table, or view, of a database: ``"sales"`` or ``"schema.sales"``.
         user: the column, or columns, that name a person.
         protects: ``"presence"`` hides whether a user is in the table at all; ``"values"`` hides a user's values but
             treats who is in it and how many rows each user has as public; ``"labels"`` is for learning.
         public: columns that are public under ``"values"``; only they may form groups there.
         population: a name for the people, so that tables with differently named user columns share one ledger.
         engine: ``"duckdb"`` (default), ``"spark"`` or a registered engine that reads files, for paths.
-        columns: the columns of a JSON file, which has no header to name them.
+        columns: what is publicly known about columns, ``{"rating": eh.Column(bounds=(0.5, 5), unit="stars")}``, or the TOML file
+            that says so (``evenhand describe`` writes one to fill in); questions then need no ``bounds`` and no ``keys``. Left out:
+            ``ratings.toml`` beside ``ratings.parquet``, if it is there. Of a JSON file, which has no header: also the names of
+            all columns to read, as such a mapping or a list.
         quoted_newlines: whether quoted fields of a CSV may hold line feeds. Otherwise each line is a record, and no line can
             change how another is read. With it, one quote that is never closed can make the rows of other users part of
             one field, and then the guarantee does not hold: use it only if you know that all quotes are balanced.
@@ -64,30 +76,74 @@ def read(
         raise UsageError(
             "no user column was given; expected user='userId', the column that says which person a row belongs to."
         )
-    declared = files.Declared(
-        users, relation, known, None if columns is None else _names(columns, "columns"), bool(quoted_newlines)
-    )
-    wanted = engine_for_files(engine)
-    if isinstance(source, str | Path):
-        opened, facts = _open_files(source, wanted, declared)
+    wanted, database = engine_for_files(engine), engine_for_database(source)
+    stated, listed = _stated(columns, None if database or not isinstance(source, str | Path) else Path(source))
+    declared = files.Declared(users, relation, known, listed, bool(quoted_newlines))
+    if database is not None:
+        opened, marks = _open_table(source, database, table, wanted, declared)
+    elif table is not None:
+        raise UsageError(
+            f"table={table!r} is for databases: a DuckDB file (ending in .duckdb) or connection, or postgresql://...; leave it out."
+        )
+    elif isinstance(source, str | Path):
+        opened, marks = _open_files(source, wanted, declared)
     else:
-        opened, facts = _open_object(source, wanted, declared)
-    table = Table(opened.rows, opened, users, relation, known, population, **facts)
-    reserved = [name for name in table.columns if name.casefold().startswith(_RESERVED)]
+        opened, marks = _open_object(source, wanted, declared)
+    found = Table(
+        opened.rows,
+        opened,
+        users,
+        relation,
+        known,
+        population,
+        facts=stated,
+        source=_source_name(source, table),
+        **marks,
+    )
+    reserved = [name for name in found.columns if name.casefold().startswith(_RESERVED)]
     if reserved:
         raise DataError(
             f"the columns {reserved} begin with {_RESERVED!r}, which is kept for columns inside queries; rename them."
         )
     for column in users:
-        table.require(column, "user column")
+        found.require(column, "user column")
         if opened.rows.schema()[column].is_json():
             raise DataError(
                 f"the user column {column!r} holds JSON, whose equal values may be spelled differently; expected ids of a plain "
                 "type. Cast it to text first."
             )
-    for column in table.public:
-        table.require(column, "public column")
-    return table
+    for column in found.public:
+        found.require(column, "public column")
+    for column in stated:
+        found.require(column, "column with facts")
+    return found
+
+
+def _source_name(source: object, table: str | None) -> str:
+    """The source as the ledger names it: a path, a URL without its account, or the type of an object; then the table."""
+    if isinstance(source, str | Path):
+        scheme, found, rest = str(source).partition("://")
+        place = f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}" if found else str(source)
+    else:
+        place = type(source).__name__
+    name = place if table is None else f"{place} {table}"
+    return "".join(letter for letter in name if letter.isprintable())[:_LONGEST_NAME]
+
+
+def _stated(given: Stated, path: Path | None) -> tuple[dict[str, Column], tuple[str, ...] | None]:
+    """What is known about the columns of a file, or of something else, and the names of the columns of a JSON file."""
+    if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".toml")):
+        stated = read_columns(Path(given).expanduser())
+        if stated is None:
+            raise DataError(
+                f"{str(given)!r} states nothing: expected a table for each column, such as [columns.rating]."
+            )
+    elif isinstance(given, Mapping):
+        stated = parse_columns(given)
+    else:
+        found = {} if path is None else columns_beside(Path(files.unpacked(str(path))).expanduser())
+        return found, None if given is None else _names(given, "columns")
+    return stated, tuple(stated) if path is not None and files.is_json(path) else None
 
 
 def _names(given: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
@@ -109,13 +165,28 @@ def _open_files(source: str | Path, reader: type[Engine], declared: files.Declar
     return engine, {"text": text, "snapshot": found.snapshot, "positional": found.format == "csv"}
 
 
+def _open_table(
+    source: object, database: type[Engine], table: str | None, wanted: type[Engine], declared: files.Declared
+) -> tuple[Engine, Facts]:
+    if wanted not in (DEFAULT, database):
+        raise UsageError(f"engine={wanted.name!r} runs paths and {wanted.objects}; leave it out for a database.")
+    _require_no_file_options(declared)
+    engine = database.open_table(source, table)
+    engine.check_source()
+    return engine, {"snapshot": f"object-{id(engine)}-{os.getpid()}"}
+
+
+def _require_no_file_options(declared: files.Declared) -> None:
+    if declared.columns is not None or declared.quoted_newlines:
+        raise UsageError("a list of columns= and quoted_newlines= are for files; leave them out.")
+
+
 def _open_object(source: object, wanted: type[Engine], declared: files.Declared) -> tuple[Engine, Facts]:
     """Dispatch on what was given, without importing what isn't there."""
     opener = engine_for_object(source)
     if wanted not in (DEFAULT, opener):
         raise UsageError(f"engine={wanted.name!r} runs paths and {wanted.objects}; give a path, or leave engine out.")
-    if declared.columns is not None or declared.quoted_newlines:
-        raise UsageError("columns= and quoted_newlines= are for files; leave them out.")
+    _require_no_file_options(declared)
     snapshot = f"object-{id(source)}-{os.getpid()}"
     if opener is not None:
         engine = opener.open(source)

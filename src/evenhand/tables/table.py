@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+from evenhand.tables.columns import Column as Facts
+from evenhand.tables.columns import description
 from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.spelling import group_key
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    import pandas as pd
+
     from evenhand.tables.engines import Engine
+    from evenhand.tables.public import PublicTable
+    from evenhand.tables.views.operand import Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +37,11 @@ class Table:
         text: columns that were read as text because their source carries no types (CSV, JSON, Python objects).
         positional: whether a column's place in a line tells it apart from others (CSV).
         snapshot: changes when the underlying file changes; None if that can't be known.
+        facts: what was stated about columns: bounds, keys, units.
+        source: the name of the source, without any password; for the ledger.
+        derived: the columns that views made, and what is known of their range.
+        withheld: columns that views may not compute with, and why.
+        holds: the public tables that were joined, which have to live as long as this one.
     """
 
     expression: Rows = field(repr=False)
@@ -42,6 +53,11 @@ class Table:
     text: frozenset[str] = field(default=frozenset(), repr=False)
     snapshot: str | None = field(default=None, repr=False)
     positional: bool = field(default=False, repr=False)
+    facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
+    source: str | None = field(default=None, repr=False)
+    derived: Mapping[str, Range] = field(default_factory=dict, repr=False)
+    withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
+    holds: tuple[PublicTable, ...] = field(default=(), repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,6 +79,10 @@ class Table:
         names = zip(self.user_names, self.user, strict=True)
         return {name: rows[name if name in rows.columns else column] for name, column in names}
 
+    def describe(self) -> pd.DataFrame:
+        """Each column with its type and what was stated about it: bounds, keys, unit. No row is read."""
+        return description(self)
+
     @contextmanager
     def once(self, values: Iterable[str] = (), keys: Sequence[str] = ()) -> Iterator[Table]:
         """One reading of the table: a copy inside the engine that may be asked as often as a release needs.
@@ -76,6 +96,130 @@ class Table:
         }
         with self.engine.kept(rows.select(*dict.fromkeys(values), **self.user_keys(rows), **grouped)) as copy:
             yield replace(self, expression=copy)
+
+    def where(self, *conditions: object) -> Table:
+        """The rows for which all conditions are true, as a new table.
+
+        Guarantee: as for the table itself. A condition is a function of one row, so it keeps users apart.
+
+        Edge cases: a row is left out where a condition is null. Under ``"values"`` and ``"labels"`` conditions use public columns only. What may be
+        used in expressions: docs/views.md; all else is refused before anything is read.
+
+        Args:
+            conditions: expressions in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.where(eh._.amount > 0, "country = 'PL'")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.where(self, conditions)
+
+    def derive(self, **columns: object) -> Table:
+        """The rows with more columns, computed row by row, as a new table. A name that exists already is replaced.
+
+        Guarantee: as for the table itself. Under ``"values"`` a new column is public only if everything that it is computed from is.
+
+        Edge cases: where an operation has no result (a division by zero, text that is no number, an overflow), the result is null. User
+        columns can't be redefined.
+
+        Args:
+            columns: names with expressions in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.derive(week=eh._.day.truncate("W"), euros="cents / 100")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.derive(self, columns)
+
+    def select(self, *names: str) -> Table:
+        """The rows with these columns only, as a new table. The user columns always stay.
+
+        Example:
+            >>> sales.select("amount", "day")
+        """
+        from evenhand.tables.views import rows
+
+        return rows.select(self, names)
+
+    def per_user(self, **columns: object) -> Table:
+        """One row for each user, with columns that sum up the user's rows, as a new table.
+
+        Guarantee: as for the table itself. A user's row depends on that user's rows only, not on their order.
+
+        Edge cases: ``count``, ``sum``, ``mean``, ``min``, ``max``, ``nunique``, ``any`` and ``all``, and what is computed from them. Nulls are left out. Sums
+        are exact for whole numbers (null beyond 2^62); doubles beyond ±2^53 count as ±2^53, and fractions are cut to steps of 2^-52.
+
+        Args:
+            columns: names with expressions over aggregates in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.per_user(total=eh._.amount.sum(), visits=eh._.day.nunique(), share="sum(amount) / count(*)")
+        """
+        from evenhand.tables.views import per_user
+
+        return per_user.per_user(self, columns)
+
+    def window(self, order_by: str | Sequence[str] | None = None, **columns: object) -> Table:
+        """The rows with more columns, computed from all rows of the same user, as a new table.
+
+        With ``order_by``, aggregates run from the user's first row to the present one (``count()`` is its place), and ``lag``, ``lead`` give the
+        value of an earlier or later row. Without it, aggregates are over all rows of the user.
+
+        Guarantee: as for the table itself. Rows that are equal in ``order_by`` come in the order of all their other columns, so no result
+        depends on how rows are stored.
+
+        Edge cases: nulls come first. Under ``"values"`` the order uses public columns. Aggregates as in `per_user`, but for ``nunique``.
+
+        Args:
+            order_by: columns by which a user's rows are ordered.
+            columns: names with expressions in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.window(order_by="day", previous=eh._.amount.lag(), so_far=eh._.amount.sum())
+        """
+        from evenhand.tables.views import per_user
+
+        return per_user.window(self, order_by, columns)
+
+    def join(
+        self, other: Table | PublicTable, on: str | Sequence[str] | None = None, how: str = "inner", fan_out: int = 1
+    ) -> Table:
+        """The rows beside those of a public table, or of another table of the same users, as a new table.
+
+        A public table is joined by the columns ``on``, which both have. Another table of the same people is joined by the user, and by
+        the columns ``on`` as well if there are any.
+
+        Guarantee: as for the table itself, since every row of the result belongs to one user and depends on that user's rows only. Both tables
+        must protect the same, and be about the same people: the same ``population``, or user columns of the same name.
+
+        Edge cases: keys are compared by value if they are numbers, byte by byte if they are text; nulls meet nothing. Of a table of people, at most
+        ``fan_out`` rows for each user (and ``on``) are used, the first in the order of all columns; a public table with more is refused.
+        Under ``"values"``, ``on`` names public columns, and what comes from a public table is public.
+
+        Args:
+            other: from `evenhand.read_public`, or from `evenhand.read` with the users of the same people.
+            on: columns that both tables have.
+            how: ``"inner"`` leaves out rows that meet none, ``"left"`` keeps them, with nulls.
+            fan_out: how many rows of the other table one row may meet.
+
+        Example:
+            >>> sales.join(products, on="product_id").join(households)
+        """
+        from evenhand.tables.views import joins
+
+        return joins.join(self, other, on, how, fan_out)
+
+    def union(self, other: Table) -> Table:
+        """The rows of this table and of another one of the same people with the same columns, as a new table.
+
+        Example:
+            >>> web_sales.union(shop_sales)
+        """
+        from evenhand.tables.views import joins
+
+        return joins.union(self, other)
 
     def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
         """The guarantee of a release from this table."""

@@ -8,7 +8,15 @@ from evenhand.tables.engines.duckdb import DuckDBEngine
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
 
-__all__ = ["DEFAULT", "Engine", "engine_for_files", "engine_for_object", "one_reading", "register"]
+__all__ = [
+    "DEFAULT",
+    "Engine",
+    "engine_for_database",
+    "engine_for_files",
+    "engine_for_object",
+    "one_reading",
+    "register",
+]
 
 DEFAULT = DuckDBEngine
 """What reads files if no engine is named, and frames in memory."""
@@ -29,6 +37,11 @@ def engine_for_files(name: str | None) -> type[Engine]:
     if name is not None and name not in readers:
         raise UsageError(f"engine={name!r} is not known; expected one of {list(readers)}.")
     return DEFAULT if name is None else readers[name]
+
+
+def engine_for_database(source: object) -> type[Engine] | None:
+    """The engine of which a source is a database, told from its name or type; None if it is none."""
+    return next((engine for engine in _ENGINES if engine.holds_tables(source)), None)
 
 
 def engine_for_object(source: object) -> type[Engine] | None:

@@ -7,6 +7,7 @@ on (`Table.once` copies the rows inside the engine where one aggregate is not en
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import threading
@@ -15,12 +16,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from evenhand.guarantee import DataError, EngineError, EvenhandError
 from evenhand.tables.engines.dialect import Dialect
+from evenhand.tables.engines.scans import scans
 from evenhand.tables.engines.stable import refuse_unstable
-from evenhand.tables.expressions import ArrowTable, Backend, Rows
+from evenhand.tables.expressions import ArrowTable, Backend, Operation, Rows
 from evenhand.tables.files import Declared, FileSource
 from evenhand.tables.secret import Secret
 
@@ -49,7 +51,7 @@ class Engine(Dialect):
     An engine is added by a subclass that says in what its backend differs, and `evenhand.tables.engines.register`. From then
     on `evenhand.read` takes Ibis tables of the backend called ``ibis_name`` (and what else `takes` says), and, where
     ``compressions`` is set, ``engine=name`` for paths. What it overrides: the methods of `Dialect`; `check_source`, `takes`, `open`,
-    `open_files`; `evaluate`, `store`, `publish`, `stored`, `sql`, `run`, `reseed`, `unlogged`.
+    `open_files`, `holds_tables`, `open_table`; `evaluate`, `store`, `publish`, `stored`, `sql`, `run`, `reseed`, `unlogged`.
 
     The guarantee rests on what an engine promises:
 
@@ -81,7 +83,7 @@ class Engine(Dialect):
     def __init__(self, rows: Rows, backend: Backend, identity: Callable[[], str | None] | None = None) -> None:
         self.rows, self.backend = rows, backend
         self.name = self.name or backend.name
-        self._source = rows.op()
+        self._sources: tuple[Operation, ...] = (rows.op(),)
         self._identity = identity
         self._held: dict[int, Rows] = {}
         self._unowned: list[Drop] = []
@@ -105,6 +107,16 @@ class Engine(Dialect):
         """An engine over files; columns of CSV and JSON are text."""
         raise NotImplementedError(f"{cls.__name__} names compressions, so it reads files and needs open_files")
 
+    @classmethod
+    def holds_tables(cls, source: object) -> bool:
+        """Whether a source is a database of this engine, of which `open_table` reads a table; told from a name or type alone."""
+        return False
+
+    @classmethod
+    def open_table(cls, source: Any, table: str | None) -> Engine:  # noqa: ANN401 - what `holds_tables` accepts
+        """An engine over one table of a database."""
+        raise NotImplementedError(f"{cls.__name__} holds tables, so it needs open_table")
+
     def turns(self) -> threading.RLock:
         """A connection runs one statement at a time: threads that share one take turns."""
         lock: threading.RLock = self.backend.__dict__.setdefault("evenhand_turn", threading.RLock())
@@ -112,7 +124,7 @@ class Engine(Dialect):
 
     def check_source(self) -> None:
         """Refuse, before anything is read, a source that is not a function of stored rows."""
-        refuse_unstable(self._source)
+        refuse_unstable(self.rows.op())
 
     def identity(self) -> str | None:
         return None if self._identity is None else self._identity()
@@ -125,18 +137,30 @@ class Engine(Dialect):
                 "happens while a release reads it, read from a copy that nobody writes to (what was debited stays spent)."
             )
 
+    def shares(self, other: Engine) -> bool:
+        """Whether one statement can read from both."""
+        return self.backend is not None and self.backend is other.backend
+
+    def joined(self, other: Engine) -> Engine:
+        """An engine for expressions over the sources of both, which `shares` says it can read."""
+        both = copy.copy(self)
+        both._sources = tuple(dict.fromkeys((*self._sources, *other._sources)))
+        both._identity = lambda: f"{self.identity()} {other.identity()}"
+        both._opened = f"{self._opened} {other._opened}"
+        return both
+
     def fetch(self, expression: Rows) -> Secret[ArrowTable]:
         """Evaluate, wrapped so that nothing prints the result."""
-        with self._statement(expression):
-            return Secret(self.quietly(lambda: self.evaluate(expression)))
+        with self._statement(expression), self._scanned_once(expression) as once:
+            return Secret(self.quietly(lambda: self.evaluate(once)))
 
     @contextmanager
     def kept(self, expression: Rows) -> Iterator[Rows]:
         """Evaluate once and keep the result in the engine for a while; yields an expression over it."""
         name = fresh_name()
-        with self._statement(expression):
-            drop = self.quietly(lambda: self.store(name, expression))
-            table = self.quietly(lambda: self.stored(name, expression))
+        with self._statement(expression), self._scanned_once(expression) as once:
+            drop = self.quietly(lambda: self.store(name, once))
+            table = self.quietly(lambda: self.stored(name, once))
         try:
             yield table
         finally:
@@ -215,7 +239,7 @@ class Engine(Dialect):
         import ibis.expr.operations as ops
 
         nodes = expression.op()
-        reads = any(node == self._source for node in nodes.find(type(self._source)))
+        reads = any(node in self._sources for node in nodes.find(tuple({type(source) for source in self._sources})))
         if reads:
             _count_reading()
         with self._turn:
@@ -226,6 +250,22 @@ class Engine(Dialect):
             yield
             if reads:
                 self.require_unchanged()
+
+    @contextmanager
+    def _scanned_once(self, expression: Rows) -> Iterator[Rows]:
+        """The expression, with a copy in the place of each source that it would have scanned more than once."""
+        copies: dict[Operation, Operation] = {}
+        drops: list[Drop] = []
+        try:
+            for source in self._sources:
+                if scans(expression.op(), source) > 1:
+                    name, rows = fresh_name(), source.to_expr()
+                    drops.append(self.quietly(partial(self.store, name, rows)))
+                    copies[source] = self.quietly(partial(self.stored, name, rows)).op()
+            yield expression.op().replace(copies).to_expr() if copies else expression
+        finally:
+            for drop in drops:
+                self.quietly(drop)
 
 
 def _count_reading() -> None:

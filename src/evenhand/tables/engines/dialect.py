@@ -21,6 +21,9 @@ class Dialect:
     spells_networks: ClassVar[bool] = False
     """Whether network addresses as text carry the length of the network, as Python writes it: only then can public keys name them."""
 
+    end_of_text: ClassVar[str] = r"\z"
+    """The end of a text in a pattern, whatever its last character is."""
+
     def spelled(self, value: Column) -> Column:
         """The bytes that spell a value as text: equal only where they are the same, and defined for every value."""
         return value.cast("string").cast("binary")
@@ -39,6 +42,14 @@ class Dialect:
         Through text, which every engine rounds correctly; a direct cast may differ in the last bit.
         """
         return decimal.cast("string").cast("float64")
+
+    def parsed(self, text: Column) -> Column:
+        """The double nearest to a decimal number in plain text, ±inf beyond doubles."""
+        return text.cast("float64")
+
+    def utc(self, moment: Column) -> Column:
+        """A timestamp as one without a time zone, in UTC."""
+        return moment.cast("timestamp")
 
     def scaled(self, value: Column, factor: float) -> Column:
         """The product of a finite double and a power of two, as IEEE 754 has it (0 where it underflows)."""

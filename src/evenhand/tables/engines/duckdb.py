@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from evenhand.guarantee import UsageError
+from evenhand.tables.engines import duckdb_databases
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.dialect import function
 from evenhand.tables.engines.duckdb_files import arrow_rows, file_rows
@@ -19,7 +20,7 @@ from evenhand.tables.expressions import ArrowTable, Backend, Column, Integers, R
 from evenhand.tables.files import Declared, FileSource
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyRelation
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 
 _TURNS = threading.RLock()
@@ -48,6 +49,17 @@ class DuckDBEngine(Engine):
         return cls(rows, duckdb_backend(), lambda: source.snapshot)
 
     @classmethod
+    def holds_tables(cls, source: object) -> bool:
+        return duckdb_databases.is_file(source) or duckdb_databases.is_connection(source)
+
+    @classmethod
+    def open_table(cls, source: str | Path | DuckDBPyConnection, table: str | None) -> Engine:
+        with _TURNS:
+            if duckdb_databases.is_connection(source):
+                return RelationEngine(source.table(duckdb_databases.connection_table(source, table)))
+            return cls(*duckdb_databases.file_table(Path(str(source)).expanduser(), table))
+
+    @classmethod
     def open_arrow(cls, arrow: ArrowTable) -> Engine:
         """An engine over an Arrow table."""
         with _TURNS:
@@ -71,6 +83,18 @@ class DuckDBEngine(Engine):
         # through all arithmetic and monotone functions. `nextafter` keeps NaN, adds none, and is opaque to it.
         # The null of a null needs no second test.
         return ~function("nextafter", "float64", "float64", returns="float64")(value, 1.0).isnan()
+
+    def utc(self, moment: Column) -> Column:
+        import ibis
+
+        dtype = moment.type()
+        if dtype.timezone is None:
+            return super().utc(moment)
+        # By its microseconds: a cast would follow the time zone of the session.
+        finite = function("isfinite", dtype, returns="boolean")(moment).ifelse(moment, ibis.null(dtype))
+        return function("make_timestamp", "int64", returns="timestamp")(
+            function("epoch_us", dtype, returns="int64")(finite)
+        )
 
     def floor(self, value: Column) -> Column:
         # Ibis' own adds a cast to integers, one more step per row.
@@ -171,7 +195,7 @@ class RelationEngine(DuckDBEngine):
 
 
 def _is_relation(source: object) -> TypeGuard[DuckDBPyRelation]:
-    return type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "query")
+    return type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "sql_query")
 
 
 @lru_cache(maxsize=1)
@@ -179,10 +203,4 @@ def duckdb_backend() -> Backend:
     """One DuckDB connection for everything that Evenhand reads itself."""
     import ibis
 
-    backend = ibis.duckdb.connect()
-    # Results don't depend on row order; telling DuckDB so lets it stream large files without buffering.
-    backend.raw_sql("SET preserve_insertion_order = false")
-    # Only where there is one: in Jupyter without ipywidgets DuckDB has none, and raises if it is told to have none.
-    if backend.raw_sql("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
-        backend.raw_sql("SET enable_progress_bar = false")
-    return backend
+    return duckdb_databases.settled(ibis.duckdb.connect())

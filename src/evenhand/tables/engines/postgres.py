@@ -10,7 +10,8 @@ from typing import Any
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import Engine
 from evenhand.tables.engines.dialect import function
-from evenhand.tables.engines.postgres_sources import refuse_unstable_sql
+from evenhand.tables.engines.naming import choose_table
+from evenhand.tables.engines.postgres_sources import TABLES, connected, refuse_unstable_sql
 from evenhand.tables.expressions import Column
 
 
@@ -19,6 +20,19 @@ class PostgresEngine(Engine):
 
     name = ibis_name = "postgres"
     spells_networks = True
+    end_of_text = r"\Z"
+
+    @classmethod
+    def holds_tables(cls, source: object) -> bool:
+        return isinstance(source, str) and source.startswith(("postgresql://", "postgres://"))
+
+    @classmethod
+    def open_table(cls, source: str, table: str | None) -> Engine:
+        backend = connected(source)
+        with backend._safe_raw_sql(TABLES) as cursor:
+            found = cursor.fetchall()
+        schema, name = choose_table(found, table, "the Postgres database")
+        return cls(backend.table(name, database=schema), backend)
 
     def check_source(self) -> None:
         super().check_source()
@@ -65,6 +79,17 @@ class PostgresEngine(Engine):
             (wide.abs() < exact("1e-300"), ibis.literal(0.0)),
             else_=super().double(wide),
         )
+
+    def parsed(self, text: Column) -> Column:
+        import ibis.expr.datatypes as dt
+
+        return self.double(text.cast(dt.Decimal()))  # a cast to doubles raises beyond their range
+
+    def utc(self, moment: Column) -> Column:
+        dtype = moment.type()
+        if dtype.timezone is None:
+            return moment
+        return function("timezone", "string", dtype, returns="timestamp")("UTC", moment)
 
     def scaled(self, value: Column, factor: float) -> Column:
         import ibis

@@ -9,7 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from evenhand.guarantee import DataError, UsageError
 from evenhand.tables.engines.stable import unstable
+from evenhand.tables.expressions import Backend
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -29,6 +31,31 @@ _SIGNS = {
     ),
 }
 _CALLED = re.compile(r"([A-Za-z_]\w*)\"?\s*\(")
+
+TABLES = (
+    "SELECT n.nspname, c.relname, pg_table_is_visible(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
+)
+"""Schema, name, and whether the name alone means it."""
+
+
+def connected(url: str) -> Backend:
+    """A connection to the database of a URL. Errors never show the URL: it may hold a password."""
+    try:
+        import ibis
+        import psycopg  # noqa: F401 - what Ibis needs
+
+        return ibis.connect(url.replace("postgresql://", "postgres://", 1))
+    except ModuleNotFoundError:
+        raise UsageError(
+            "reading from Postgres needs the driver psycopg, which is not installed. Install it with: pip install 'evenhand[postgres]'"
+        ) from None
+    except Exception as error:
+        kind = type(error).__name__
+    raise DataError(
+        f"the Postgres database can't be opened ({kind}): expected a URL such as postgresql://user@host:5432/database of a server "
+        "that runs and lets this user in. A password may stand in PGPASSWORD or ~/.pgpass."
+    )
 
 
 def refuse_unstable_sql(sql: str, query: Query) -> None:

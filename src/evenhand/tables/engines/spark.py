@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
+from evenhand.guarantee import EngineError
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.spark_files import file_rows
 from evenhand.tables.engines.spark_session import spark_backend, unlogged
@@ -44,6 +45,11 @@ class SparkEngine(Engine):
     def open(cls, source: DataFrame | Rows) -> Engine:
         if not _is_frame(source):
             return super().open(source)
+        if type(source).__module__.startswith("pyspark.sql.connect"):
+            raise EngineError(
+                "this frame belongs to a Spark Connect session, whose plans can't be looked at here, so it can't be told whether each "
+                "reading gives the same rows. Run Evenhand where the driver is, or write the frame to Parquet and read that."
+            )
         backend = spark_backend(source.sparkSession)
         return cls(_view(backend, readable_frame(source)), backend)
 
@@ -69,6 +75,9 @@ class SparkEngine(Engine):
         if not plan.deterministic():
             raise unstable("a function that gives another value each time")
 
+    def shares(self, other: Engine) -> bool:
+        return isinstance(other, SparkEngine) and self.backend._session is other.backend._session
+
     def store(self, name: str, expression: Rows) -> Drop:
         # A checkpoint, and now: what is merely persisted is read again, as it is then, once it has been evicted. Of
         # a checkpoint nothing can be read again: a lost block fails the query.
@@ -81,10 +90,8 @@ class SparkEngine(Engine):
         rows._jdf.logicalPlan().rdd().unpersist(False)
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         session = self.backend._session
-        frame = session.createDataFrame(public.to_pandas(), schema=from_arrow_schema(public.schema))
+        frame = session.createDataFrame(public)
         frame.createOrReplaceTempView(name)
         return partial(session.catalog.dropTempView, name)
 

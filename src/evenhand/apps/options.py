@@ -1,0 +1,258 @@
+"""What the commands that ask about a table share: which table, who pays, and what becomes of the answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.apps.console import check_writable, parse_list, parse_open_pair, progress, show_json
+from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
+from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
+from evenhand.ledger.events import Asked
+from evenhand.ledger.ledger import LARGEST_TOTAL
+from evenhand.pages.release import release_page
+from evenhand.statistics import STATISTICS, Draft, Preview, Statistic
+from evenhand.tables import parse_open_bounds
+
+if TYPE_CHECKING:
+    import evenhand as eh
+
+Source = Annotated[
+    str,
+    typer.Argument(help="A path or glob of Parquet, CSV or JSON files; with --table a DuckDB file or postgresql://..."),
+]
+User = Annotated[str, typer.Option(help="The column (or columns, a,b) that name a person.")]
+Epsilon = Annotated[str, typer.Option(help="How much of the budget to spend, such as 0.2.")]
+LedgerAt = Annotated[str, typer.Option(help="The budget: a SQLite file, or postgresql://...")]
+TableName = Annotated[str | None, typer.Option("--table", help="Which table of a database.")]
+By = Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")]
+Keys = Annotated[
+    str | None,
+    typer.Option(help="Public groups: a,b,c, or col=a,b;other=x,y for several columns, or @FILE, one per line."),
+]
+Other = Annotated[str | None, typer.Option(help="A label for one more group that holds all other rows.")]
+GroupsPerUser = Annotated[int | None, typer.Option(help="Without --keys: in how many groups one user may count.")]
+BoundingName = Annotated[str, typer.Option(help="auto, or STRATEGY:BOUND such as smooth-weights:100 or total-cap:500.")]
+Delta = Annotated[str, typer.Option(help="The δ to spend; needed to select groups without --keys.")]
+Protects = Annotated[str, typer.Option(help="presence, or values (row counts are public).")]
+Public = Annotated[str | None, typer.Option(help="Columns that are public with --protects values: a,b.")]
+Population = Annotated[str | None, typer.Option(help="A name for the people, if tables share a ledger.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="FACTS.toml: what is known about columns (evenhand describe); or the columns of a JSON file: a,b,c."
+    ),
+]
+Budget = Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")]
+BudgetDelta = Annotated[str | None, typer.Option(help="Total delta of a ledger that does not exist yet.")]
+EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb (default) or spark.")]
+OnlyPreview = Annotated[bool, typer.Option("--preview", help="Only say what it would cost; spend nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Where = Annotated[
+    list[str] | None, typer.Option(help="Only rows for which this is true, as SQL: 'amount > 0'. May be repeated.")
+]
+Derive = Annotated[
+    list[str] | None,
+    typer.Option(help="One more column, NAME=EXPRESSION as SQL: 'week=date_trunc(''week'', day)'. May be repeated."),
+]
+Who = Annotated[str | None, typer.Option(help="Who asks, for the ledger; the name of the account unless given.")]
+Note = Annotated[str | None, typer.Option(help="One line for the ledger, such as 'nightly, 2026-11-16'.")]
+Html = Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")]
+Csv = Annotated[Path | None, typer.Option(help="Also write the values with their intervals as CSV.")]
+
+
+def _fields(name: str) -> set[str]:
+    return {field.name for field in fields(STATISTICS[name])}  # type: ignore[arg-type]
+
+
+TOGETHER = tuple(name for name in STATISTICS if not _fields(name) or "bounds" in _fields(name))
+"""The statistics that a column and its bounds say all about."""
+
+
+def open_table(
+    source: str,
+    user: str,
+    table: str | None,
+    columns: str | None,
+    protects: str = "presence",
+    public: str | None = None,
+    population: str | None = None,
+    engine: str | None = None,
+) -> eh.Table:
+    """The table that the options name."""
+    import evenhand as eh
+
+    facts = columns if columns is not None and columns.endswith(".toml") else parse_list(columns) or None
+    with progress(f"Reading {hidden_password(source)}"):
+        return eh.read(
+            source, parse_list(user), table=table, protects=protects, public=parse_list(public), population=population,
+            engine=engine, columns=facts,
+        )  # fmt: skip
+
+
+def viewed(table: eh.Table, where: list[str] | None, derive: list[str] | None) -> eh.Table:
+    """The table with the columns that ``--derive`` makes, each from those before it, then the rows that ``--where`` keeps."""
+    for text in derive or []:
+        name, equals, expression = text.partition("=")
+        if not equals or not name.strip() or not expression.strip():
+            raise UsageError(f"--derive {text!r}: expected NAME=EXPRESSION, such as --derive 'large=amount > 100'.")
+        table = table.derive(**{name.strip(): expression})
+    return table.where(*where) if where else table
+
+
+def hidden_password(source: str) -> str:
+    """A source as it may be shown: of a URL only the part after what may hold a password."""
+    scheme, found, rest = source.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if found else source
+
+
+@dataclass(frozen=True)
+class Paid:
+    """Who pays for a release, and what becomes of it."""
+
+    ledger: str
+    epsilon: str
+    delta: str
+    budget: str | None
+    budget_delta: str | None
+    preview: bool
+    as_json: bool
+    html: Path | None
+    csv: Path | None
+    who: str | None = None
+    note: str | None = None
+
+    def check(self) -> None:
+        """Refuse what can't be paid or written, before anything is read."""
+        parse_epsilon(self.epsilon)
+        parse_delta(self.delta)
+        Asked(self.who, note=self.note)
+        for path, option in ((self.html, "html"), (self.csv, "csv")):
+            if path is not None:
+                check_writable(path, option)
+
+    def settle(self, draft: Draft) -> None:
+        """Pay for a checked draft, release it and show it; or only preview it."""
+        if self.preview and not exists(self.ledger):
+            previewed = draft.preview(None)
+            show_json(previewed.to_dict()) if self.as_json else print(previewed)
+            return
+        book = open_ledger(self.ledger, self.epsilon, self.delta, self.budget, self.budget_delta)
+        book.who, book.note = self.who or book.who, self.note
+        with progress(f"Computing the {draft.statistic}"):
+            result = draft.preview(book) if self.preview else draft.release(book)
+        if self.as_json:
+            show_json({**result.to_dict(), "ledger": ledger_facts(book)})
+        else:
+            print(result)
+            print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
+        if self.html is not None and not isinstance(result, Preview):
+            self.html.write_text(release_page(result), encoding="utf-8")
+        if self.csv is not None and not isinstance(result, Preview):
+            result.to_csv(self.csv)
+
+
+def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> eh.Ledger:
+    """Open the ledger, or create it with the given total."""
+    import evenhand as eh
+
+    if budget is None and exists(location):
+        try:
+            return eh.Ledger(location)
+        except UsageError:
+            if "://" not in location:
+                raise  # on a server this means an empty database: make the ledger there, as for a new file
+    total = epsilon if budget is None else parse_epsilon(budget, "--budget", LARGEST_TOTAL)
+    return eh.Ledger(location, epsilon=total, delta=budget_delta if budget_delta is not None else delta)
+
+
+def ledger_facts(book: eh.Ledger) -> dict[str, Any]:
+    """What a program wants to know about the ledger after a release."""
+    amounts = {"total": book.total, "spent": book.spent, "remaining": book.remaining}
+    return {
+        "location": book.location,
+        **{name: {"epsilon": float(amount.epsilon), "delta": float(amount.delta)} for name, amount in amounts.items()},
+    }
+
+
+def parse_strategy(text: str) -> Strategy | Auto:
+    """Read ``auto``, ``auto:SHARE`` or ``strategy:bound``."""
+    name, _, bound = text.partition(":")
+    if name == "auto":
+        return Auto(share=numbers(bound, "bounding")[0]) if bound else Auto()
+    offered = offered_names()
+    if not any(same_name(name, known) for known in offered):
+        raise UsageError(
+            f"--bounding {text!r} is not known; expected auto, or one of {', '.join(offered)} with a bound, such as "
+            f"smooth-weights:100.{suggest(name, offered)}"
+        )
+    strategy: Callable[..., Strategy] = named(name)
+    return strategy(bound) if bound else strategy()
+
+
+def parse_key_option(
+    text: str | None, columns: list[str]
+) -> list[str] | list[tuple[str, ...]] | dict[str, list[str]] | None:
+    """Read ``a,b``, ``col=a,b;other=x,y`` or ``@FILE``."""
+    if text is None:
+        return None
+    if text.startswith("@"):
+        try:
+            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise UsageError(f"--keys {text}: the file can't be read ({error.strerror}).") from None
+        rows = [tuple(line.split("\t")) for line in lines if line]
+        return [row[0] for row in rows] if len(columns) == 1 else rows
+    if len(columns) == 1 and "=" not in text:
+        return parse_list(text)
+    pairs = [pair.partition("=") for pair in text.split(";")]
+    return {name.strip(): parse_list(values) for name, _, values in pairs}
+
+
+def group_options(by: str | None, keys: str | None, other: str | None) -> dict[str, Any]:
+    """``by=``, ``keys=`` and ``other=`` from their options."""
+    if by is None:
+        if keys is not None:
+            raise UsageError("--keys without --by: which column are these the keys of? For example --by genre.")
+        return {}
+    columns = parse_list(by)
+    return {"by": columns, "keys": parse_key_option(keys, columns), "other": other}
+
+
+def parse_statistic(text: str | None, option: str, names: Sequence[str] = TOGETHER) -> Statistic:
+    """Read ``count``, ``mean:COLUMN`` or ``mean:COLUMN:LOW:HIGH``, where either end may be left out.
+
+    A column's own name may hold colons if both ends are given.
+    """
+    name, _, rest = (text or "").partition(":")
+    column, _, high = rest.rpartition(":")
+    column, _, low = column.rpartition(":")
+    kind: Callable[..., Statistic] | None = STATISTICS[name] if name in names else None
+    if kind is not None and bool(rest) == ("column" in _fields(name)):
+        if ":" not in rest:
+            return kind(rest) if rest else kind()
+        if column:
+            return kind(column, bounds=parse_open_bounds(parse_open_pair(f"{low}:{high}", option), option))
+    example = "sum:clicks:0:50" if "sum" in names else names[0]
+    raise UsageError(
+        f"--{option} {text or ''}: expected one of {', '.join(names)}, with its column and bounds where it has them, such as {example}."
+        f"{suggest(name, names)}"
+    )
+
+
+def numbers(text: str | None, option: str) -> list[float]:
+    """Read ``1,2,5``."""
+    try:
+        return [float(item) for item in parse_list(text)] or [float("nan")]
+    except ValueError:
+        raise UsageError(f"--{option} {text!r}: expected numbers separated by commas.") from None
+
+
+def exists(location: str) -> bool:
+    """Whether there may be a ledger already."""
+    return "://" in location or (os.path.exists(location) and os.path.getsize(location) > 0)

@@ -1,0 +1,68 @@
+"""From a query to a draft: a view of the table, statistics of it, and the order of what is released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from evenhand.guarantee import Amount, UsageError
+from evenhand.profiles import Shelf
+from evenhand.sql.options import Options
+from evenhand.sql.ordering import ordered
+from evenhand.sql.parsing import parse_query
+from evenhand.sql.selecting import Select
+from evenhand.statistics import Draft, Request, ask_one, ask_together
+from evenhand.tables import PublicTable, Table
+
+
+def parsed_options(text: str) -> Options:
+    """What a query says about its own price, for callers that need to know it before they open the table."""
+    return parse_query(text).options
+
+
+def ask_sql(
+    table: Table,
+    text: str,
+    epsilon: Amount | None,
+    delta: Amount | None,
+    bounding: object,
+    shelf: Shelf | None,
+    keys: object = None,
+    other: str | None = None,
+    tables: Mapping[str, Table | PublicTable] | None = None,
+) -> Draft:
+    """The draft of a query. Nothing is read."""
+    query = parse_query(text)
+    given = query.options
+    _check_unit(table, given)
+    request_epsilon = _agreed("epsilon", epsilon, given.epsilon)
+    asked = Select(query, table, tables or {})
+    asked.read()
+    request = Request.parse(asked.view(), request_epsilon, _agreed("delta", delta, given.delta) or 0, bounding, shelf)
+    by = list(asked.groups) or None
+    keys = asked.keys() if keys is None and by else keys
+    statistics, limit = asked.statistics, given.groups_per_user
+    alone = next(iter(statistics.values())) if len(statistics) == 1 else None
+    if alone is not None and (by is None or not alone.aggregates):
+        draft = ask_one(request, alone, by, keys, other, limit, name=next(iter(statistics)) if by else None)
+    else:
+        draft = ask_together(request, statistics, by, keys, other, limit)
+    draft = replace(draft, query={**draft.query, "sql": query.normalised})
+    return ordered(draft, asked.order(), asked.limit())
+
+
+def _check_unit(table: Table, given: Options) -> None:
+    if given.user is not None and (given.user.casefold(),) != tuple(name.casefold() for name in table.user):
+        raise UsageError(
+            f"privacy_unit_column = {given.user}, but the table's users are told apart by {list(table.user)}; read the table with "
+            f"user={given.user!r}, or leave the option out."
+        )
+
+
+def _agreed(name: str, outside: Amount | None, inside: str | None) -> Amount | None:
+    """What is given beside the query, or in it; both must agree."""
+    if inside is None or outside is None:
+        return outside if inside is None else inside
+    if str(outside) != inside and float(outside) != float(inside):
+        raise UsageError(f"{name}={outside} is given, but the query says {name} = {inside}; leave one of them out.")
+    return outside

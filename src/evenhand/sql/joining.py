@@ -1,0 +1,77 @@
+"""JOIN: with public tables, and with other tables of the same people, which the caller names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evenhand.guarantee import UsageError, suggest
+from evenhand.sql.parsing import Parsed, Query
+from evenhand.tables import PublicTable, Table
+from evenhand.tables.views.joins import LARGEST_FAN_OUT
+from evenhand.tables.views.sql import named
+
+Scopes = dict[str, set[str]]
+"""The columns that a name before the dot may stand for."""
+
+
+def joined(query: Query, table: Table, tables: Mapping[str, Table | PublicTable]) -> tuple[Table, Scopes]:
+    """The table beside those that the query joins, one after the other."""
+    source = query.tree.args["from_"].this
+    scopes: Scopes = {name.casefold(): set(table.columns) for name in (source.name, source.alias) if name}
+    known = {name.casefold(): other for name, other in tables.items()}
+    for node in query.tree.args.get("joins") or ():
+        told, side, kind = (
+            f"JOIN {query.shown(node.this)}{query.at(node.this)}",
+            node.args.get("side"),
+            node.args.get("kind"),
+        )
+        plain = type(node.this).__name__ == "Table" and not node.args.get("method")
+        if not plain or side not in (None, "", "LEFT") or kind not in (None, "", "INNER", "OUTER"):
+            raise UsageError(f"{told}: expected JOIN or LEFT JOIN of a table by its name.")
+        name = node.this.name
+        other = known.get(name.casefold())
+        if other is None:
+            raise UsageError(
+                f"{told}: there is no such table here; expected one of {sorted(tables)}, given as sql(..., tables={{{name!r}: eh.read_public(...)}})."
+                f"{suggest(name, tables)}"
+            )
+        on = _keys(query, node, table, told)
+        users = [] if isinstance(other, PublicTable) else list(table.user)
+        if not set(users) <= set(on):
+            raise UsageError(
+                f"{told}: a table of the same people is joined by the user; expected USING ({', '.join(users)})."
+            )
+        by = [key for key in on if key not in users]
+        added = [column for column in other.columns if column not in (*by, *getattr(other, "user", ()))]
+        # SQL keeps every pair; more than this for one user, or one key, would make the query fail or last.
+        table = table.join(other, on=by or None, how="left" if side == "LEFT" else "inner", fan_out=LARGEST_FAN_OUT)
+        seen = {*added, *(on if side != "LEFT" else ())}
+        scopes |= {one.casefold(): seen for one in (name, node.this.alias) if one}
+    return table, scopes
+
+
+def _keys(query: Query, node: Parsed, table: Table, told: str) -> list[str]:
+    """The columns of USING, or of ON a.x = b.x AND ..., which have one name in both tables."""
+    from sqlglot import exp
+
+    expected = (
+        f"{told}: expected USING (column), or ON a.column = b.column of columns with the same name in both tables."
+    )
+    if node.args.get("using"):
+        columns = [
+            each if type(each).__name__ == "Column" else exp.Column(this=each.copy()) for each in node.args["using"]
+        ]
+        return [named(column, table.expression) for column in columns]
+    condition, found = node.args.get("on"), []
+    parts = list(condition.flatten()) if type(condition).__name__ == "And" else [condition]
+    for part in parts:
+        sides = [part.this, part.expression] if type(part).__name__ == "EQ" else []
+        if [type(side).__name__ for side in sides] != ["Column", "Column"]:
+            raise UsageError(expected)
+        if (
+            sides[0].name.casefold() != sides[1].name.casefold()
+            or sides[0].table.casefold() == sides[1].table.casefold()
+        ):
+            raise UsageError(expected)
+        found.append(named(sides[0], table.expression))
+    return found

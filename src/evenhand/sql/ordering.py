@@ -1,0 +1,95 @@
+"""ORDER BY and LIMIT on what was released: made of noisy numbers only, so it costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evenhand.release import Ends, Interval, Receipt
+from evenhand.release.intervals import covers, judged, noise_only
+from evenhand.statistics import Draft, Outcome
+
+
+@dataclass(frozen=True)
+class Order:
+    """A column of the result and its direction."""
+
+    column: str
+    descending: bool = False
+
+
+def ordered(draft: Draft, by: Sequence[Order], limit: int | None) -> Draft:
+    """The draft of a release whose groups are sorted, and of which only the first are kept."""
+    if not by and limit is None:
+        return draft
+
+    def run(receipt: Receipt) -> Outcome:
+        outcome = draft.run(receipt)
+        if not hasattr(outcome.value, "columns"):
+            return outcome
+        places = _places(outcome.value, by)[:limit]
+        kept = outcome.value.iloc[places].reset_index(drop=True)
+        return replace(outcome, value=kept, interval=Picked(outcome.interval, tuple(places)))
+
+    return replace(draft, run=run)
+
+
+def _places(frame: Any, by: Sequence[Order]) -> list[int]:  # noqa: ANN401 - a pandas frame
+    """The rows of a frame in their order; what is missing comes last."""
+    places = list(range(len(frame)))
+    for each in reversed(by):  # the last first: each sort keeps what the others did
+        ranks = [_rank(value) for value in frame[each.column]]
+        present = sorted((place for place in places if ranks[place]), key=lambda at: ranks[at], reverse=each.descending)
+        places = [*present, *(place for place in places if not ranks[place])]
+    return places
+
+
+def _rank(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a cell of a frame
+    """What a value is sorted by, of any type: nothing may raise once the release is paid for. Empty if it is missing."""
+    if value is None or value != value:
+        return ()
+    if isinstance(value, bool | int | float | np.number | np.bool_):
+        return (0, float(value) if isinstance(value, float | np.floating) else int(value), "")
+    return (1, 0, str(value))
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Some rows of the intervals of all groups, in another order."""
+
+    interval: Interval
+    places: tuple[int, ...]
+
+    @property
+    def covers(self) -> str:
+        """What the intervals cover, in words."""
+        return covers(self.interval)
+
+    @property
+    def noise_only(self) -> Picked:
+        """The noise alone."""
+        return Picked(noise_only(self.interval), self.places)
+
+    @property
+    def judged(self) -> Picked:
+        """What a verdict reads."""
+        return Picked(judged(self.interval), self.places)
+
+    @property
+    def whys(self) -> dict[str, list[str]]:
+        """By column, why the interval of a group can't tell; empty where it can."""
+        return self._picked(getattr(self.interval, "whys", {}))
+
+    @property
+    def sizes(self) -> dict[str, list[float | None]]:
+        """About how many rows each estimate is about, where that is released."""
+        return self._picked(getattr(self.interval, "sizes", {}))
+
+    def _picked(self, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        return {name: [column[place] for place in self.places] for name, column in columns.items()}
+
+    def at(self, confidence: float) -> Ends:
+        return self.interval.at(confidence).iloc[list(self.places)].reset_index(drop=True)

@@ -1,0 +1,137 @@
+"""A query as a tree, if it is one SELECT from one table; all else is refused with its place in the text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from evenhand.guarantee import UsageError
+from evenhand.sql.options import Options, place, read_options
+
+Parsed: TypeAlias = Any
+"""A node of sqlglot's tree, whose attributes have no types."""
+
+_READ = {"expressions", "from_", "joins", "where", "group", "order", "limit", "kind", "hint", "operation_modifiers"}
+_REASONS = {
+    "with_": "a common table expression; make the view in Python with where(), derive() and join()",
+    "having": "HAVING; filter the released result instead",
+    "distinct": "SELECT DISTINCT; group by the columns and count",
+    "qualify": "QUALIFY; filter the released result instead",
+    "windows": "WINDOW; rows of different users would meet",
+    "offset": "OFFSET; cut the released result instead",
+    "laterals": "LATERAL",
+    "sample": "a sample; each reading would be another table",
+}
+
+
+@dataclass(frozen=True)
+class Query:
+    """A parsed SELECT.
+
+    Args:
+        text: as given.
+        dialect: whose words it uses.
+        tree: what sqlglot parsed.
+        options: what it says about its own price.
+    """
+
+    text: str
+    dialect: str
+    tree: Parsed
+    options: Options
+
+    def at(self, node: Parsed) -> str:
+        """Where a part stands in the text, in parentheses; nothing if that is not known."""
+        starts = [each.meta["start"] for each in node.walk() if "start" in each.meta]
+        return f" ({place(self.text, min(starts))})" if starts else ""
+
+    def shown(self, node: Parsed) -> str:
+        """A part as SQL."""
+        return str(node.sql(dialect=self.dialect))
+
+    @property
+    def normalised(self) -> str:
+        """The same question in one spelling, for the ledger."""
+        return str(self.tree.sql(dialect="duckdb", comments=False))
+
+
+def parse_query(text: str) -> Query:
+    """Parse a query: as BigQuery writes it if it uses BigQuery's words or quotes, else as DuckDB and Postgres do."""
+    import sqlglot
+
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError("sql(...): expected a query such as SELECT genre, AVG(rating) FROM table GROUP BY genre.")
+    words = re.sub(r"'(?:[^']|'')*'", "''", text).upper()
+    dialect = "bigquery" if "`" in words or "DIFFERENTIAL_PRIVACY" in words else "duckdb"
+    readable, options = read_options(text, dialect)
+    try:
+        trees = sqlglot.parse(readable, dialect=dialect)
+    except sqlglot.errors.ParseError as error:
+        found = error.errors[0] if error.errors else {}
+        where = (
+            f" (line {found['line']}, column {found['col']}, near {found['highlight']!r})" if found.get("line") else ""
+        )
+        raise UsageError(
+            f"the query can't be read as SQL{where}: {found.get('description', 'syntax error').rstrip('.')}."
+        ) from None
+    except sqlglot.errors.SqlglotError:
+        raise UsageError("the query can't be read as SQL.") from None
+    if len(trees) != 1 or type(trees[0]).__name__ != "Select":
+        raise UsageError(
+            "the query is not one SELECT; expected SELECT ... FROM table, without anything before or after."
+        )
+    query = Query(text, dialect, trees[0], options)
+    for node in query.tree.walk():
+        if "start" in node.meta:  # sqlglot notes where a word ends
+            start = node.meta["start"]
+            node.meta["col"] = start - text.rfind("\n", 0, start)
+    _refuse(query)
+    return query
+
+
+def _refuse(query: Query) -> None:
+    tree = query.tree
+    for name, part in tree.args.items():
+        if part and name not in _READ:
+            first = part[0] if isinstance(part, list) else part
+            where = query.at(first) if hasattr(first, "walk") else ""
+            raise UsageError(
+                f"the query has {_REASONS.get(name, name.upper())}{where}. Here a query is one SELECT from one table."
+            )
+    for kind, reason in (("Subquery", "a subquery"), ("Window", "a window: rows of different users would meet")):
+        for node in tree.walk():
+            if type(node).__name__ == kind:
+                raise UsageError(f"the query has {reason}{query.at(node)}. Here a query is one SELECT from one table.")
+    for part, known in ((_source(tree), {"this", "db", "catalog", "alias"}), (tree.args.get("limit"), {"expression"})):
+        more = [name for name, value in part.args.items() if value and name not in known] if part is not None else []
+        if more:
+            raise UsageError(
+                f"{query.shown(part)}{query.at(part)}: {more[0].replace('_', ' ').upper()} has no meaning here; leave it out."
+            )
+    if query.dialect == "bigquery":
+        _refuse_other_weeks(query)
+    group = tree.args.get("group")
+    kinds = {type(node).__name__ for node in group.walk()} if group is not None else set()
+    if kinds & {"Rollup", "Cube", "GroupingSets"}:
+        raise UsageError(
+            f"GROUP BY{query.at(group)}: expected columns or expressions, without ROLLUP, CUBE or GROUPING SETS."
+        )
+
+
+def _source(tree: Parsed) -> Parsed | None:
+    """What the query is FROM, if that is a plain name."""
+    source = tree.args.get("from_")
+    return source.this if source is not None and type(source.this).__name__ == "Table" else None
+
+
+def _refuse_other_weeks(query: Query) -> None:
+    """BigQuery's weeks begin on Sundays, and so do its numbers of weekdays, from 1."""
+    for node in query.tree.walk():
+        kind = type(node).__name__
+        unit = node.args.get("unit") if kind.endswith("Trunc") else node.this if kind == "Extract" else None
+        if unit is not None and unit.name.upper() in ("WEEK", "DAYOFWEEK"):
+            raise UsageError(
+                f"{query.shown(node)}{query.at(node)}: BigQuery's weeks begin on Sundays, those here on Mondays. Group by day, or write the query "
+                "in the words of DuckDB: date_trunc('week', day), dayofweek(day)."
+            )

@@ -1,0 +1,113 @@
+"""What a question leaves out and the facts about columns say: bounds and keys; and units for what it releases.
+
+What the analyst gives wins, end by end. The question is then the one that somebody would have asked who typed the facts in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from evenhand.guarantee import UsageError
+from evenhand.pages.numbers import three_digits
+from evenhand.release import Receipt
+from evenhand.statistics.draft import Draft, Outcome
+from evenhand.statistics.found_bounds import By
+from evenhand.statistics.statistic import Statistic
+from evenhand.statistics.wanted_bounds import WantedBounds
+from evenhand.tables import OpenBounds, Table
+
+S = TypeVar("S", bound=Statistic)
+
+
+@dataclass
+class Stated:
+    """The facts that one question uses.
+
+    Args:
+        table: with its facts.
+        used: what was filled in, by column.
+    """
+
+    table: Table
+    used: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def bounded(self, statistics: Mapping[str, Statistic]) -> dict[str, Statistic]:
+        """The statistics with the bounds that are stated for their columns."""
+        return {name: self._bounded(statistic) for name, statistic in statistics.items()}
+
+    def _bounded(self, statistic: Statistic) -> Statistic:
+        wants = statistic.wants_bounds
+        filled = [self._filled(want) for want in wants]
+        given = [want.given for want in wants]
+        return statistic if filled == given else statistic.with_bounds(filled)
+
+    def _filled(self, want: WantedBounds) -> OpenBounds:
+        facts = self.table.facts.get(want.column)
+        if facts is None or want.total:  # what is stated is about one value
+            return want.given
+        low, high = (known if given is None else given for given, known in zip(want.given, facts.range, strict=True))
+        if low is not None and high is not None and low >= high:
+            raise UsageError(
+                f"bounds={want.given} of {want.column!r} leave nothing between them and {facts.range}, which are stated for the "
+                "column; give both bounds."
+            )
+        if (low, high) != want.given:
+            self._use(want.column, "bounds", list(facts.range))
+        return low, high
+
+    def keys(self, by: By, given: object) -> object:
+        """The keys that are stated for the group columns, if all have some and none are given."""
+        columns = (by,) if isinstance(by, str) else tuple(by or ())
+        stated = {name: self.table.facts[name].keys for name in columns if name in self.table.facts}
+        if given is not None or not columns or any(stated.get(name) is None for name in columns):
+            return given
+        for name in columns:
+            self._use(name, "keys", len(stated[name] or ()))
+        return stated
+
+    def told(self, draft: Draft, statistics: Mapping[str, Statistic]) -> Draft:
+        """The draft with units and the table's name, and with what was filled in, for the ledger and the release."""
+        units = self._units(statistics)
+        draft = replace(draft, units=units, source=self.table.source)
+        if not self.used:
+            return draft
+        details = {"facts": {**self.used, "words": _words(self.used)}}
+
+        def run(receipt: Receipt) -> Outcome:
+            outcome = draft.run(receipt)
+            return replace(outcome, details={**outcome.details, **details})
+
+        return replace(draft, query={**draft.query, "facts": self.used}, run=run)
+
+    def _units(self, statistics: Mapping[str, Statistic]) -> dict[str, str]:
+        """The unit of each released number, where any has one."""
+        known = {column: facts.unit for column, facts in self.table.facts.items() if facts.unit}
+        units = {name: _unit(statistic, known) for name, statistic in statistics.items()}
+        return units if any(units.values()) else {}
+
+    def _use(self, column: str, fact: str, value: object) -> None:
+        self.used.setdefault(column, {})[fact] = value
+
+
+def _unit(statistic: Statistic, known: Mapping[str, str]) -> str:
+    unit = known.get(getattr(statistic, "column", ""), "") if statistic.unit_power else ""
+    return unit and unit + ("²" if statistic.unit_power == 2 else "")
+
+
+def _words(used: Mapping[str, Mapping[str, Any]]) -> str:
+    told = []
+    for column, facts in used.items():
+        if "bounds" in facts:
+            told.append(f"{column} {_ends(facts['bounds'])}")
+        if "keys" in facts:
+            told.append(f"{facts['keys']:,} keys of {column}")
+    return f"stated with the table: {', '.join(told)}"
+
+
+def _ends(bounds: Sequence[float | None]) -> str:
+    low, high = (None if end is None else three_digits(end) for end in bounds)
+    if low is None or high is None:
+        return f"at least {low}" if high is None else f"at most {high}"
+    return f"from {low} to {high}"

@@ -1,0 +1,218 @@
+"""Views over two tables: joins with public rows, joins and unions of tables of the same users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evenhand.guarantee import Relation, UsageError
+from evenhand.tables.columns import keys_of
+from evenhand.tables.expressions import Column, Rows
+from evenhand.tables.public import PublicTable
+from evenhand.tables.spelling import group_key
+from evenhand.tables.views.operand import Kind, entered, widest_range
+from evenhand.tables.views.ordering import total_order, user_window
+from evenhand.tables.views.rows import Facts, require_movable, require_public, viewed
+
+if TYPE_CHECKING:
+    from evenhand.tables.engines import Engine
+    from evenhand.tables.table import Table
+
+LARGEST_FAN_OUT = 1000
+"""More would let one row make a query fail or last."""
+_HOW = ("inner", "left")
+
+
+def join(table: Table, other: Table | PublicTable, on: str | Sequence[str] | None, how: str, fan_out: int) -> Table:
+    """The rows beside those of another table."""
+    keys = [on] if isinstance(on, str) else list(on or ())
+    require_movable(table)
+    if how not in _HOW:
+        raise UsageError(f"how={how!r} is not a join that keeps users apart; expected one of {list(_HOW)}.")
+    if isinstance(fan_out, bool) or not isinstance(fan_out, int) or not 1 <= fan_out <= LARGEST_FAN_OUT:
+        raise UsageError(
+            f"fan_out={fan_out!r}: expected a whole number between 1 and {LARGEST_FAN_OUT}, how many rows one row may meet."
+        )
+    for key in keys:
+        require_public(table, table.expression[table.require(key, "join column")], "a join", "which rows there are")
+    if isinstance(other, PublicTable):
+        return _with_public(table, other, keys, how, fan_out)
+    return _with_private(table, other, keys, how, fan_out)
+
+
+def _with_public(table: Table, public: PublicTable, keys: list[str], how: str, fan_out: int) -> Table:
+    if not keys:
+        raise UsageError("a join with a public table needs on=, the columns that both have; expected on='product_id'.")
+    for key in keys:
+        public.require(key)
+    largest = public.largest_group(keys)
+    if largest > fan_out:
+        raise UsageError(
+            f"{largest} rows of {public.name} have the same {keys}, so that one row of the table would become as many; fan_out={fan_out} allows "
+            f"fewer. Make the keys unique, or give fan_out={largest} (at most {LARGEST_FAN_OUT})."
+        )
+    added = [name for name in public.columns if name not in keys]
+    _require_apart(table, added)
+    right = table.engine.hold(public, public.rows)
+    rows = _joined(table.engine, table.expression, right, [(key, key) for key in keys], added, how)
+    known = {**table.facts, **keys_of(public.rows, added)}
+    changes = {"public": (*table.public, *added), "holds": (*table.holds, public), "facts": known}
+    return viewed(table, rows, changes)
+
+
+def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out: int) -> Table:
+    _require_same_people(table, other, "join")
+    for key in keys:
+        require_public(other, other.expression[other.require(key, "join column")], "a join", "which rows there are")
+    added = [name for name in other.columns if name not in (*keys, *other.user)]
+    _require_apart(table, added)
+    engine = table.engine.joined(other.engine)
+    right = _first_rows(other, keys, fan_out)
+    pairs = [*zip(table.user, other.user, strict=True), *((key, key) for key in keys)]
+    rows = _joined(engine, table.expression, right, pairs, added, how, users=len(table.user))
+    names = set(added)
+    changes: Facts = {
+        "engine": engine,
+        "public": (*table.public, *(name for name in other.public if name in names)),
+        "text": table.text | (other.text & names),
+        "derived": {**table.derived, **{name: known for name, known in other.derived.items() if name in names}},
+        "withheld": {**table.withheld, **{name: why for name, why in other.withheld.items() if name in names}},
+        "holds": (*table.holds, *other.holds),
+        "snapshot": _both(table, other),
+        "facts": {**table.facts, **{name: known for name, known in other.facts.items() if name in names}},
+    }
+    return viewed(replace(table, **changes), rows)
+
+
+def _joined(
+    engine: Engine, left: Rows, right: Rows, pairs: list[tuple[str, str]], added: list[str], how: str, users: int = 0
+) -> Rows:
+    """Rows of both sides where all pairs of columns are equal; the first ``users`` pairs name users."""
+    matches, names = [], {}
+    for place, (_, other) in enumerate(pairs):
+        names[f"evenhand_on_{place}"] = _user_key(engine, right[other]) if place < users else _key(engine, right, other)
+    keyed = right.select(*added, **names)
+    for place, (one, other) in enumerate(pairs):
+        key = _user_key(engine, left[one]) if place < users else _key(engine, left, one)
+        if str(key.type()) != str(keyed[f"evenhand_on_{place}"].type()):
+            raise UsageError(
+                f"the columns {one!r} and {other!r} hold {left[one].type()} and {right[other].type()}, and are never equal; expected one type. "
+                f"Derive a column of that type first: derive({one}=_.{one}.cast('int64'))."
+            )
+        matches.append(key == keyed[f"evenhand_on_{place}"])
+    joined = left.join(keyed, matches, how=how)
+    return joined.select(*left.columns, *added)
+
+
+def _key(engine: Engine, rows: Rows, name: str) -> Column:
+    """A column to join by: numbers by value, text byte by byte."""
+    operand = entered(engine, rows[name])
+    if operand.kind is Kind.TEXT:
+        return engine.spelled(operand.value)
+    if operand.kind not in (Kind.WHOLE, Kind.DATE):
+        raise UsageError(
+            f"the column {name!r} holds {operand.kind.value}, which can't be joined by; expected whole numbers, text or dates."
+        )
+    return operand.value
+
+
+def _user_key(engine: Engine, column: Column) -> Column:
+    """A user id, byte by byte; whole numbers by value."""
+    return column.cast("int64") if column.type().is_signed_integer() else group_key(engine, column)
+
+
+def _first_rows(other: Table, keys: list[str], fan_out: int) -> Rows:
+    """At most ``fan_out`` rows for each user and key: the first in an order that leaves nothing to chance."""
+    import ibis
+
+    window = ibis.window(group_by=user_window(other, keys), order_by=total_order(other))
+    ranked = other.expression.mutate(evenhand_place=ibis.row_number().over(window))
+    return ranked.filter(ranked.evenhand_place < fan_out).drop("evenhand_place")
+
+
+def union(table: Table, other: Table) -> Table:
+    """The rows of both tables."""
+    require_movable(table)
+    _require_same_people(table, other, "union")
+    theirs = dict(zip(other.user, table.user, strict=True))
+    renamed = other.expression.select(**{theirs.get(name, name): other.expression[name] for name in other.columns})
+    if set(renamed.columns) != set(table.columns):
+        different = sorted(set(renamed.columns) ^ set(table.columns))
+        raise UsageError(
+            f"a union needs the same columns in both tables; {different} are in one only. Use select or derive first."
+        )
+    renamed = renamed.select(*table.columns)
+    one, two = table.expression.schema(), renamed.schema()
+    text = {theirs.get(name, name) for name in other.text}
+    different = [name for name in table.columns if one[name] != two[name] or (name in table.text) != (name in text)]
+    if different:
+        raise UsageError(
+            f"a union needs the same types in both tables; {different} differ. Cast them with derive first."
+        )
+    derived = {
+        name: widest_range(known, other.derived[name]) for name, known in table.derived.items() if name in other.derived
+    }
+    public = tuple(name for name in table.public if name in other.public or name in table.user)
+    changes: Facts = {
+        "engine": table.engine.joined(other.engine),
+        "public": public,
+        "derived": derived,
+        "withheld": {**table.withheld, **{theirs.get(name, name): why for name, why in other.withheld.items()}},
+        "holds": (*table.holds, *other.holds),
+        "snapshot": _both(table, other),
+        "facts": {name: known for name, known in table.facts.items() if other.facts.get(name) == known},
+    }
+    return viewed(replace(table, **changes), table.expression.union(renamed))
+
+
+def _require_same_people(table: Table, other: object, role: str) -> None:
+    from evenhand.tables.table import Table
+
+    if not isinstance(other, Table):
+        raise UsageError(
+            f"{role} got a {type(other).__name__}; expected a table of the same people, from eh.read(..., user=...), or a public one, from "
+            "eh.read_public(...)."
+        )
+    require_movable(other)
+    if table.relation is not other.relation:
+        raise UsageError(
+            f"the tables protect {table.relation.value!r} and {other.relation.value!r}; expected the same in both: eh.read(..., protects=...)."
+        )
+    if table.relation is Relation.LABELS:
+        raise UsageError(
+            f"with protects='labels' a {role} of two tables is not possible; prepare one table for learning."
+        )
+    if table.unit != other.unit:
+        raise UsageError(
+            f"the tables are about {list(table.unit)} and {list(other.unit)}; a {role} needs the same people. If they are, say so: "
+            "eh.read(..., population='customers') for both."
+        )
+    if len(table.user) != len(other.user):
+        raise UsageError(
+            f"the user columns are {list(table.user)} and {list(other.user)}; expected as many in both tables."
+        )
+    for one, two in zip(table.user, other.user, strict=True):
+        kinds = table.expression[one].type(), other.expression[two].type()
+        integers = all(kind.is_signed_integer() for kind in kinds)
+        if kinds[0].copy(nullable=True) != kinds[1].copy(nullable=True) and not integers:
+            raise UsageError(
+                f"the user columns {one!r} and {two!r} hold {kinds[0]} and {kinds[1]}; ids are compared byte by byte, so expected one type in both."
+            )
+    if not table.engine.shares(other.engine):
+        raise UsageError(
+            f"a {role} runs in one statement, and the tables are on {table.engine.name!r} and {other.engine.name!r} or on different connections. Read "
+            "both with the same engine, or as Ibis tables of one connection."
+        )
+
+
+def _require_apart(table: Table, added: list[str]) -> None:
+    both = [name for name in added if name in table.columns]
+    if both:
+        raise UsageError(
+            f"both tables have the columns {both}; rename them in one: derive a new name, then select the columns to keep."
+        )
+
+
+def _both(table: Table, other: Table) -> str | None:
+    return None if table.snapshot is None or other.snapshot is None else f"{table.snapshot}+{other.snapshot}"

@@ -1,0 +1,157 @@
+"""Views that work row by row: ``where``, ``derive``, ``select``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from evenhand.guarantee import DataError, Relation, UsageError
+from evenhand.tables.expressions import Column, Rows
+from evenhand.tables.views.binding import bound
+from evenhand.tables.views.guard import Guard
+from evenhand.tables.views.operand import TYPES, Kind, Operand, null
+
+if TYPE_CHECKING:
+    from evenhand.tables.table import Table
+
+Facts: TypeAlias = dict[str, Any]
+"""Fields of `Table`."""
+
+RESERVED = "evenhand_"
+"""How the columns that queries add to a table's own begin."""
+
+
+def where(table: Table, conditions: Iterable[object]) -> Table:
+    """The rows for which all conditions are true."""
+    kept = []
+    for given in conditions:
+        expression = bound(table, given, "where(...)")
+        require_public(table, expression, "a filter", "which rows there are")
+        operand = judged(table).checked(expression)
+        if operand.kind is not Kind.TRUTH:
+            raise UsageError(
+                f"where(...) got {operand.kind.value}; expected a condition that is true or false: _.amount > 0."
+            )
+        kept.append(operand.value)
+    return viewed(table, table.expression.filter(*kept)) if kept else table
+
+
+def derive(table: Table, columns: Mapping[str, object]) -> Table:
+    """The rows with more columns, or other ones."""
+    guard = judged(table)
+    made: dict[str, Operand] = {}
+    public, text = list(table.public), set(table.text)
+    copied: Facts = {}  # what is stated about a column holds for a copy, and for nothing else that is made of it
+    for name, given in columns.items():
+        require_new(table, name)
+        expression = bound(table, given, f"derive({name}=...)")
+        made[name] = guard.checked(expression)
+        known = inputs(expression)
+        if table.relation is Relation.LABELS:
+            require_public(table, expression, f"the column {name!r}", "what a model may use as a feature")
+        public = [column for column in public if column != name]
+        if known <= {*table.public, *table.user}:
+            public.append(name)
+        text.discard(name)
+        if _is_plain_copy(expression):
+            text |= {name} if known <= table.text else set()
+            copied |= dict.fromkeys([name], table.facts[min(known)]) if known <= set(table.facts) else {}
+    rows = table.expression.mutate(**{name: typed(operand) for name, operand in made.items()})
+    derived = {**table.derived, **{name: operand.range for name, operand in made.items()}}
+    stated = {name: known for name, known in table.facts.items() if name not in made} | copied
+    for name in text & set(made):
+        derived.pop(name)
+    return viewed(table, rows, {"public": tuple(public), "text": frozenset(text), "derived": derived, "facts": stated})
+
+
+def select(table: Table, names: Iterable[str]) -> Table:
+    """The rows with these columns, and the user columns, which always stay."""
+    require_movable(table)
+    wanted = {*(table.require(name) for name in names), *table.user}
+    kept = [name for name in table.columns if name in wanted]
+    return viewed(table, table.expression.select(*kept), facts(table, kept))
+
+
+def facts(table: Table, kept: Iterable[str]) -> Facts:
+    """What is known of some columns of a table, as fields of `Table`."""
+    names = set(kept)
+    return {
+        "public": tuple(name for name in table.public if name in names),
+        "text": table.text & names,
+        "derived": {name: known for name, known in table.derived.items() if name in names},
+        "facts": {name: known for name, known in table.facts.items() if name in names},
+    }
+
+
+def viewed(table: Table, rows: Rows, changes: Facts | None = None) -> Table:
+    """The table with other rows. What was noted of the old rows (a profile) is not about these."""
+    from ibis.expr.format import pretty
+
+    definition = hashlib.sha256(pretty(rows.op()).encode()).hexdigest()[:16]
+    snapshot = None if table.snapshot is None else f"{table.snapshot}/{definition}"
+    return replace(table, expression=rows, snapshot=snapshot, **(changes or {}))
+
+
+def judged(table: Table) -> Guard:
+    """What judges expressions over the rows of a table."""
+    require_movable(table)
+    return Guard(table.engine, table.expression, table.derived, table.withheld)
+
+
+def typed(operand: Operand) -> Column:
+    """A result with the type of its kind."""
+    import ibis
+
+    if operand.kind is Kind.NULL:
+        return null(Kind.REAL)
+    if operand.kind is Kind.OTHER:
+        return operand.value
+    value = operand.value
+    return value if str(value.type()) == TYPES[operand.kind] else ibis.cast(value, TYPES[operand.kind])
+
+
+def inputs(expression: Column) -> set[str]:
+    """The columns that an expression uses."""
+    import ibis.expr.operations as ops
+
+    return {field.name for field in expression.op().find(ops.Field)}
+
+
+def require_new(table: Table, name: str) -> None:
+    """Check that a column may get this name."""
+    if name in table.user:
+        raise UsageError(
+            f"the user column {name!r} can't be redefined: it says whose rows are bounded. Give the new column another name."
+        )
+    if name.casefold().startswith(RESERVED) or not name:
+        raise UsageError(f"the name {name!r} can't be used: names that begin with {RESERVED!r} are kept for queries.")
+
+
+def require_public(table: Table, expression: Column, what: str, shows: str) -> None:
+    """Under values and labels: check that an expression uses public columns only."""
+    private = sorted(inputs(expression) - {*table.public, *table.user})
+    if table.relation is not Relation.PRESENCE and private:
+        raise UsageError(
+            f"{what} uses the private columns {private}: with protects={table.relation.value!r}, {shows} is public, and it would depend on "
+            f"them. Declare them with eh.read(..., public={private}) if they are public, or protect presence."
+        )
+
+
+def require_movable(table: Table) -> None:
+    """Under values and labels: check that a private value can't move what else is in its row."""
+    if table.positional and table.relation is not Relation.PRESENCE:
+        raise DataError(
+            f"with protects={table.relation.value!r} a CSV can't be used for views: a delimiter in a private value would move public columns. "
+            "Convert the file to Parquet first: evenhand convert table.csv table.parquet --numbers ..."
+        )
+
+
+def _is_plain_copy(expression: Column) -> bool:
+    import ibis.expr.operations as ops
+
+    node = expression.op()
+    while isinstance(node, ops.Alias):
+        node = node.arg
+    return isinstance(node, ops.Field)

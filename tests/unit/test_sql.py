@@ -1,0 +1,274 @@
+"""Questions in SQL are the questions that would have been asked in Python; what can't be asked is refused with its place in the text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.apps import cli
+from evenhand.session import Drafts
+from evenhand.statistics import Draft
+
+FRAME = pd.DataFrame(
+    {
+        "person": [f"p{index % 300}" for index in range(3000)],
+        "stars": [index % 5 + 1.0 for index in range(3000)],
+        "genre": [("drama", "comedy", "western")[index % 3] for index in range(3000)],
+        "day": [pd.Timestamp("2026-01-01") + pd.Timedelta(days=index % 90) for index in range(3000)],
+        "adult": [index % 2 == 0 for index in range(3000)],
+    }
+)
+FACTS = {"stars": eh.Column(bounds=(1, 5), unit="stars"), "genre": eh.Column(keys=["drama", "comedy"])}
+TABLE = eh.read(FRAME, user="person", columns=FACTS)
+PAID: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}
+_ = eh._
+
+SHOPS = eh.read_public(pd.DataFrame({"genre": ["drama", "comedy"], "shelf": ["left", "right"], "floor": [1, 2]}))
+PEOPLE = eh.read(
+    pd.DataFrame({"person": [f"p{index}" for index in range(300)], "age": [float(index % 80) for index in range(300)]}),
+    user="person",
+    columns={"age": eh.Column(bounds=(0, 120))},
+)
+
+Ask = Callable[[], Draft]
+SAME: dict[str, Ask] = {
+    "SELECT COUNT(*) FROM table": lambda: Drafts(TABLE).count(**PAID),
+    "SELECT COUNT(DISTINCT t.person) FROM table AS t": lambda: Drafts(TABLE).users(**PAID),
+    "SELECT COUNT(DISTINCT genre) FROM table": lambda: Drafts(TABLE).distinct("genre", **PAID),
+    "select avg(STARS) from table where adult": lambda: Drafts(TABLE.where(_.adult)).mean("stars", **PAID),
+    "SELECT MEDIAN(stars) FROM table": lambda: Drafts(TABLE).median("stars", **PAID),
+    "SELECT STDDEV(stars) FROM table": lambda: Drafts(TABLE).std("stars", **PAID),
+    "SELECT VAR_POP(stars) FROM table": lambda: Drafts(TABLE).variance("stars", **PAID),
+    "SELECT per_user_mean(stars) FROM table": lambda: Drafts(TABLE).per_user_mean("stars", **PAID),
+    "SELECT QUANTILE_CONT(stars, [0.1, 0.9]) FROM table": lambda: Drafts(TABLE).quantiles("stars", [0.1, 0.9], **PAID),
+    "SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY stars) FROM table": (
+        lambda: Drafts(TABLE).quantiles("stars", [0.9], **PAID)
+    ),
+    "SELECT COUNT_IF(stars > 3) FROM table": (
+        lambda: Drafts(TABLE.derive(count_if_stars_3=(_.stars > 3).ifelse(1, 0))).sum(
+            "count_if_stars_3", bounds=(0, 1), **PAID
+        )
+    ),
+    "SELECT genre, AVG(stars) AS m, COUNT(*) AS n FROM table GROUP BY genre": (
+        lambda: Drafts(TABLE).aggregate(by="genre", m=eh.mean("stars"), n=eh.count(), **PAID)
+    ),
+    "SELECT date_trunc('month', day) AS month, SUM(stars * 2) AS s FROM table WHERE stars > 1 GROUP BY month": (
+        lambda: Drafts(TABLE.where(_.stars > 1).derive(month=_.day.truncate("M"), stars_2=_.stars * 2)).aggregate(
+            by="month", s=eh.sum("stars_2"), **PAID
+        )
+    ),
+    "SELECT COUNT(*) AS count FROM table WHERE genre IN ('western', 'drama') AND stars > 1 GROUP BY genre": (
+        lambda: Drafts(TABLE.where(_.genre.isin(["western", "drama"]), _.stars > 1)).count(
+            by="genre", keys=["western", "drama"], **PAID
+        )
+    ),
+    "SELECT CASE WHEN adult THEN 'old' ELSE 'young' END AS age, COUNT(*) FROM table GROUP BY 1": (
+        lambda: Drafts(TABLE.derive(age=_.adult.ifelse("old", "young"))).count(by="age", **PAID)
+    ),
+    "SELECT s.shelf, AVG(t.stars) AS m FROM table t JOIN shops s ON t.genre = s.genre WHERE s.floor < 3 GROUP BY s.shelf": (
+        lambda: Drafts(TABLE.join(SHOPS, on="genre").where(_.floor < 3)).aggregate(
+            by="shelf", m=eh.mean("stars"), **PAID
+        )
+    ),
+    "SELECT AVG(age) FROM table LEFT JOIN people p USING (person) WHERE p.age > 18": (
+        lambda: Drafts(TABLE.join(PEOPLE, how="left", fan_out=1000).where(_.age > 18)).mean("age", **PAID)
+    ),
+    "SELECT genre AS day, COUNT(DISTINCT person) AS users FROM table GROUP BY ALL": (  # keeps the keys of genre
+        lambda: Drafts(TABLE.derive(day=_.genre)).users(by="day", **PAID)
+    ),
+}
+
+
+def asked(text: str, **options: Any) -> Draft:
+    return Drafts(TABLE).sql(text, **{**PAID, "tables": {"shops": SHOPS, "People": PEOPLE}, **options})
+
+
+def session(tmp_path: Path) -> eh.Session:
+    return eh.Session(TABLE, eh.Ledger(tmp_path / "b.db", epsilon=10_000, delta=0.1))
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_a_query_asks_what_python_would(text: str) -> None:
+    sql, python = asked(text), SAME[text]()
+    assert {name: value for name, value in sql.query.items() if name != "sql"} == python.query
+    assert (sql.cost, sql.guarantee, sql.statistic) == (python.cost, python.guarantee, python.statistic)
+    if "JOIN shops" in text:  # what a public table may name is public
+        assert sql.query["facts"]["shelf"] == {"keys": 2}
+
+
+def test_the_ledger_keeps_the_question_in_one_spelling(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    previewed = one.preview.sql("select count(*)  from table -- all", epsilon=1)
+    assert previewed.cost.epsilon == 1
+    assert not one.ledger.events
+    one.sql("select count(*)  from table -- all", epsilon=1)
+    assert one.ledger.events[0].query["sql"] == 'SELECT COUNT(*) FROM "table"'
+
+
+def test_what_is_released_is_sorted_and_cut(tmp_path: Path) -> None:
+    """With next to no noise; intervals and verdicts go with their groups."""
+    text = "SELECT genre, COUNT(*) AS n, AVG(stars) AS m FROM table WHERE genre <> 'drama' OR stars > 2 GROUP BY genre"
+    one = session(tmp_path)
+    plain = one.sql(text, epsilon=900, delta="1e-6", keys=["drama", "comedy", "western"])
+    found = one.sql(
+        f"{text} ORDER BY n DESC, genre LIMIT 2", epsilon=900, delta="1e-6", keys=["drama", "comedy", "western"]
+    )
+    assert list(plain.value["genre"]) == ["drama", "comedy", "western"]
+    assert set(found.value["genre"]) == {"comedy", "western"}
+    assert list(found.value["n"]) == sorted(found.value["n"], reverse=True)
+    frame = found.interval(0.95)
+    assert list(frame["genre"]) == list(found.value["genre"])
+    assert (frame["n_low"] <= found.value["n"]).all()
+    assert len(found.verdicts()) == 2
+    assert len(found.noise_interval(0.9)) == 2
+    by_name = one.sql(f"{text} ORDER BY 1 DESC", epsilon=900, delta="1e-6", keys=["drama", "comedy", "western"])
+    assert list(by_name.value["genre"]) == ["western", "drama", "comedy"]
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "COUNT(DISTINCT day) AS x",
+        "QUANTILE_CONT(stars, 0.9) AS x",
+        "MEDIAN(stars) AS x",
+        "STDDEV(stars) AS x",
+        "COUNT(adult) AS x",
+    ],
+)
+def test_every_aggregate_has_the_name_that_the_query_gives_it(select: str, tmp_path: Path) -> None:
+    found = session(tmp_path).sql(f"SELECT genre, {select} FROM table GROUP BY genre ORDER BY x DESC", epsilon=100)
+    assert list(found.value.columns) == ["genre", "x"]
+    assert list(found.value["x"]) == sorted(found.value["x"], reverse=True)
+
+
+def test_sorting_never_fails_once_it_is_paid_for(tmp_path: Path) -> None:
+    text = "SELECT stars, COUNT(*) AS n FROM table WHERE stars IN (1, 2) GROUP BY stars ORDER BY stars DESC"
+    found = session(tmp_path).sql(text, epsilon=100, other="rest")
+    assert list(found.value["stars"]) == ["rest", 2, 1]
+
+
+BIGQUERY = """SELECT WITH DIFFERENTIAL_PRIVACY
+  OPTIONS (epsilon = 2, delta = 1e-7, privacy_unit_column = person, max_groups_contributed = 3)
+  day, AVG(stars, contribution_bounds_per_row => (0, 6)) AS m, SUM(stars) AS s
+FROM `project.data.table` GROUP BY day"""
+
+
+def test_a_query_can_move_over_from_bigquery() -> None:
+    moved = Drafts(TABLE).sql(BIGQUERY)
+    python = Drafts(TABLE).aggregate(
+        by="day", epsilon=2, delta="1e-7", groups_per_user=3, m=eh.mean("stars", bounds=(0, 6)), s=eh.sum("stars")
+    )
+    assert (moved.cost, moved.query["parts"]) == (python.cost, python.query["parts"])
+    with pytest.raises(eh.UsageError, match="leave one of them out"):
+        Drafts(TABLE).sql(BIGQUERY, epsilon=3)
+    with pytest.raises(eh.UsageError, match="told apart by"):
+        Drafts(TABLE).sql(BIGQUERY.replace("= person", "= day"))
+
+
+REFUSED = {
+    "": "expected a query",
+    "SELECT COUNT(*) FROM": "line 1, column",
+    "SELECT COUNT(*) FROM table WHERE x = 'a": "not closed",
+    "SELECT COUNT(*) FROM table; SELECT 1": "not one SELECT",
+    "DELETE FROM table": "not one SELECT",
+    "SELECT COUNT(*)": "no FROM",
+    "SELECT COUNT(*) FROM other": r"FROM other \(line 1, column 22\)",
+    "SELECT stars\nFROM table": r"stars \(line 1, column 8\) is neither",
+    "SELECT genre,\n  AVG(starz) FROM table GROUP BY genre": r"'starz' \(line 2, column 7\).*Did you mean 'stars'",
+    "SELECT COUNT(*) FROM table WHERE stars > 1 AND RANDOM() > 0.5": r"RANDOM\(\) \(line 1, column 48\)",
+    "SELECT COUNT(*) FROM table WHERE stars > (SELECT AVG(stars) FROM table)": "a subquery",
+    "SELECT COUNT(*) FROM table WHERE stars IN (SELECT stars FROM table)": "subquery",
+    "SELECT COUNT(*) FROM table WHERE EXISTS (SELECT 1 FROM table)": "EXISTS|subquery",
+    "SELECT COUNT(*) FROM table WHERE COUNT(*) > 1": "rows of all users",
+    "SELECT COUNT(*) FROM table WHERE ROW_NUMBER() OVER () < 5": "a window",
+    "SELECT SUM(stars) OVER () FROM table": "a window",
+    "SELECT COUNT(*) FROM (SELECT * FROM table LIMIT 5)": "a subquery|one table",
+    "SELECT COUNT(*) FROM table TABLESAMPLE 10%": "SAMPLE has no meaning",
+    "SELECT COUNT(*) FROM table AS t (a, b)": "about one table",
+    "SELECT genre, COUNT(*) FROM table GROUP BY genre LIMIT 5%": "LIMIT",
+    "WITH t AS (SELECT 1) SELECT COUNT(*) FROM t": "common table expression",
+    "SELECT COUNT(*) FROM table JOIN b USING (genre)": r"JOIN b \(line 1, column 33\): there is no such table",
+    "SELECT COUNT(*) FROM table, shops": "expected USING",
+    "SELECT COUNT(*) FROM table CROSS JOIN shops": "expected JOIN or LEFT JOIN",
+    "SELECT COUNT(*) FROM table FULL JOIN shops USING (genre)": "expected JOIN or LEFT JOIN",
+    "SELECT COUNT(*) FROM table JOIN shops ON stars > 2": "expected USING",
+    "SELECT COUNT(*) FROM table t JOIN shops s ON t.genre = s.genre OR true": "expected USING",
+    "SELECT COUNT(*) FROM table JOIN (SELECT 1) AS s USING (genre)": "subquery",
+    "SELECT COUNT(*) FROM table LEFT JOIN shops s USING (genre) WHERE s.genre IS NULL": "belongs to the left table",
+    "SELECT COUNT(*) FROM table JOIN people USING (genre)": r"expected USING \(person\)",
+    "SELECT COUNT(*) FROM table UNION SELECT 1": "not one SELECT",
+    "SELECT genre, COUNT(*) FROM table GROUP BY genre HAVING COUNT(*) > 1": "HAVING",
+    "SELECT genre, COUNT(*) FROM table GROUP BY ROLLUP (genre)": "ROLLUP",
+    "SELECT DISTINCT genre FROM table": "SELECT DISTINCT",
+    "SELECT genre FROM table GROUP BY genre": "asks for no number",
+    "SELECT MAX(stars) FROM table": "one person's",
+    "SELECT SUM(stars) / COUNT(*) FROM table": "after the release",
+    "SELECT SUM(DISTINCT stars) FROM table": "DISTINCT is for COUNT",
+    "SELECT SUM(stars) FILTER (WHERE adult) FROM table": "after the release",
+    "SELECT meen(stars) FROM table": "no such function",
+    "SELECT STRING_AGG(genre, ',') FROM table": "after the release|neither",
+    "SELECT COUNT(*), COUNT(DISTINCT genre) FROM table": "by itself",
+    "SELECT COUNT(*) FROM table GROUP BY COUNT(*)": "not an aggregate",
+    "SELECT genre, COUNT(*) FROM table GROUP BY 5": "2 selected columns",
+    "SELECT genre, COUNT(*) FROM table GROUP BY genre ORDER BY stars": "ORDER BY stars",
+    "SELECT genre, QUANTILE_CONT(stars, [0.1, 0.2]) AS q FROM table GROUP BY genre ORDER BY q": "one of \\['genre'\\]",
+    "SELECT genre, COUNT(*) FROM table GROUP BY genre LIMIT stars": "LIMIT",
+    "SELECT COUNT(*) FROM table OFFSET 5": "OFFSET",
+    "SELECT QUANTILE_CONT(stars, stars) FROM table": "numbers between 0 and 1",
+    "SELECT COUNT(*) FROM table WHERE other.stars > 1": "no table 'other'",
+    "SELECT person AS x, COUNT(*) AS person FROM table GROUP BY x, day, day": "named twice",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilom = 1) COUNT(*) FROM table": "Did you mean 'epsilon'",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1 COUNT(*) FROM table": "can't be used|expected it once",
+    "SELECT AVG(stars, contribution_bounds_per_group => (0, 5)) FROM table": "here bounds are of one value",
+    "SELECT AVG(stars, contribution_bounds_per_row => (5, 0)) FROM table": "contribution_bounds_per_row",
+    "SELECT AVG(stars, contribution_bounds_per_row (0, 5)) FROM table": r"contribution_bounds_per_row \(line 1, column 19\)",
+    "SELECT EXTRACT(DAYOFWEEK FROM day) AS d, COUNT(*) FROM `table` GROUP BY d": "begin on Sundays",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_can_not_be_asked_is_refused_before_anything_is_spent(text: str) -> None:
+    with pytest.raises(eh.EvenhandError, match=REFUSED[text]):
+        asked(text)
+
+
+def test_under_values_a_filter_on_private_columns_is_refused() -> None:
+    known = eh.read(FRAME, user="person", protects="values", public=["genre"], columns=FACTS)
+    assert Drafts(known).sql("SELECT AVG(stars) FROM table WHERE genre = 'drama'", epsilon=1).query["column"] == "stars"
+    with pytest.raises(eh.UsageError, match="private columns"):
+        Drafts(known).sql("SELECT AVG(stars) FROM table WHERE stars > 2", epsilon=1)
+
+
+def test_a_backtick_in_a_text_changes_nothing_else() -> None:
+    """In BigQuery's words "genre" would be a text."""
+    assert "\"genre\" = 'a`b'" in asked("SELECT COUNT(*) FROM table WHERE \"genre\" = 'a`b'").query["sql"]
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_parquet("films.parquet")
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["evenhand", "sql", *arguments, "films.parquet", "--ledger", "b.db", "--json"])
+        try:
+            cli.main()
+        except SystemExit as end:
+            return int(end.code or 0)
+        return 0
+
+    text = "SELECT genre, COUNT(*) AS n FROM films GROUP BY genre ORDER BY n"
+    keys = ("--keys", "genre=drama,comedy")
+    assert run(text, "--user", "person", "--epsilon", "1", "--budget", "3", "--budget-delta", "1e-6", *keys) == 0
+    assert {row["genre"] for row in json.loads(capsys.readouterr().out)["value"]} == {"drama", "comedy"}
+    assert run(BIGQUERY.replace("project.data.table", "films"), "--preview") == 0
+    assert json.loads(capsys.readouterr().out)["guarantee"]["epsilon"] == 2
+    assert run(text) == 2
+    assert "--user and --epsilon are missing" in capsys.readouterr().err
+    assert run("SELECT COUNT(*) FROM films", "--user", "person", "--epsilon", "9") == 3
