@@ -43,6 +43,10 @@ user = "u"
 population = "people"
 description = "Visits of people."
 
+[tables.visits.columns.v]
+bounds = [0, 6]
+unit = "points"
+
 [analysts.ann]
 epsilon = 6
 delta = 1e-4
@@ -120,11 +124,13 @@ def test_questions_of_a_session(place: tuple[Server, Accounts]) -> None:
     table = ann.mean("v", bounds=(0, 6), by="g", keys=["a", "b"], epsilon=1)
     assert list(table.value["g"]) == ["a", "b"]
     assert table.interval(0.9).shape == (2, 4)
+    groups = ann.sql("SELECT g, AVG(v) AS m FROM table WHERE v > 1 AND g IN ('a', 'b') GROUP BY g", epsilon="0.5")
+    assert list(groups.value.columns) == ["g", "m"]
     assert ann.preview.count(epsilon=1).affordable
     assert not ann.preview.count(epsilon=3).affordable  # more than one question may cost
     (described,) = ann.tables()
     assert [column["name"] for column in described["columns"]] == ["u", "v", "g"]
-    assert ann.budget()["yours"]["spent"] == [{"epsilon": "2", "delta": "0"}]
+    assert ann.budget()["yours"]["spent"] == [{"epsilon": "2.5", "delta": "0"}]
     first = ann.history()[0]
     assert ann.answer(first["id"]).value == ann.answer(first["id"]).value
     with pytest.raises(eh.UsageError, match="intervals at"):
@@ -194,6 +200,8 @@ BAD: list[Any] = [
     {"question": {"ask": "count", "epsilon": 1, "by": "g", "keys": {"keys": {"g": 3}}}, "key": "x"},
     {"question": {"ask": "sum", "column": "v", "bounds": [[], []], "epsilon": 1}, "key": "x"},
     {"question": {"ask": "count", "epsilon": 1}, "key": ["x"]},
+    {"question": {"ask": "sql", "text": "SELECT COUNT(*) FROM read_parquet('/etc/passwd')", "epsilon": 1}, "key": "x"},
+    {"question": {"ask": "sql", "text": "SELECT COUNT(*) FROM table", "tables": {}, "epsilon": 1}, "key": "x"},
     {"question": {"ask": "count", "epsilon": 1}, "key": "x", "table": "../etc"},
     {"question": {"ask": "count", "epsilon": 1}},
 ]
@@ -260,6 +268,7 @@ def test_the_page(place: tuple[Server, Accounts]) -> None:
     bob = Browser(server.url, accounts.issue("bob", Role.ANALYST))
     status, text, _ = bob.go("/ask?table=visits")
     assert status == 200
+    assert "from 0 to 6 points" in text
     asked = {**bob.fields(text), "ask": "count", "by": "g", "keys": "a, b", "epsilon": "0.5"}
     status, text, _ = bob.go("/price", asked)
     assert "would cost       ε = 0.5" in text
@@ -337,8 +346,8 @@ def test_a_killed_server_loses_and_doubles_nothing(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "epsilon = 6": ("epsilom = 6", "line 17: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
-    "per_question = 2": ("per_question = 'x'", "line 19: .*per_question"),
+    "epsilon = 6": ("epsilom = 6", "line 21: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
+    "per_question = 2": ("per_question = 'x'", "line 23: .*per_question"),
     'population = "people"': ('population = "peopel"', "line 13: .*population"),
     'source = "visits.parquet"': ('source = "nothing.parquet"', "line 11: "),
     "[analysts.bob]": ("[analysts.bob", "not TOML"),

@@ -15,7 +15,7 @@ _FORMS = """
 .evenhand nav form { margin-left: auto; }
 .evenhand label { display: block; margin: .7rem 0; }
 .evenhand label span { display: block; color: #555; font-size: .9rem; }
-.evenhand input, .evenhand select { font: inherit; padding: .4rem; width: 100%; box-sizing: border-box; border: 1px solid #767676; border-radius: .3rem; }
+.evenhand input, .evenhand select, .evenhand textarea { font: inherit; padding: .4rem; width: 100%; box-sizing: border-box; border: 1px solid #767676; border-radius: .3rem; }
 .evenhand button { font: inherit; padding: .5rem 1rem; border: 1px solid #1f4e79; border-radius: .3rem; background: #1f4e79; color: #fff; }
 .evenhand button.second { background: #fff; color: #1f4e79; }
 .evenhand :focus-visible { outline: 3px solid #f0a202; outline-offset: 1px; }
@@ -69,6 +69,14 @@ def field_text(name: str, label: str, help: str = "", value: str = "", *, kind: 
     )
 
 
+def field_area(name: str, label: str, help: str = "", value: str = "") -> str:
+    """Lines to type in."""
+    return (
+        f"<label>{escape(label)}<span>{escape(help)}</span>"
+        f'<textarea name="{escape(name)}" rows="4" spellcheck="false">{escape(value)}</textarea></label>'
+    )
+
+
 def field_choice(name: str, label: str, choices: Sequence[tuple[str, str]], chosen: str = "", help: str = "") -> str:
     """A list to choose from."""
     more = f"<span>{escape(help)}</span>" if help else ""
@@ -117,8 +125,17 @@ def questions_table(asked: Sequence[Mapping[str, Any]], *, names: bool) -> str:
 
 def columns_table(described: Mapping[str, Any]) -> str:
     """The columns of a table, with what is known about them."""
-    rows = [[column["name"], column["type"], column.get("description", "")] for column in described["columns"]]
-    return table(["column", "type", "meaning"], rows)
+    rows = [[column["name"], column["type"], _known(column)] for column in described["columns"]]
+    return table(["column", "type", "what is known"], rows)
+
+
+def _known(column: Mapping[str, Any]) -> str:
+    low, high = column.get("bounds") or (None, None)
+    ends = [f"{name} {end:g}" for name, end in (("from", low), ("to", high)) if end is not None]
+    unit = column.get("unit")
+    keys = ", ".join(column.get("keys", [])[:12])
+    parts = [column.get("description"), " ".join([*ends, *([unit] if unit else [])]), f"one of {keys}" if keys else ""]
+    return "; ".join(part for part in parts if part)
 
 
 def in_words(question: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from evenhand.ledger import Budget
 from evenhand.ledger.desk import Desk, Standing, StoredQuestion
 from evenhand.service.accounts import Account, Role
 from evenhand.service.keeper import Keeper, Offered
+from evenhand.tables import Column
 
 WAIT = 20.0
 """Seconds that a request for an answer may wait, so that clients need not ask again and again."""
@@ -127,9 +128,22 @@ def _asked(asked: StoredQuestion) -> dict[str, Any]:
     }
 
 
+def _facts(fact: Column | None) -> dict[str, Any]:
+    """What was stated about a column."""
+    if fact is None:
+        return {}
+    stated = {"bounds": fact.bounds and list(fact.bounds), "keys": fact.keys and [str(key) for key in fact.keys]}
+    return {
+        name: value for name, value in {**stated, "unit": fact.unit, "description": fact.description}.items() if value
+    }
+
+
 def _described(name: str, one: Offered) -> dict[str, Any]:
     table = one.table
-    columns = [{"name": column, "type": str(kind)} for column, kind in table.expression.schema().items()]
+    columns = [
+        {"name": column, "type": str(kind), **_facts(table.facts.get(column))}
+        for column, kind in table.expression.schema().items()
+    ]
     return {
         "name": name,
         "description": one.description,

@@ -16,6 +16,10 @@ population = "viewers"
 protects = "presence"
 description = "One row per film that was watched."
 
+[tables.views.columns.stars]      # what is publicly known: questions then need no bounds and no keys
+bounds = [0.5, 5]
+unit = "stars"
+
 [analysts.ann]
 epsilon = 5
 delta = 5e-6
@@ -98,7 +102,7 @@ def _desk(section: Section, folder: Path) -> Desk:
 
 
 def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
-    section.only("source", "table", "user", "population", "protects", "public", "description")
+    section.only("source", "table", "user", "population", "protects", "public", "description", "columns")
     population = section.get("population", str, f"one of {sorted(desks)}")
     if population not in desks:
         raise section.error("population", f"population = {population!r}: expected one of {sorted(desks)}.")
@@ -106,6 +110,9 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
     user = section.get("user", (str, list), "a column name, or several")
     options: dict[str, Any] = {"protects": section.get("protects", str, "presence or values", "presence")}
     options["public"] = section.get("public", list, "a list of column names", [])
+    options["table"] = section.get("table", str, "the name of a table of a database", None)
+    if "columns" in section.values:
+        options["columns"] = section.get("columns", dict, "a section [tables.NAME.columns.COLUMN] for each column")
     try:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:

@@ -25,7 +25,7 @@ LARGEST = 1_000_000
 
 def names() -> list[str]:
     """What can be asked."""
-    return [*STATISTICS, "aggregate"]
+    return [*STATISTICS, "aggregate", "sql"]
 
 
 def write(name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,9 @@ def _signature(name: str) -> inspect.Signature:
         asked = [one for one in inspect.signature(Questions.ask).parameters.values() if one.kind is one.KEYWORD_ONLY]
         return inspect.Signature([*own, *asked])
     signature = inspect.signature(method)
-    return signature.replace(parameters=[one for one in signature.parameters.values() if one.name != "self"])
+    # A table of one's own can't be sent: what may be joined is the keeper's to offer.
+    left_out = ("self", "tables") if name == "sql" else ("self",)
+    return signature.replace(parameters=[one for one in signature.parameters.values() if one.name not in left_out])
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - parameters of any question

@@ -181,7 +181,17 @@ class Web:
             pages.field_text("epsilon", "ε", "What to spend; a smaller one protects more.", "0.1"),
             pages.field_text("delta", "δ", "For hidden group names, such as 1e-6.", ""),
         ]
-        body = f"{pages.columns_table(one)}{pages.form('/price', parts, 'Show the price', csrf)}"
+        sql = [
+            pages.field_hidden("table", one["name"]),
+            pages.field_hidden("ask", "sql"),
+            pages.field_area("text", "Query", "Such as SELECT genre, COUNT(*) FROM table GROUP BY genre"),
+            pages.field_text("epsilon", "ε", "What to spend.", "0.1"),
+            pages.field_text("delta", "δ", "For hidden group names, such as 1e-6.", ""),
+        ]
+        body = (
+            f"{pages.columns_table(one)}<h2>By choosing</h2>{pages.form('/price', parts, 'Show the price', csrf)}"
+            f"<h2>In SQL</h2>{pages.form('/price', sql, 'Show the price', csrf)}"
+        )
         return _html(pages.whole(f"Ask about {one['name']}", body, csrf, account.name))
 
     def _price(self, account: Account, csrf: str, given: Mapping[str, str]) -> Response:
@@ -276,7 +286,7 @@ _TITLES = {
 def _question(given: Mapping[str, str]) -> dict[str, Any]:
     """The form as a question; what is wrong with it is said by the session, as everywhere."""
     question: dict[str, Any] = {"ask": given.get("ask", "count"), "epsilon": given.get("epsilon", "").strip() or "0.1"}
-    for name in ("column", "by", "delta"):
+    for name in ("column", "by", "delta", "text"):
         if given.get(name, "").strip():
             question[name] = given[name].strip()
     if given.get("bounds", "").strip():
