@@ -32,7 +32,13 @@ from evenhand.tables.engines import _ENGINES
 
 DOCS = Path(__file__).parent
 QUICKSTART = DOCS / "quickstart.md"
-PAGES = [QUICKSTART, DOCS / "statistics.md", DOCS / "extending.md", *sorted((DOCS / "strategies").glob("*.md"))]
+PAGES = [
+    QUICKSTART,
+    DOCS / "views.md",
+    DOCS / "statistics.md",
+    DOCS / "extending.md",
+    *sorted((DOCS / "strategies").glob("*.md")),
+]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"event [0-9a-f]{8}|[-+−]?\d[\d,.]*(e[-+]?\d+)?")

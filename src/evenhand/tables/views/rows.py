@@ -112,7 +112,7 @@ def inputs(expression: Column) -> set[str]:
     """The columns that an expression uses."""
     import ibis.expr.operations as ops
 
-    return {field.name for field in expression.op().find(ops.Field)}
+    return {field.name for field in expression.op().find(ops.Field, filter=ops.Value)}
 
 
 def require_new(table: Table, name: str) -> None:
