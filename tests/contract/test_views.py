@@ -321,6 +321,20 @@ def test_under_values_what_is_public_does_not_depend_on_values(name: str, tmp_pa
     assert one[0]
 
 
+def test_a_ledger_knows_public_columns_by_their_names_in_the_source(tmp_path: Path) -> None:
+    """A view may give a public column the name of a private one: the ledger goes on protecting that."""
+    table = opened(sample(), tmp_path, "values", ("d", "i"))
+    view = table.derive(x=_.d.year(), d=_.y).join(PRODUCTS, on="i", fan_out=2)
+    assert set(view.public) == {"i", "x", "price", "s_"}
+    assert view.promised == ("d", "i")
+    ledger = eh.Ledger(tmp_path / "ledger.db", epsilon=1)
+    eh.Session(table, ledger).users(epsilon=0.1)
+    eh.Session(view, ledger).users(epsilon=0.1)
+    wider = opened(sample(), tmp_path, "values", ("d", "i", "y")).where(_.y > 0)
+    with pytest.raises(eh.UsageError, match="treats y as public"):
+        eh.Session(wider, ledger).users(epsilon=0.1)
+
+
 def test_a_column_that_is_wrongly_public_is_noticed(tmp_path: Path) -> None:
     def broken(table: eh.Table, _other: eh.Table) -> eh.Table:
         view = table.derive(y=_.x + _.i)

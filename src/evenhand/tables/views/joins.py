@@ -77,6 +77,7 @@ def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out
         "derived": {**table.derived, **{name: known for name, known in other.derived.items() if name in names}},
         "withheld": {**table.withheld, **{name: why for name, why in other.withheld.items() if name in names}},
         "holds": (*table.holds, *other.holds),
+        "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
     }
     return viewed(replace(table, **changes), rows)
@@ -157,6 +158,7 @@ def union(table: Table, other: Table) -> Table:
         "derived": derived,
         "withheld": {**table.withheld, **{theirs.get(name, name): why for name, why in other.withheld.items()}},
         "holds": (*table.holds, *other.holds),
+        "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
     }
     return viewed(replace(table, **changes), table.expression.union(renamed))
