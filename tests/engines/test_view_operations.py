@@ -123,7 +123,7 @@ def test_spark_computes_the_same_as_duckdb(
     assert_same(results(eh.read(path, user="u", engine="spark"), most), expected)
     pq.write_table(owned_rows(), tmp_path / "owned.parquet")
     table, other = (eh.read(tmp_path / "owned.parquet", user="u", engine="spark") for _ in range(2))
-    found = by_user(table, other, ("aggregates", "windows", "public joins", "private joins"))
+    found = by_user(table, other, ("aggregates", "windows", "public joins"))
     assert found == {name: expected_by_user[name] for name in found}
 
 
