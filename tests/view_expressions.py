@@ -6,12 +6,15 @@ import datetime
 import itertools
 import math
 import random
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import ibis
 import pyarrow as pa
 from ibis import _
+
+import evenhand as eh
 
 DAY, TIME = datetime.date, datetime.datetime
 WHOLE = [None, 0, 1, -1, 7, 2**31, 2**53, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)]
@@ -144,3 +147,28 @@ def nasty_rows() -> pa.Table:
         chance.shuffle(filled)
         columns[name] = pa.array(filled, kind)
     return pa.table(columns)
+
+
+Build = Callable[[eh.Table, eh.Table], eh.Table]
+"""A view of a table, and of another one of the same people."""
+PRODUCTS = eh.read_public(
+    pa.table({"i": [0, 1, 1, 7, None], "price": [1.5, None, 2.0, float("nan"), 3.0], "s_": ["x", "y", "", "z", "w"]})
+)
+STATES = eh.read_public(
+    pa.table({"s": ["a", "A", "", "5"], "d_": [datetime.date(2024, 1, day) for day in (1, 2, 3, 4)]})
+)
+USER_BY_USER: dict[str, Build] = {
+    "aggregates": lambda table, _other: table.per_user(
+        rows=_.count(), known=_.x.count(), total=_.x.sum(), whole=_.i.sum(), mean=_.w.mean(), low=_.x.min(), high=_.y.max(), first=_.d.min(),
+        last=_.m.max(), texts=_.s.nunique(), numbers=_.x.nunique(), some=_.p.any(), every=_.q.all(), positive=_.x.sum(where=_.x > 0),
+        money=_.c.sum(), share="sum(x) / count(*)", span=_.d.max().delta(_.d.min(), unit="day"), ones=(_.x > 1).sum(),
+    ),
+    "windows": lambda table, _other: table.window(
+        order_by=["d", "x"], before=_.x.lag(), after=_.s.lead(2), place=_.count(), so_far=_.x.sum(), best=_.x.max(), gap=_.x - _.x.lag(),
+    ),
+    "windows without order": lambda table, _other: table.window(total=_.x.sum(), share=_.x / _.x.sum(), rows=_.count()),
+    "public joins": lambda table, _other: table.join(PRODUCTS, on="i", fan_out=2).join(STATES, on="s", how="left").derive(cost=_.price * _.x),
+    "private joins": lambda table, other: table.select("x", "i").join(other.select("s", "y"), fan_out=2).derive(z=_.x + _.y),
+    "joins on a key": lambda table, other: table.select("x", "a").join(other.select("y", "a"), on="a", how="left"),
+}  # fmt: skip
+"""Views over several rows of a user."""

@@ -140,7 +140,7 @@ class Engine(Dialect):
 
     def shares(self, other: Engine) -> bool:
         """Whether one statement can read from both."""
-        return self.backend is not None and self.backend is other.backend
+        return self is other or (self.backend is not None and self.backend is other.backend)
 
     def joined(self, other: Engine) -> Engine:
         """An engine for expressions over the sources of both, which `shares` says it can read."""

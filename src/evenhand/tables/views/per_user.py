@@ -11,7 +11,7 @@ from evenhand.tables.views.allowed import refusal
 from evenhand.tables.views.binding import bound
 from evenhand.tables.views.guard import Guard, require_shallow, require_small
 from evenhand.tables.views.operand import TYPES, Operand
-from evenhand.tables.views.ordering import total_order, user_window
+from evenhand.tables.views.ordering import one_spelling, total_order, user_window
 from evenhand.tables.views.reductions import Reduced, reduced
 from evenhand.tables.views.rows import inputs, judged, require_new, require_public, typed, viewed
 
@@ -156,10 +156,7 @@ def _values(made: Mapping[str, Operand]) -> dict[str, Column]:
 def _withheld(table: Table) -> dict[str, str]:
     """User columns of which equal values may be spelled differently: which spelling a group shows is left to chance."""
     reason = "after per_user(...) the spelling of an id is one of several that may be equal. Compute with it before."
-    types = {name: table.expression[name].type() for name in table.user}
-    return {
-        name: reason for name, dtype in types.items() if not (dtype.is_integer() or dtype.is_date() or dtype.is_uuid())
-    }
+    return {name: reason for name in table.user if not one_spelling(table, name)}
 
 
 def _windowed(guard: Guard, node: Operation, ordered: bool) -> Reduced:

@@ -25,34 +25,15 @@ from ibis import _
 import evenhand as eh
 from nasty import HIGH, LOW, Pair, pairs
 from neighbouring import compare
-from view_expressions import EXPRESSIONS, nasty_rows
+from view_expressions import EXPRESSIONS, PRODUCTS, USER_BY_USER, Build, nasty_rows
 from watch import Ask
 
-Build = Callable[[eh.Table, eh.Table], eh.Table]
 USERS = 4
-PRODUCTS = eh.read_public(
-    pa.table({"i": [0, 1, 1, 7, None], "price": [1.5, None, 2.0, float("nan"), 3.0], "s_": ["x", "y", "", "z", "w"]})
-)
-STATES = eh.read_public(
-    pa.table({"s": ["a", "A", "", "5"], "d_": [datetime.date(2024, 1, day) for day in (1, 2, 3, 4)]})
-)
-
 ROW_BY_ROW = {name: some[-1] for name, some in EXPRESSIONS.items()}
 VIEWS: dict[str, Build] = {
     "every operation": lambda table, _other: table.derive(**ROW_BY_ROW),
     "filters": lambda table, _other: table.where((_.x > 0) | (_.i.isnull()), "s <> 'a' or s is null").select("x", "w"),
-    "aggregates": lambda table, _other: table.per_user(
-        rows=_.count(), known=_.x.count(), total=_.x.sum(), whole=_.i.sum(), mean=_.w.mean(), low=_.x.min(), high=_.y.max(), first=_.d.min(),
-        last=_.m.max(), texts=_.s.nunique(), numbers=_.x.nunique(), some=_.p.any(), every=_.q.all(), positive=_.x.sum(where=_.x > 0),
-        money=_.c.sum(), share="sum(x) / count(*)", span=_.d.max().delta(_.d.min(), unit="day"), ones=(_.x > 1).sum(),
-    ),
-    "windows": lambda table, _other: table.window(
-        order_by=["d", "x"], before=_.x.lag(), after=_.s.lead(2), place=_.count(), so_far=_.x.sum(), best=_.x.max(), gap=_.x - _.x.lag(),
-    ),
-    "windows without order": lambda table, _other: table.window(total=_.x.sum(), share=_.x / _.x.sum(), rows=_.count()),
-    "public joins": lambda table, _other: table.join(PRODUCTS, on="i", fan_out=2).join(STATES, on="s", how="left").derive(cost=_.price * _.x),
-    "private joins": lambda table, other: table.select("x", "i").join(other.select("s", "y"), fan_out=2).derive(z=_.x + _.y),
-    "joins on a key": lambda table, other: table.select("x", "a").join(other.select("y", "a"), on="a", how="left"),
+    **USER_BY_USER,
     "unions": lambda table, other: table.select("x").union(other.select("x")).where(_.x < 1).per_user(n=_.count()),
     "itself again": lambda table, _other: table.select("x").join(table.where(_.i > 0).per_user(n=_.count(), most=_.x.max())).where(_.x == _.most),
 }  # fmt: skip
