@@ -34,6 +34,8 @@ DOCS = Path(__file__).parent
 QUICKSTART = DOCS / "quickstart.md"
 PAGES = [
     QUICKSTART,
+    DOCS / "views.md",
+    DOCS / "sql.md",
     DOCS / "statistics.md",
     DOCS / "extending.md",
     DOCS / "recurring.md",

@@ -58,6 +58,13 @@ def test_a_table_of_a_database(source: Source) -> None:
         assert found(source(name)) == expected(ROWS, "presence")
 
 
+def test_two_tables_of_a_database_can_be_joined(source: Source, request: pytest.FixtureRequest) -> None:
+    if "connection" in request.node.name:
+        pytest.skip("relations of a DuckDB connection share none that could be seen")
+    one, other = source("sales"), source("shop.visits").derive(w="v + 1").select("w")
+    assert one.join(other).columns == ("u", "v", "w")
+
+
 def test_a_name_that_is_wrong_or_missing(source: Source) -> None:
     with pytest.raises(eh.DataError, match="Did you mean 'sales'"):
         source("sale")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from evenhand.ledger import Event, Ledger
 
 app = typer.Typer(no_args_is_help=True, help="A ledger: what was spent, on what, and what is left.")
+
+_WIDE = 400
 
 Location = Annotated[str, typer.Argument(help="The ledger: a SQLite file, or postgresql://...")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -163,7 +166,8 @@ def show(
             plain(event.cost.epsilon), plain(event.cost.delta), _protects(event),
             *(escape(event.asked.to_dict().get(name, "")) for name in asked),
         )  # fmt: skip
-    console = Console(highlight=False)
+    person = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(highlight=False, width=None if person else _WIDE)  # a program reads lines: none is broken
     console.print(f"Ledger {book.location}")
     console.print(f"  total epsilon {plain(book.total.epsilon)}, delta {plain(book.total.delta)}")
     console.print(f"  spent         {book.spent}\n  remaining     {book.remaining}")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from evenhand.guarantee import UsageError
 from evenhand.sql.options import Options, place, read_options
+from evenhand.tables.views.sql import DIALECT
 
 Parsed: TypeAlias = Any
 """A node of sqlglot's tree, whose attributes have no types."""
@@ -53,7 +54,7 @@ class Query:
     @property
     def normalised(self) -> str:
         """The same question in one spelling, for the ledger."""
-        return str(self.tree.sql(dialect="duckdb", comments=False))
+        return str(self.tree.sql(dialect=DIALECT, comments=False))
 
 
 def parse_query(text: str) -> Query:
@@ -63,7 +64,7 @@ def parse_query(text: str) -> Query:
     if not isinstance(text, str) or not text.strip():
         raise UsageError("sql(...): expected a query such as SELECT genre, AVG(rating) FROM table GROUP BY genre.")
     words = re.sub(r"'(?:[^']|'')*'", "''", text).upper()
-    dialect = "bigquery" if "`" in words or "DIFFERENTIAL_PRIVACY" in words else "duckdb"
+    dialect = "bigquery" if "`" in words or "DIFFERENTIAL_PRIVACY" in words else DIALECT
     readable, options = read_options(text, dialect)
     try:
         trees = sqlglot.parse(readable, dialect=dialect)
@@ -97,12 +98,14 @@ def _refuse(query: Query) -> None:
             first = part[0] if isinstance(part, list) else part
             where = query.at(first) if hasattr(first, "walk") else ""
             raise UsageError(
-                f"the query has {_REASONS.get(name, name.upper())}{where}. Here a query is one SELECT from one table."
+                f"the query has {_REASONS.get(name, name.upper())}{where}. Here a query is one SELECT, of columns and aggregates."
             )
     for kind, reason in (("Subquery", "a subquery"), ("Window", "a window: rows of different users would meet")):
         for node in tree.walk():
             if type(node).__name__ == kind:
-                raise UsageError(f"the query has {reason}{query.at(node)}. Here a query is one SELECT from one table.")
+                raise UsageError(
+                    f"the query has {reason}{query.at(node)}. Here a query is one SELECT, of columns and aggregates."
+                )
     for part, known in ((_source(tree), {"this", "db", "catalog", "alias"}), (tree.args.get("limit"), {"expression"})):
         more = [name for name, value in part.args.items() if value and name not in known] if part is not None else []
         if more:

@@ -54,7 +54,7 @@ class Stated:
                 "column; give both bounds."
             )
         if (low, high) != want.given:
-            self._use(want.column, "bounds", list(facts.range))
+            self._note(want.column, "bounds", list(facts.range))
         return low, high
 
     def keys(self, by: By, given: object) -> object:
@@ -64,7 +64,7 @@ class Stated:
         if given is not None or not columns or any(stated.get(name) is None for name in columns):
             return given
         for name in columns:
-            self._use(name, "keys", len(stated[name] or ()))
+            self._note(name, "keys", len(stated[name] or ()))
         return stated
 
     def told(self, draft: Draft, statistics: Mapping[str, Statistic]) -> Draft:
@@ -87,7 +87,7 @@ class Stated:
         units = {name: _unit(statistic, known) for name, statistic in statistics.items()}
         return units if any(units.values()) else {}
 
-    def _use(self, column: str, fact: str, value: object) -> None:
+    def _note(self, column: str, fact: str, value: object) -> None:
         self.used.setdefault(column, {})[fact] = value
 
 

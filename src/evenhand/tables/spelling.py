@@ -28,7 +28,7 @@ def group_key(engine: Engine, value: Column) -> Column:
         return (value == 0).ifelse(ibis.literal(0.0, dtype), value)
     if dtype.is_decimal():
         value = engine.without_nan(value)  # no key, like the NaN of floats
-    return value if has_one_spelling(dtype) else engine.spelled(value)
+    return value if _one_spelling(dtype) else engine.spelled(value)
 
 
 def leaving(engine: Engine, key: Column) -> Column:
@@ -96,7 +96,7 @@ def _time(given: datetime.time) -> str:
     return (clock.rstrip("0") if "." in clock else clock) + offset.removesuffix(":00")
 
 
-def has_one_spelling(dtype: DataType) -> bool:
+def _one_spelling(dtype: DataType) -> bool:
     """Whether equal values of this type are always spelled alike, on every engine."""
     fixed = dtype.is_decimal() and dtype.scale is not None and dtype.precision is not None and dtype.precision <= 38
     whole = dtype.is_integer() or dtype.is_boolean() or dtype.is_uuid() or dtype.is_binary()

@@ -41,6 +41,8 @@ class Table:
         source: the name of the source, without any password; for the ledger.
         derived: the columns that views made, and what is known of their range.
         withheld: columns that views may not compute with, and why.
+        declared: of a view, the columns of its sources that were declared public: what a release from it promises about. None where these are
+            ``public`` itself.
         holds: the public tables that were joined, which have to live as long as this one.
     """
 
@@ -57,6 +59,7 @@ class Table:
     source: str | None = field(default=None, repr=False)
     derived: Mapping[str, Range] = field(default_factory=dict, repr=False)
     withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
+    declared: tuple[str, ...] | None = field(default=None, repr=False)
     holds: tuple[PublicTable, ...] = field(default=(), repr=False)
 
     @property
@@ -68,6 +71,11 @@ class Table:
     def unit(self) -> tuple[str, ...]:
         """What the ledger is keyed by: the population if it was named, else the user columns."""
         return (self.population,) if self.population else self.user
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        """The columns that a release treats as public, by their names in the source: a ledger knows them by these, whatever a view calls them."""
+        return self.public if self.declared is None else self.declared
 
     @property
     def user_names(self) -> tuple[str, ...]:
@@ -223,7 +231,7 @@ class Table:
 
     def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
         """The guarantee of a release from this table."""
-        return Guarantee(epsilon, delta, self.relation, self.unit, self.public, user=self.user)
+        return Guarantee(epsilon, delta, self.relation, self.unit, self.promised, user=self.user)
 
     def require(self, column: str, role: str = "column") -> str:
         """Check that a column exists; else say which ones do."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from evenhand.guarantee import UsageError
-from evenhand.tables.engines.base import Engine, is_ibis, one_reading
+from evenhand.tables.engines.base import Engine, one_reading
 from evenhand.tables.engines.duckdb import DuckDBEngine
+from evenhand.tables.engines.ibis_tables import is_ibis
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, TypeVar
 
 from evenhand.guarantee import DataError, EngineError, EvenhandError
 from evenhand.tables.engines.dialect import Dialect
+from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.scans import scans
 from evenhand.tables.engines.stable import refuse_unstable
 from evenhand.tables.expressions import ArrowTable, Backend, Operation, Rows
@@ -139,7 +140,7 @@ class Engine(Dialect):
 
     def shares(self, other: Engine) -> bool:
         """Whether one statement can read from both."""
-        return self.backend is not None and self.backend is other.backend
+        return self is other or (self.backend is not None and self.backend is other.backend)
 
     def joined(self, other: Engine) -> Engine:
         """An engine for expressions over the sources of both, which `shares` says it can read."""
@@ -283,20 +284,6 @@ def _forget(held: dict[int, Rows], key: int, unowned: list[Drop], drop: Drop) ->
     """Note that a public table's owner is gone. It is dropped later: this may run in any thread, amid another statement."""
     held.pop(key, None)
     unowned.append(drop)
-
-
-def is_ibis(source: object) -> bool:
-    """Whether this is an Ibis table, without importing Ibis for what is none."""
-    if type(source).__module__.partition(".")[0] != "ibis":
-        return False
-    import ibis.expr.types as ir
-
-    return isinstance(source, ir.Table)
-
-
-def ibis_backend(table: Rows) -> Backend:
-    """What evaluates an Ibis table; Ibis' default for one in memory."""
-    return table._find_backend(use_default=True)
 
 
 def fresh_name() -> str:

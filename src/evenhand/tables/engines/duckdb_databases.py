@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
+from weakref import WeakValueDictionary
 
 from evenhand.guarantee import DataError
 from evenhand.tables.engines.naming import choose_table
@@ -42,14 +43,20 @@ def settled(backend: Backend) -> Backend:
     return backend
 
 
+_open: WeakValueDictionary[tuple[int, int], Backend] = WeakValueDictionary()
+"""By file. Tables of one file share a connection, so that they can be joined."""
+
+
 def file_table(path: Path, table: str | None) -> tuple[Rows, Backend]:
     """A table of a file, opened for reading: DuckDB lets nobody write to the file meanwhile."""
     import ibis
 
     if not path.is_file():
         raise DataError(f"there is no file {str(path)!r}; expected a DuckDB database.")
+    file = (path.stat().st_dev, path.stat().st_ino)
     try:
-        backend = settled(ibis.duckdb.connect(path, read_only=True))
+        backend = _open.get(file) or settled(ibis.duckdb.connect(path, read_only=True))
+        _open[file] = backend
     except Exception as error:
         kind = type(error).__name__
         raise DataError(

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 from evenhand.guarantee import DataError, UsageError
 from evenhand.tables.engines.stable import unstable
@@ -39,13 +41,21 @@ TABLES = (
 """Schema, name, and whether the name alone means it."""
 
 
+_open: WeakValueDictionary[bytes, Backend] = WeakValueDictionary()
+"""By the hash of the URL, which may hold a password. Tables of one database share a connection, so that they can be joined."""
+
+
 def connected(url: str) -> Backend:
     """A connection to the database of a URL. Errors never show the URL: it may hold a password."""
+    place = hashlib.sha256(url.encode()).digest()
     try:
         import ibis
         import psycopg  # noqa: F401 - what Ibis needs
 
-        return ibis.connect(url.replace("postgresql://", "postgres://", 1))
+        backend = _open.get(place)
+        if backend is None or backend.con.closed:
+            backend = _open[place] = ibis.connect(url.replace("postgresql://", "postgres://", 1))
+        return backend
     except ModuleNotFoundError:
         raise UsageError(
             "reading from Postgres needs the driver psycopg, which is not installed. Install it with: pip install 'evenhand[postgres]'"

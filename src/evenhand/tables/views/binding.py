@@ -47,7 +47,7 @@ def _resolved(table: Table, given: Column, role: str) -> object:
                 f"{role} uses a column {name!r}, and there is none; the columns are {list(table.columns)}.{suggest(name, table.columns)}"
             ) from None
         problem = str(error)
-    except (ibis_errors.IbisError, SignatureValidationError, TypeError, ValueError) as error:
+    except (ibis_errors.IbisError, SignatureValidationError, TypeError, ValueError, ArithmeticError) as error:
         problem = str(error).splitlines()[0]
     text = f" The columns {sorted(table.text)} were read as text: write _.name.cast('float64')." if table.text else ""
     raise UsageError(f"{role} can't be understood: {problem.rstrip('.')}.{text}")

@@ -79,6 +79,7 @@ def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out
         "derived": {**table.derived, **{name: known for name, known in other.derived.items() if name in names}},
         "withheld": {**table.withheld, **{name: why for name, why in other.withheld.items() if name in names}},
         "holds": (*table.holds, *other.holds),
+        "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
         "facts": {**table.facts, **{name: known for name, known in other.facts.items() if name in names}},
     }
@@ -160,6 +161,7 @@ def union(table: Table, other: Table) -> Table:
         "derived": derived,
         "withheld": {**table.withheld, **{theirs.get(name, name): why for name, why in other.withheld.items()}},
         "holds": (*table.holds, *other.holds),
+        "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
         "facts": {name: known for name, known in table.facts.items() if other.facts.get(name) == known},
     }

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.tables.expressions import Column, Operation, Rows
-from evenhand.tables.spelling import has_one_spelling
 from evenhand.tables.views.allowed import refusal
 from evenhand.tables.views.binding import bound
 from evenhand.tables.views.guard import Guard, require_shallow, require_small
 from evenhand.tables.views.operand import TYPES, Operand
-from evenhand.tables.views.ordering import total_order, user_window
+from evenhand.tables.views.ordering import one_spelling, total_order, user_window
 from evenhand.tables.views.reductions import Reduced, reduced
 from evenhand.tables.views.rows import inputs, judged, require_new, require_public, typed, viewed
 
@@ -157,7 +156,7 @@ def _values(made: Mapping[str, Operand]) -> dict[str, Column]:
 def _withheld(table: Table) -> dict[str, str]:
     """User columns of which equal values may be spelled differently: which spelling a group shows is left to chance."""
     reason = "after per_user(...) the spelling of an id is one of several that may be equal. Compute with it before."
-    return {name: reason for name in table.user if not has_one_spelling(table.expression[name].type())}
+    return {name: reason for name in table.user if not one_spelling(table, name)}
 
 
 def _windowed(guard: Guard, node: Operation, ordered: bool) -> Reduced:

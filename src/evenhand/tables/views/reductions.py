@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.expressions import Column, Operation
+from evenhand.tables.saturation import saturating_sum
 from evenhand.tables.spelling import group_key
 from evenhand.tables.views.casts import as_whole
 from evenhand.tables.views.operand import TYPES, WHOLE_BITS, Kind, Operand, Range, null, real, tamed
@@ -103,8 +104,7 @@ def _sum(guard: Guard, node: Operation) -> Reduced:
             f"a sum of {operand.kind.value} is not defined; expected numbers. Cast text first: _.amount.cast('float64')."
         )
     whole, *fractions = _limbs(guard, operand)
-    sums = (guard.engine.exact_sum(limb) for limb in fractions)
-    parts = (guard.engine.exact_sum(whole), whole.count(), *sums)
+    parts = (guard.engine.exact_sum(whole), whole.count(), *map(saturating_sum, fractions))
     return Reduced(parts, _real_sum, Range(Kind.REAL, _SUM_BITS + 2, -2 * LIMB_BITS - 1))
 
 
@@ -166,7 +166,7 @@ def _real_sum(whole: Column, count: Column, *fractions: Column) -> Column:
 
     total = _fits(whole).cast("float64")
     for place, fraction in enumerate(fractions, 1):
-        total = total + _fits(fraction).cast("float64") * ibis.literal(2.0 ** (-place * LIMB_BITS), "float64")
+        total = total + fraction.cast("float64") * ibis.literal(2.0 ** (-place * LIMB_BITS), "float64")
     return (count > 0).ifelse(total, null(Kind.REAL))
 
 
@@ -181,10 +181,9 @@ def _limbs(guard: Guard, operand: Operand) -> list[Column]:
     left = ibis.cases((value > double(end), double(end)), (value < double(-end), double(-end)), else_=value)
     limbs = []
     for _ in range(3):
-        limb = guard.engine.floor(left)
-        limbs.append(limb.cast(TYPES[Kind.WHOLE]))
-        left = (left - limb) * double(2.0**LIMB_BITS)  # exact: the difference is the rest of the same bits
-    return limbs
+        limbs.append(guard.engine.floor(left))
+        left = (left - limbs[-1]) * double(2.0**LIMB_BITS)  # exact: the difference is the rest of the same bits
+    return [limbs[0].cast(TYPES[Kind.WHOLE]), *limbs[1:]]
 
 
 REDUCTIONS: dict[str, Callable[[Guard, Operation], Reduced]] = {

@@ -91,7 +91,11 @@ def viewed(table: Table, rows: Rows, changes: Facts | None = None) -> Table:
 
     definition = hashlib.sha256(pretty(rows.op()).encode()).hexdigest()[:16]
     snapshot = None if table.snapshot is None else f"{table.snapshot}/{definition}"
-    return replace(table, expression=rows, snapshot=snapshot, **(changes or {}))
+    made = replace(table, expression=rows, snapshot=snapshot, declared=table.promised, **(changes or {}))
+    if table.relation is not Relation.PRESENCE:
+        return made
+    # Nothing is public under presence, whatever a table was read with: there is nothing to follow.
+    return replace(made, public=tuple(name for name in table.public if name in rows.columns))
 
 
 def judged(table: Table) -> Guard:
@@ -116,7 +120,7 @@ def inputs(expression: Column) -> set[str]:
     """The columns that an expression uses."""
     import ibis.expr.operations as ops
 
-    return {field.name for field in expression.op().find(ops.Field)}
+    return {field.name for field in expression.op().find(ops.Field, filter=ops.Value)}
 
 
 def require_new(table: Table, name: str) -> None:

@@ -57,7 +57,7 @@ def sql_value(node: Parsed, rows: Rows, names: Callable[[Parsed], str] | None = 
     reader = _Reader(rows, names or (lambda column: named(column, rows)))
     try:
         return reader.read(node)
-    except (ibis_errors.IbisError, SignatureValidationError, TypeError, AttributeError) as error:
+    except (ibis_errors.IbisError, SignatureValidationError, TypeError, AttributeError, ArithmeticError) as error:
         raise UsageError(
             f"{_shown(node)} can't be understood: {str(error).splitlines()[0].rstrip('.')}. If a column was read as text, cast it: CAST(amount AS "
             "DOUBLE)."
