@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,7 +78,7 @@ def compare(data: Data, runs: int, peer: bool) -> dict[str, Any]:
 
 def _best(settings: list[list[float]]) -> list[float]:
     """Of several settings the one with the least median, sorted: for others than us, the best in hindsight."""
-    return sorted(min(settings, key=lambda own: float(np.median(own))))
+    return sorted(min(settings, key=statistics.median))
 
 
 def report(results: Sequence[dict[str, Any]], skipped: str | None) -> str:

@@ -59,14 +59,12 @@ class Tuning:
     CHOICES = {"clip": (0.1, 0.25, 1.0, 2.5, 6.0), "h": (1, 20), "rate": (0.3, 3.0), "steps": (40,)}  # noqa: RUF012
 
 
-def clipped_descent(data: Data, tuning: Tuning, rng: np.random.Generator) -> Floats:
-    """Gradient descent on sums of each user's rows, clipped to a norm, with Gaussian noise: the twenty lines.
+def clipped_descent(data: Data, tuning: Tuning, rng: np.random.Generator, rho: float) -> Floats:
+    """Coefficients of the features in their box, the constant last, by gradient descent on sums of each user's rows, clipped to a norm, with Gaussian noise: the twenty lines.
 
-    The noise gives (ε, δ) under presence by zCDP, if weights, norm, steps and rate were chosen before seeing the table and
+    The noise gives ρ-zCDP under presence by zCDP, if weights, norm, steps and rate were chosen before seeing the table and
     the total weight were public: a little less noise than an honest release would have.
     """
-    log = np.log(1 / DELTA)
-    rho = (np.sqrt(data.epsilon + log) - np.sqrt(log)) ** 2
     A, starts = np.c_[data.box, np.ones(len(data.y))], np.r_[0, np.cumsum(data.counts)[:-1]]
     weight = np.minimum(data.counts, tuning.h) / data.counts
     total, noise = np.minimum(data.counts, tuning.h).sum(), tuning.clip * np.sqrt(tuning.steps / (2 * rho))
@@ -84,16 +82,21 @@ def clipped_descent(data: Data, tuning: Tuning, rng: np.random.Generator) -> Flo
         f = f - step * speed
         if number >= tuning.steps // 2:
             mean = mean + f / (tuning.steps - tuning.steps // 2)
-    best = min((f, mean), key=lambda f: mean_loss(data, low + (high - low) * (A @ f)))
-    return np.asarray(low + (high - low) * (A @ best)) if data.label_bounds else np.asarray(A @ best)
+    scale, shift = (high - low, low) if data.label_bounds else (1.0, 0.0)
+    both = [scale * one + shift * (np.arange(len(one)) == len(one) - 1) for one in (f, mean)]
+    return min(both, key=lambda one: mean_loss(data, A @ one))
 
 
 def in_hindsight(data: Data, runs: int, seed: int = 1) -> tuple[list[Floats], Tuning]:
     """Clipped gradient descent with the tuning that turned out best, one parameter after the other."""
-    rng = np.random.default_rng(seed)
+    rng, log = np.random.default_rng(seed), np.log(1 / DELTA)
+    rho = (np.sqrt(data.epsilon + log) - np.sqrt(log)) ** 2
+
+    def margin(tuning: Tuning) -> Floats:
+        return np.asarray(np.c_[data.box, np.ones(len(data.y))] @ clipped_descent(data, tuning, rng, rho))
 
     def score(tuning: Tuning, times: int = 2) -> float:
-        return float(np.mean([mean_loss(data, clipped_descent(data, tuning, rng)) for _ in range(times)]))
+        return float(np.mean([mean_loss(data, margin(tuning)) for _ in range(times)]))
 
     best, least = Tuning(), score(Tuning())
     for name, values in Tuning.CHOICES.items():
@@ -102,4 +105,4 @@ def in_hindsight(data: Data, runs: int, seed: int = 1) -> tuple[list[Floats], Tu
             tried = replace(best, **changed)
             if (found := score(tried)) < least:
                 best, least = tried, found
-    return [clipped_descent(data, best, rng) for _ in range(runs)], best
+    return [margin(best) for _ in range(runs)], best
