@@ -38,6 +38,7 @@ from benchmarks.results import keep, table
 CANDIDATES = [Tuning(clip=clip, rate=rate) for clip, rate in product((0.1, 0.5, 2.5), (0.1, 0.4, 1.5))]
 TABLES = (Problem("2,000 users", 2_000, 5), Problem("5,000 users", 5_000, 10), Problem("15,000 users", 15_000, 20))
 CLAMP = 3 * math.log(2)
+REGRET = math.log(2) / 2
 JUDGES = 0.2
 RUNS = 8
 ORDERS = 1 + np.logspace(-2, 3.3, 400)
@@ -87,16 +88,19 @@ def part(data: Data, wanted: np.ndarray) -> Data:
     return replace(data, X=data.X[rows], y=data.y[rows], users=users, counts=data.counts[wanted])
 
 
-def judged(judges: Data, f: Floats) -> float:
-    """The sum over users of their clamped mean loss."""
+def user_losses(judges: Data, f: Floats) -> Floats:
+    """Each user's clamped mean loss."""
     rows = losses(judges, np.c_[judges.box, np.ones(len(judges.y))] @ f)
-    means = np.bincount(judges.users, rows) / judges.counts
-    return float(np.clip(means, 0, CLAMP).sum())
+    return np.asarray(np.clip(np.bincount(judges.users, rows) / judges.counts, 0, CLAMP))
 
 
 def chosen(judges: Data, models: list[Floats], epsilon: float, rng: np.random.Generator) -> int:
-    """Permute-and-flip, as report-noisy-max with exponential noise; a user raises all sums, so there is no factor 2."""
-    scores = [-judged(judges, f) + rng.exponential(CLAMP / epsilon) for f in models]
+    """Permute-and-flip, as report-noisy-max with exponential noise, on each user's loss above their best candidate, clamped.
+
+    A user raises all sums, so there is no factor 2.
+    """
+    each = np.array([user_losses(judges, f) for f in models])
+    scores = -np.minimum(each - each.min(axis=0), REGRET).sum(axis=1) + rng.exponential(REGRET / epsilon, len(models))
     return int(np.argmax(scores))
 
 
@@ -113,7 +117,7 @@ def run(data: Data, way: str, share: float, rng: np.random.Generator) -> Floats:
         best: tuple[float, Floats] | None = None
         for _ in range(draw_tries(gamma_for(tries), rng)):
             f = clipped_descent(train, CANDIDATES[rng.integers(len(CANDIDATES))], rng, own)
-            score = judged(judges, f) + rng.normal(0, CLAMP / math.sqrt(2 * own))
+            score = float(user_losses(judges, f).sum()) + rng.normal(0, CLAMP / math.sqrt(2 * own))
             best = (score, f) if best is None or score < best[0] else best
         assert best is not None
         return best[1]

@@ -3,7 +3,15 @@
 from evenhand.learning.bounded_erm import BoundedERM
 from evenhand.learning.hypotheses import HypothesisSelection
 from evenhand.learning.regression import LabelPrivateRegression
+from evenhand.learning.search_cv import PrivateSearchCV
 from evenhand.learning.weighted_erm import WeightedERM
 from evenhand.learning.weights.integer import RegressionWeights
 
-__all__ = ["BoundedERM", "HypothesisSelection", "LabelPrivateRegression", "RegressionWeights", "WeightedERM"]
+__all__ = [
+    "BoundedERM",
+    "HypothesisSelection",
+    "LabelPrivateRegression",
+    "PrivateSearchCV",
+    "RegressionWeights",
+    "WeightedERM",
+]
