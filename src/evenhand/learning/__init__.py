@@ -1,6 +1,7 @@
 """Models learned from people's rows under user-level differential privacy, as scikit-learn estimators."""
 
 from evenhand.learning.bounded_erm import BoundedERM
+from evenhand.learning.evaluation import ModelLoss, model_loss
 from evenhand.learning.hypotheses import HypothesisSelection
 from evenhand.learning.regression import LabelPrivateRegression
 from evenhand.learning.search_cv import PrivateSearchCV
@@ -11,7 +12,9 @@ __all__ = [
     "BoundedERM",
     "HypothesisSelection",
     "LabelPrivateRegression",
+    "ModelLoss",
     "PrivateSearchCV",
     "RegressionWeights",
     "WeightedERM",
+    "model_loss",
 ]
