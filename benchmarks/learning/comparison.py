@@ -134,7 +134,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--only", action="append", help="a table by name; may be repeated")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="two runs of each method")
     parser.add_argument("--no-peer", action="store_true", help="leave diffprivlib out")
     parser.add_argument("--data", type=Path, help="a Parquet or CSV file instead of generated tables")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.guarantee import UsageError
 from evenhand.learning import BoundedERM, WeightedERM, model_loss
+from evenhand.learning.card import card_text, model_card
 from evenhand.learning.judging import UNIT
 from evenhand.noise import seam
+from evenhand.pages.card import card_page
 
 SHARES = (Fraction(1, 5), Fraction(2, 5), Fraction(2, 5))
 BOX: dict[str, Any] = {"feature_bounds": (-1, 1)}
@@ -123,3 +126,17 @@ def test_what_is_refused(rows: Any) -> None:
         model_loss(model, X, y, users, epsilon=1, public=True)
     with pytest.raises(UsageError, match="expected a fitted BoundedERM"):
         model_loss(WeightedERM, X, y, users, epsilon=1)  # type: ignore[arg-type]
+
+
+def test_a_card_says_whether_the_model_is_worth_using(rows: Any) -> None:
+    X, y, users = rows
+    model = line([5.0, -3.0], 1.0)
+    bare = model_card(model)
+    assert "Not known: nobody forecast" in card_text(bare)
+    plan = eh.plan("erm", eh.Profile.counts([2] * 1500), 1.0, dimension=2, delta=1e-6)
+    card = model_card(model, plan=plan, loss=model_loss(model, X, y, users, public=True))
+    assert card["loss"]["beats_constant"] == "yes"
+    for text in (card_text(card), card_page(card)):
+        assert "Before the fit: A linear model of 2 features" in text
+        assert "Better than a constant model: yes" in text
+    assert json.loads(json.dumps(card))["planned"]["usable"] is True
