@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_learning_outcomes import CROWD, DOUBLES, OBJECTS, Data, neighbours, of_doubles, of_frame, of_objects, outcome
 
 from evenhand.guarantee import EvenhandError, Relation
-from evenhand.learning import BoundedERM, PrivateSearchCV, search_cv
+from evenhand.learning import BoundedERM, PrivateSearchCV, model_loss, search_cv
 from evenhand.learning.judging import SCORINGS, margins, user_losses
 from evenhand.learning.purse import Division, Purse
 from evenhand.learning.sources import MemoryRows
@@ -147,3 +149,34 @@ def test_the_division_is_exact(epsilon: Decimal, delta: Decimal, refit: bool) ->
         purse.debit(Cost.pure(epsilon * 2) if not delta else Cost.zcdp((cost.rho or 0) * 2, epsilon=1, delta=delta),
                     query={}, guarantee=None)  # type: ignore[arg-type]  # fmt: skip
     assert purse.left == division.search
+
+
+class Judge:
+    """`model_loss` as something that is fitted, for `outcome`."""
+
+    def __init__(self, protects: str) -> None:
+        X, y = np.array(CROWD.X), np.array(CROWD.y)
+        self.model = BoundedERM(1, rows_per_user=1, regularisation=1.0, protects=protects).fit(X, y, range(len(y)))
+
+    def fit(self, X: Any, y: Any, users: Any) -> SimpleNamespace:
+        names = {"features": ["a", "b"]} if isinstance(y, str) else {}
+        found = model_loss(self.model.set_params(**names), X, y, users, epsilon=1)
+        return SimpleNamespace(**{f"{name}_": value for name, value in vars(found).items()})
+
+
+@pytest.mark.parametrize("relation", ["presence", "values"])
+@pytest.mark.parametrize("kind", ["search", "loss"])
+def test_what_is_seen_is_the_same_on_neighbours(kind: str, relation: str) -> None:
+    def make() -> Any:
+        base = BoundedERM(rows_per_user=1, protects=relation)
+        return Judge(relation) if kind == "loss" else PrivateSearchCV(base, {"regularisation": [1.0, 9.0]}, 1, 0)
+
+    for hold, values in ((of_objects, OBJECTS[::3]), (of_frame, OBJECTS[9:12]), (of_doubles, DOUBLES[:4])):
+        usual = outcome(make(), hold(CROWD))
+        assert isinstance(usual[0], list), usual
+        assert not usual[1], usual
+        for other in neighbours(relation, values, ids=hold is not of_doubles):
+            assert outcome(make(), hold(other)) == usual, other
+    alone = Data(CROWD.X[-2:], CROWD.y[-2:], CROWD.users[-2:])
+    if relation == "presence":
+        assert outcome(make(), of_objects(alone)) == outcome(make(), of_objects(alone.without()))
