@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
@@ -13,7 +13,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_learning_outcomes import CROWD, DOUBLES, OBJECTS, Data, neighbours, of_doubles, of_frame, of_objects, outcome
+from test_learning_outcomes import (
+    CROWD,
+    DOUBLES,
+    OBJECTS,
+    Data,
+    neighbours,
+    of_doubles,
+    of_frame,
+    of_objects,
+    of_polars,
+    outcome,
+)
 
 from evenhand.guarantee import EvenhandError, Relation
 from evenhand.learning import BoundedERM, PrivateSearchCV, model_loss, search_cv
@@ -171,12 +182,17 @@ def test_what_is_seen_is_the_same_on_neighbours(kind: str, relation: str) -> Non
         base = BoundedERM(rows_per_user=1, protects=relation)
         return Judge(relation) if kind == "loss" else PrivateSearchCV(base, {"regularisation": [1.0, 9.0]}, 1, 0)
 
-    for hold, values in ((of_objects, OBJECTS[::3]), (of_frame, OBJECTS[9:12]), (of_doubles, DOUBLES[:4])):
+    for hold, values in ((of_objects, OBJECTS[::5]), (of_frame, OBJECTS[9:12]), (of_doubles, DOUBLES[:4]),
+                         (of_polars, DOUBLES[:1])):  # fmt: skip
         usual = outcome(make(), hold(CROWD))
         assert isinstance(usual[0], list), usual
         assert not usual[1], usual
-        for other in neighbours(relation, values, ids=hold is not of_doubles):
+        for other in neighbours(relation, values, ids=hold in (of_objects, of_frame)):
             assert outcome(make(), hold(other)) == usual, other
+    short = of_doubles(CROWD) | {"y": np.zeros(5)}
+    assert "differ in their numbers of rows" in outcome(make(), short)[0][1]
     alone = Data(CROWD.X[-2:], CROWD.y[-2:], CROWD.users[-2:])
     if relation == "presence":
-        assert outcome(make(), of_objects(alone)) == outcome(make(), of_objects(alone.without()))
+        nobody = replace(alone, users=[None, None])
+        shown = [outcome(make(), of_objects(data)) for data in (alone, alone.without(), nobody)]
+        assert shown == [shown[0]] * 3

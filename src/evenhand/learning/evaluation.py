@@ -130,7 +130,7 @@ def model_loss(
         )
     if isinstance(X, Table):
         raise UsageError("a model is judged on rows in memory: give arrays or a data frame instead of a table.")
-    judged = scoring_for(scoring, model.loss)
+    judged = scoring_for(scoring, model)
     template = clone(model)
     _, targets = template._problem()
     rows, names, _ = template._open(X, y, users, targets)

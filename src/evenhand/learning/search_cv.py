@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import pay
-from evenhand.learning.inputs import Features, Frame, Integers, PerRow, take_apart, user_codes
+from evenhand.learning.inputs import Features, Frame, Integers, PerRow, label_column, take_apart, user_codes
 from evenhand.learning.judging import Scoring, scoring_for, user_losses
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.private_values import Floats, unwarned
@@ -93,7 +93,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             X: an array or a data frame; ``y``, ``users``: as in `BoundedERM.fit`.
         """
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
-        candidates, scoring = self._candidates(), self._scoring()
+        candidates, scoring = self._candidates(), scoring_for(self.scoring, self.estimator)
         division = Division.of(epsilon, delta, bool(self.refit))
         relation = Relation.parse(self.estimator.protects)
         codes = self._codes(X, y, users, relation)
@@ -106,7 +106,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                  "settings": [{name: str(value) for name, value in one.items()} for one in candidates],
                  "scoring": scoring.name, "refit": bool(self.refit)}  # fmt: skip
         receipt = pay(self.estimator.ledger, guarantee, division.cost, query)
-        judging = coins(int(codes.max(initial=-1)) + 1)[codes] & (codes >= 0) if len(codes) else codes.astype(bool)
+        judging, known = np.zeros(len(codes), dtype=bool), codes >= 0
+        judging[known] = coins(int(codes.max(initial=-1)) + 1)[codes[known]]
         with watched(f"{len(candidates)} candidates"):
             purse = Purse(division.search, division.pure, receipt.event)
             training = _rows_of(np.flatnonzero(~judging), X, y, users)
@@ -121,6 +122,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 last = Purse(division.refit, division.pure, receipt.event)
                 own = amounts(self.estimator, [self.best_params_], without_rows, delta, division, last.left)[0]
                 model = fitted(self.estimator, self.best_params_, own, delta, last, (X, y, users))
+                model.guarantee_ = guarantee  # there would be no such model without the search
                 self.best_estimator_ = model.set_params(ledger=self.estimator.ledger)
         self.cv_results_ = {"params": candidates}
         self.candidate_epsilon_ = [float(own) for own in each]
@@ -157,19 +159,15 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise UsageError(f"param_grid has {len(candidates)} candidates; expected at most {MOST_CANDIDATES}.")
         return candidates
 
-    def _scoring(self) -> Scoring:
-        labels = self.estimator.classes
-        if self.estimator.loss != "squared" and len(labels) != 2:
-            raise UsageError(f"the estimator has {len(labels)} classes; a search judges models of two.")
-        return scoring_for(self.scoring, self.estimator.loss)
-
     def _codes(self, X: Features, y: PerRow, users: PerRow, relation: Relation) -> Integers:
         if isinstance(X, Table):
             raise UsageError(
                 "a search fits parts of the rows in memory: give arrays or a data frame instead of a table."
             )
         given = take_apart(X, y, users, self.estimator.features)
-        return user_codes(given.users, len(given.X), drop_null=relation is Relation.PRESENCE)
+        rows = int(given.X.shape[0]) if hasattr(given.X, "shape") else len(given.X)
+        label_column(given.y, rows)
+        return user_codes(given.users, rows, drop_null=relation is Relation.PRESENCE)
 
     def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:
         """What the winner predicts."""
