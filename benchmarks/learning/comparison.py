@@ -159,8 +159,8 @@ def main() -> int:
             print(f"{DIFFPRIVLIB.name} can't be installed here and is left out: {skipped}", flush=True)
             results.append(compare(data, 2 if given.quick else given.runs, peer=False))
         print(f"{data.name}: {results[-1]['excess']}", flush=True)
-    kind = given.data.stem if given.data else "large" if given.large else "comparison"
-    if given.only:
+    kind = "large" if given.large else "comparison"
+    if given.only or given.data:  # a table of somebody's own leaves no file here
         print(report(results, skipped))
     else:
         keep(
