@@ -96,7 +96,7 @@ def test_what_is_refused_is_refused_before_the_debit(
 
 
 def test_a_cost_of_another_kind_can_not_be_divided() -> None:
-    with pytest.raises(UsageError, match="sample=1 for WeightedERM"):
+    with pytest.raises(UsageError, match="only costs with a ρ"):
         price(Cost.approximate(1, "1e-6"), pure=False)
 
 

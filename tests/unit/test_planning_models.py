@@ -32,10 +32,10 @@ def test_weights_of_busy_users_help() -> None:
 @pytest.mark.parametrize(
     ("counts", "dimension", "epsilon", "measured"),
     [
-        # Clipped gradient descent on generated tables, benchmarks/learning (16 November 2026): users by rows, and the excess loss.
-        ({1: 1320, 2: 340, 4: 200, 8: 90, 20: 50}, 5, 1.0, 0.0023),
-        ({1: 1320, 2: 340, 4: 200, 8: 90, 20: 50}, 20, 1.0, 0.020),
-        ({1: 1320, 2: 340, 4: 200, 8: 90, 20: 50}, 50, 1.0, 0.089),
+        # Clipped gradient descent on generated tables (16 November 2026): users by rows, and the excess loss.
+        ({1: 1320, 2: 340, 4: 200, 8: 90, 20: 50}, 5, 1.0, 0.0013),
+        ({1: 1320, 2: 340, 4: 200, 8: 90, 20: 50}, 20, 1.0, 0.0088),
+        ({1: 1320, 2: 340, 4: 200, 8: 90, 20: 50}, 50, 1.0, 0.10),
         ({1: 5280, 2: 1360, 4: 800, 8: 360, 20: 200}, 50, 1.0, 0.0045),
     ],
 )
@@ -43,7 +43,7 @@ def test_the_forecast_is_near_what_was_measured(
     counts: dict[int, int], dimension: int, epsilon: float, measured: float
 ) -> None:
     profile = eh.Profile.counts([rows for rows, users in counts.items() for _ in range(users)])
-    assert measured / 4 < eh.plan("erm", profile, epsilon, dimension=dimension, delta=1e-6).excess < measured * 4
+    assert measured / 3 < eh.plan("erm", profile, epsilon, dimension=dimension, delta=1e-6).excess < measured * 3
 
 
 def test_the_verdict_says_what_it_would_take() -> None:
@@ -53,7 +53,8 @@ def test_the_verdict_says_what_it_would_take() -> None:
     assert (bad.beats_constant, bad.usable) == ("no", False)
     assert bad.gain < 0
     assert "too few people for this ε: about" in bad.why
-    assert "times more people, or ε =" in bad.why
+    assert "times as many people, or ε =" in bad.why
+    assert planned(users=0.1 * (bad.excess / (bad.learnable * bad.constant / 2)) ** 0.5 * 1.001).usable
     enough = bad.epsilon_for(bad.learnable * bad.constant / 2)
     assert bad.at(repr(enough)).usable
     assert "is forecast not to beat a constant one" in str(bad)

@@ -99,8 +99,7 @@ def price(cost: Cost, pure: bool) -> Fraction:
     raise UsageError(
         "delta=0: expected delta > 0, such as 1e-6: the estimator's noise is Gaussian."
         if pure
-        else "delta > 0: expected delta=0 for an estimator that is purely private, and sample=1 for WeightedERM; costs of another "
-        "kind can't be divided exactly."
+        else "delta > 0: expected delta=0 for an estimator that is purely private; only costs with a ρ can be divided exactly."
     )
 
 
