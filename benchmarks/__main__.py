@@ -23,7 +23,7 @@ GROUPS = {
         "benchmarks.accuracy.group_releases",
     ],
     "planning": ["benchmarks.accuracy.plan_speed"],
-    "learning": ["benchmarks.learning"],
+    "learning": ["benchmarks.learning", "benchmarks.learning.comparison"],
     "recommender": ["benchmarks.recommender"],
     "peers": ["benchmarks.peers"],
 }

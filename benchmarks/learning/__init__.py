@@ -1,1 +1,1 @@
-"""Speed of the regression weights against a general solver, and of weighted ERM."""
+"""Models against others (`comparison`); speed of the regression weights and of weighted ERM (`__main__`)."""

@@ -74,3 +74,13 @@ def test_text_instead_of_counts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "counts.txt").write_text("one\ntwo\n")
     with pytest.raises(DataError, match="not a number"):
         run("count", "--counts", str(tmp_path / "counts.txt"), "--epsilon", "1")
+
+
+def test_a_model_is_forecast_to_beat_a_constant_one_or_not() -> None:
+    given = ("erm", *SHAPE, "--delta", "1e-6", "--dimension")
+    assert "is forecast to beat a constant one" in run(*given, "20", "--epsilon", "1")
+    found = json.loads(run(*given, "2000", "--epsilon", "0.1", "--json"))
+    assert found["beats_constant"] == "no"
+    assert "too few people for this ε" in found["why"]
+    with pytest.raises(UsageError, match="needs the number of features"):
+        run("erm", *SHAPE, "--epsilon", "1", "--delta", "1e-6")

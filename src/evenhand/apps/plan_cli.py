@@ -25,6 +25,8 @@ Say how many rows the users have: --pareto, --zipf or --lognormal with --users a
 With --groups the forecast is for a count, users or sum by group: the error of a small, a middling and a large group, and with
 --hidden how many of the groups would be shown.
 
+For erm, a linear model, the forecast says whether it will beat a constant one: give --dimension and --delta.
+
 Exit codes: 0 planned, 2 bad usage, 4 file unreadable.
 """
 
@@ -38,12 +40,14 @@ evenhand plan count --groups 300 --pareto 1.5 --users 10000 --rows 200000 --epsi
 
 evenhand plan users --groups 300 --hidden --lognormal 1.2 --users 30000 --rows 900000 --epsilon 1 --delta 1e-6 --json
 
+evenhand plan erm --pareto 1.5 --users 10000 --rows 50000 --dimension 20 --epsilon 1 --delta 1e-6
+
 evenhand plan mean --lognormal 1 --users 5000 --rows 100000 --bounds 0:10 --epsilon 1 --protects values --for-error 0.01
 """
 
 
 def plan(
-    statistic: Annotated[str, typer.Argument(help="One of: " + ", ".join(PLANNED) + " (users with --groups).")],
+    statistic: Annotated[str, typer.Argument(help="One of: " + ", ".join(PLANNED) + " (users with --groups), erm.")],
     epsilon: Annotated[str, typer.Option(help="ε of the planned release, such as 0.2.")],
     bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; needed for sum and mean.")] = None,
     pareto: Annotated[float | None, typer.Option(help="Pareto tail: exponent α above 1.")] = None,
@@ -64,13 +68,15 @@ def plan(
         str | None,
         typer.Option(help="Plan by group: how many groups, or the size of each (a guess): 300, or 900,40,5."),
     ] = None,
-    delta: Annotated[str, typer.Option(help="With --groups: δ of the planned release.")] = "0",
+    delta: Annotated[str, typer.Option(help="With --groups, and for erm: δ of the planned release.")] = "0",
     hidden: Annotated[
         bool, typer.Option("--hidden", help="With --groups: their names are hidden; needs --delta.")
     ] = False,
     groups_per_user: Annotated[
         int | None, typer.Option(help="With --hidden: how many groups a user supports at most.")
     ] = None,
+    dimension: Annotated[int, typer.Option(help="For erm: the number of features.")] = 0,
+    positives: Annotated[float, typer.Option(help="For erm: the part of positive labels, a guess.")] = 0.5,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write one self-contained page.")] = None,
 ) -> None:
@@ -78,6 +84,17 @@ def plan(
     from evenhand.planning import plan as make_plan
 
     shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
+    if statistic == "erm":
+        if html is not None:
+            raise UsageError("--html: a plan for a model has no page yet; it is printed, or --json.")
+        model = make_plan(
+            "erm", shape, epsilon, dimension=dimension, delta=delta, protects=protects, positives=positives
+        )
+        if as_json:
+            show_json(model.to_dict())
+        else:
+            print(model)
+        return
     if groups is not None:
         by_group = make_plan(
             statistic, shape, epsilon, parse_pair(bounds, "bounds"), protects, groups=_groups(groups), delta=delta, hidden=hidden,

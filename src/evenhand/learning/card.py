@@ -7,16 +7,32 @@ from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.bounded_erm import BoundedERM
+from evenhand.learning.evaluation import ModelLoss
 from evenhand.learning.private_values import Floats
 from evenhand.learning.regression import LabelPrivateRegression
 from evenhand.learning.weighted_erm import WeightedERM
-from evenhand.pages.card import coefficients
+from evenhand.pages.card import coefficients, worth_lines
+from evenhand.planning import ModelPlan
 
 Model = LabelPrivateRegression | BoundedERM | WeightedERM
 
 
-def model_card(model: Model, label: str = "the label", confidence: float = 0.95) -> dict[str, Any]:
-    """The card as data; everything in it is public or was released with the model."""
+def model_card(
+    model: Model,
+    label: str = "the label",
+    confidence: float = 0.95,
+    plan: ModelPlan | None = None,
+    loss: ModelLoss | None = None,
+) -> dict[str, Any]:
+    """The card as data; everything in it is public or was released.
+
+    Args:
+        model: a fitted model.
+        label: what it predicts.
+        confidence: of the ranges of coefficients.
+        plan: what ``eh.plan("erm", ...)`` forecast before the fit.
+        loss: what `model_loss` found afterwards.
+    """
     if isinstance(model, LabelPrivateRegression):
         facts = _regression(model, confidence)
     elif isinstance(model, BoundedERM):
@@ -25,7 +41,8 @@ def model_card(model: Model, label: str = "the label", confidence: float = 0.95)
         facts = _weighted(model)
     else:
         raise UsageError(f"a card is for a fitted model of this package, not for {type(model).__name__}.")
-    return {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict(), **facts}
+    worth = {"planned": plan.to_dict() if plan else None, "loss": None if loss is None else _loss(loss, confidence)}
+    return {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict(), **facts, **worth}
 
 
 def card_text(card: dict[str, Any]) -> str:
@@ -33,7 +50,13 @@ def card_text(card: dict[str, Any]) -> str:
     width = max(len(row["name"]) for row in card["coefficients"])
     lines = [f"{card['model']} of {card['label']}", ""]
     lines += [f"  {name:<{width}}  {value:>12}   {between}" for name, value, between in coefficients(card)]
-    lines += ["", f"  {card['range_covers']}", f"  {card['bounding']}", f"  {card['guarantee']['words']}"]
+    lines += [
+        "",
+        *(f"  {line}" for line in worth_lines(card)),
+        f"  {card['range_covers']}",
+        f"  {card['bounding']}",
+        f"  {card['guarantee']['words']}",
+    ]
     return "\n".join(lines)
 
 
@@ -90,6 +113,21 @@ def _weighted(model: WeightedERM) -> dict[str, Any]:
             "noise_multiplier": model.noise_multiplier_,
             "steps": model.steps,
         },
+    }
+
+
+def _loss(loss: ModelLoss, confidence: float) -> dict[str, Any]:
+    """What `model_loss` found, as data."""
+    return {
+        "scoring": loss.scoring,
+        "value": loss.value,
+        "range": list(loss.interval(confidence)),
+        "constant": loss.constant,
+        "better_than_constant_by": loss.gain.value,
+        "better_range": list(loss.gain_interval(confidence)),
+        "beats_constant": loss.beats_constant,
+        "guarantee": loss.guarantee.to_dict() if loss.guarantee else None,
+        "words": loss.words(),
     }
 
 

@@ -14,12 +14,23 @@ def card_page(card: Mapping[str, Any]) -> str:
     forecast = [
         (name.replace("_", " "), f"{value:.5g}") for name, value in card["forecast"].items() if value is not None
     ]
+    worth = "".join(paragraphs(line) for line in worth_lines(card))
     return page(
         f"{card['model']} of {card['label']}",
-        f"{paragraphs(card['guarantee']['words'])}<h2>How each user is bounded</h2>{paragraphs(card['bounding'])}"
+        f"{paragraphs(card['guarantee']['words'])}<h2>Is it worth using?</h2>{worth}<h2>How each user is bounded</h2>{paragraphs(card['bounding'])}"
         f"<h2>Coefficients</h2>{table(head, coefficients(card))}{paragraphs(card['range_covers'])}<h2>Forecast</h2>{table((), forecast)}"
         "<footer>Everything on this page is public or was released with the model.</footer>",
     )
+
+
+def worth_lines(card: Mapping[str, Any]) -> list[str]:
+    """Whether the model beats a constant one, as far as anybody knows."""
+    planned, loss = card.get("planned"), card.get("loss")
+    lines = [f"Before the fit: {planned['words']}"] if planned else []
+    lines += [f"Afterwards: {loss['words']}"] if loss else []
+    return lines or [
+        "Not known: nobody forecast whether it beats a constant model (eh.plan('erm', ...)), or bought its loss (model_loss)."
+    ]
 
 
 def coefficients(card: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -17,6 +17,14 @@ def relation_of(profile: Profile, protects: Relation | str | None) -> Relation:
     return relation
 
 
+def require_presence(profile: Profile, protects: Relation | str | None) -> None:
+    """Refuse plans by groups where the size of a group is public."""
+    if relation_of(profile, protects) is not Relation.PRESENCE:
+        raise UsageError(
+            "plans by groups are for protects='presence'; where row counts are public, so is the size of a group."
+        )
+
+
 def parse_value_bounds(statistic: str, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
     """The range of values; none for a count."""
     if STATISTICS[statistic].planned_as == "count":

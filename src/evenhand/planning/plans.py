@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from evenhand.bounding.forecasts import curve
 from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, suggest
 from evenhand.pages.plan import plan_chart, plan_page
 from evenhand.planning.by_group import GroupPlan, plan_groups
-from evenhand.planning.checking import parse_value_bounds, part_of_range, relation_of
+from evenhand.planning.checking import parse_value_bounds, part_of_range, relation_of, require_presence
+from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.planning.searching import smallest
 from evenhand.planning.tables import Forecast, ForecastTable
 from evenhand.planning.words import explain
@@ -39,10 +40,8 @@ class Plan:
     Guarantee: making and showing a plan spends nothing. A plan made from an exact profile is NOT PRIVATE and says so.
 
     Args:
-        statistic: "count", "sum" or "mean".
-        profile: users by number of rows.
-        epsilon: ε of the planned release.
-        relation: the neighbour relation.
+        statistic: "count", "sum" or "mean"; ``profile``: users by number of rows.
+        epsilon: ε of the planned release; ``relation``: the neighbour relation.
         bounds: of the values.
         assumed: what the forecast takes as given.
         curves: one per strategy.
@@ -59,11 +58,11 @@ class Plan:
     @property
     def best(self) -> Forecast:
         """The strategy and bound with the smallest forecast error."""
-        return min((_best(curve) for curve in self.curves), key=lambda forecast: forecast.error)
+        return min((Forecast.best(curve) for curve in self.curves), key=lambda forecast: forecast.error)
 
     def best_of(self, strategy: str) -> Forecast:
         """The best bound for one strategy."""
-        return _best(self.curve(strategy))
+        return Forecast.best(self.curve(strategy))
 
     def curve(self, strategy: str) -> Curve:
         """The forecast over the whole range of bounds, for one strategy."""
@@ -84,8 +83,8 @@ class Plan:
         """The best bound of every strategy, and a few around the best of all."""
         best, main = self.best, self.curve(self.best.strategy)
         near = np.unique(np.abs(main.bounds[:, None] - best.bound * np.array([0.1, 0.3, 1, 3, 10])).argmin(axis=0))
-        around = [_at(main, int(k)) for k in near]
-        others = [_best(c) for c in self.curves if c.strategy != best.strategy]
+        around = [Forecast.at(main, int(k)) for k in near]
+        others = [Forecast.best(c) for c in self.curves if c.strategy != best.strategy]
         return ForecastTable(tuple(around + sorted(others, key=lambda f: f.error)), best, self.profile.mark)
 
     def explain(self) -> str:
@@ -117,7 +116,7 @@ class Plan:
             "rows": self.profile.rows,
             "assumed": asdict(self.assumed),
             "best": self.best.to_dict(),
-            "strategies": [_best(c).to_dict() for c in self.curves],
+            "strategies": [Forecast.best(c).to_dict() for c in self.curves],
             "words": self.explain(),
         }
 
@@ -141,12 +140,12 @@ class Plan:
 
     def users_for(self, error: float, relative: bool = False) -> int:
         """How many users of the same shape the best forecast error needs to be at most ``error`` at this ε."""
-        goal, scaled = self._goal(error, relative), self.profile.scaled
-        people = self.profile.users
-        found = smallest(
-            lambda users: goal(replace(self, profile=scaled(users / people))), 1.0, 1e12, "number of users"
-        )
-        return math.ceil(found)
+        goal, own = self._goal(error, relative), self.profile
+
+        def enough(users: float) -> bool:
+            return goal(replace(self, profile=own.scaled(users / own.users)))
+
+        return math.ceil(smallest(enough, 1.0, 1e12, "number of users"))
 
     def __str__(self) -> str:
         return f"{self.explain()}\n\n{self.table()}"
@@ -191,6 +190,21 @@ def plan(
 ) -> GroupPlan: ...
 
 
+@overload
+def plan(
+    statistic: Literal["erm"],
+    profile: Profile,
+    epsilon: Amount,
+    *,
+    dimension: int,
+    delta: Amount,
+    protects: Relation | str | None = None,
+    loss: str = "logistic",
+    positives: float = 0.5,
+    learnable: float | None = None,
+) -> ModelPlan: ...
+
+
 def plan(
     statistic: str,
     profile: Profile,
@@ -206,15 +220,21 @@ def plan(
     delta: Amount = 0,
     hidden: bool = False,
     groups_per_user: int | None = None,
-) -> Plan | GroupPlan:
+    dimension: int | None = None,
+    loss: str = "logistic",
+    positives: float = 0.5,
+    learnable: float | None = None,
+) -> Plan | GroupPlan | ModelPlan:
     """Forecast the error of a release for every strategy and a range of bounds; with ``groups=``, of a release by group.
+
+    ``plan("erm", ...)`` forecasts whether a model will beat a constant one.
 
     Guarantee: reads the profile only, spends nothing.
 
-    Edge cases: under ``protects="values"`` the number of rows is public, so a count needs no plan and is refused.
+    Edge cases: under ``protects="values"`` the number of rows is public: a plan for a count is refused.
 
     Args:
-        statistic: "count", "sum" or "mean"; by group "count", "users" or "sum".
+        statistic: "count", "sum" or "mean"; by group "count", "users" or "sum"; "erm" for a linear model.
         profile: users by number of rows: ``Profile.counts``, ``.pareto``, ``.zipf``, ``.lognormal``, ``session.profile``.
         epsilon: ε of the planned release.
         bounds: lowest and highest value; needed for sum and mean.
@@ -224,9 +244,12 @@ def plan(
         spread: standard deviation of user means, in the unit of the values (default: an eighth of the range).
         points: how many bounds each strategy is shown at.
         groups: how many groups, whose sizes are then assumed, or their sizes, publicly known or guessed.
-        delta: δ of a release by group.
+        delta: δ of a release by group, or of a model.
         hidden: the names of the groups are hidden and have to be selected.
         groups_per_user: with hidden names, how many groups a user supports at most.
+        dimension: of a model, the number of features; ``loss``: "logistic" or "squared".
+        positives: of a model, the part of positive labels, publicly known or guessed.
+        learnable: of a model, the part of a constant model's loss that there is to save (default: a tenth).
 
     Example:
         >>> plan("count", Profile.counts([1] * 900 + [50] * 100), epsilon=0.5).best.bound
@@ -234,11 +257,10 @@ def plan(
 
     Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; docs/planning.md.
     """
+    if statistic == "erm":
+        return plan_model(profile, epsilon, delta, dimension, protects, loss, positives, learnable)
     if groups is not None:
-        if relation_of(profile, protects) is not Relation.PRESENCE:
-            raise UsageError(
-                "plans by groups are for protects='presence'; where row counts are public, so is the size of a group."
-            )
+        require_presence(profile, protects)
         limits = parse_value_bounds(statistic, bounds) if statistic == "sum" else None
         return plan_groups(statistic, profile, epsilon, delta, limits, groups, hidden, groups_per_user)
     if hidden or groups_per_user is not None or parse_delta(delta):
@@ -276,13 +298,3 @@ def _forecast(plan: Plan, points: int) -> Plan:
     if plan.profile.basis is Basis.BOUGHT:  # noisy counts prove nothing exactly
         curves = tuple(c if c.kind == "assumed" else replace(c, kind="seen") for c in curves)
     return replace(plan, curves=curves)
-
-
-def _best(curve: Curve) -> Forecast:
-    return _at(curve, int(curve.error.argmin()))
-
-
-def _at(curve: Curve, k: int) -> Forecast:
-    names = ("noise", "sampling", "bias", "error", "error_bound", "users_cut", "rows_cut")
-    numbers = {name: float(getattr(curve, name)[k]) for name in names}
-    return Forecast(strategy=curve.strategy, bound=float(curve.bounds[k]), kind=curve.kind, **numbers)

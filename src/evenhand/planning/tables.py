@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from evenhand.bounding import Curve
 from evenhand.pages.numbers import three_digits
 
 _COLUMNS = ("strategy", "bound", "users cut", "noise", "sampling", "bias", "error")
@@ -31,6 +32,18 @@ class Forecast:
     error_bound: float
     users_cut: float
     rows_cut: float
+
+    @classmethod
+    def at(cls, curve: Curve, k: int) -> Forecast:
+        """What a curve says at its k-th bound."""
+        names = ("noise", "sampling", "bias", "error", "error_bound", "users_cut", "rows_cut")
+        numbers = {name: float(getattr(curve, name)[k]) for name in names}
+        return cls(strategy=curve.strategy, bound=float(curve.bounds[k]), kind=curve.kind, **numbers)
+
+    @classmethod
+    def best(cls, curve: Curve) -> Forecast:
+        """What a curve says at its best bound."""
+        return cls.at(curve, int(curve.error.argmin()))
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as data."""

@@ -1,0 +1,116 @@
+"""How wrong a model is about each user: a whole number per user, between 0 and a public limit.
+
+The loss of a row depends on that row and the model only, to the last bit: margins are sums of one product after the other, the
+same for a row wherever it stands, and exponentials come from a public table. So one user changes one number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from evenhand.guarantee import UsageError, suggest
+from evenhand.learning.inputs import Integers
+from evenhand.learning.linear_model import LinearModel
+from evenhand.learning.private_values import Floats
+from evenhand.learning.purse import Model
+from evenhand.learning.sources import MemoryRows
+from evenhand.learning.targets import Bounded, Targets
+
+UNIT = 2**20
+"""Steps of a loss of 1."""
+
+_REACH, _FINE = 32, 1024  # the table of the log-loss: margins from −32 to 32 in steps of 1/1024
+_LARGEST_FEATURE = 1e30
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A loss for judging: its name in scikit-learn, its words, and the largest loss of a row, in steps."""
+
+    name: str
+    words: str
+    largest: int
+
+    @property
+    def regret(self) -> int:
+        """The largest loss above that of the best candidate that a user may hold against another one, in steps.
+
+        Candidates differ little for most users, so noise for this much is enough; a user with more counts as so much.
+        """
+        return self.largest // 6
+
+
+SCORINGS = {
+    one.name: one
+    for one in (
+        # No worse than giving the true class a probability of 1/8.
+        Scoring("neg_log_loss", "log-loss", math.floor(3 * math.log(2) * UNIT)),
+        Scoring("accuracy", "part of wrong predictions", UNIT),
+        # The middle of the bounds is never farther from a label than half their width.
+        Scoring("neg_mean_squared_error", "squared error in units of the label bounds' width", UNIT // 4),
+    )
+}
+
+_BY_LOSS = {"logistic": "neg_log_loss", "huber-svm": "accuracy", "squared": "neg_mean_squared_error"}
+
+
+def scoring_for(given: str | None, model: LinearModel) -> Scoring:
+    """Read ``scoring=``, or the loss that the model minimises."""
+    loss = model.loss
+    if loss != "squared" and len(model.classes) != 2:
+        raise UsageError(f"the model has {len(model.classes)} classes; only models of two can be judged.")
+    name = _BY_LOSS.get(loss, "accuracy") if given is None else given
+    known = [one for one in SCORINGS if (one == "neg_mean_squared_error") == (loss == "squared")]
+    if loss != "logistic" and "neg_log_loss" in known:
+        known.remove("neg_log_loss")
+    if name not in known:
+        raise UsageError(
+            f"scoring={given!r} with loss={loss!r}; expected one of {known}.{suggest(str(given), known)} Only averages over rows can "
+            "be judged user by user; an area under a curve is none."
+        )
+    return SCORINGS[name]
+
+
+def user_losses(model: Model, rows: MemoryRows, targets: Targets, scoring: Scoring) -> Integers:
+    """Each user's mean loss in steps, rounded down, from 0 to ``scoring.largest``; users in the order of their codes."""
+    return mean_losses(margins(model, rows.X), rows, targets, scoring)
+
+
+def mean_losses(margin: Floats, rows: MemoryRows, targets: Targets, scoring: Scoring) -> Integers:
+    """Each user's mean loss of these margins, one per row."""
+    losses = np.where(np.isnan(margin), scoring.largest, _steps(margin, rows.targets, targets, scoring))
+    totals = np.zeros(len(rows.counts), dtype=np.int64)
+    np.add.at(totals, rows.users, np.clip(losses, 0, scoring.largest).astype(np.int64))
+    return totals // np.maximum(rows.counts, 1)
+
+
+def margins(model: Model, X: Floats) -> Floats:
+    """``⟨coef, x⟩ + intercept`` row by row: BLAS would add in an order that depends on how many rows there are."""
+    total = np.full(len(X), float(np.ravel(model.intercept_)[0]))
+    for column, slope, centre in zip(X.T, np.ravel(model.coef_), model.feature_map_.centre, strict=True):
+        value = np.where(np.isnan(column), centre, column)
+        total += np.clip(value, -_LARGEST_FEATURE, _LARGEST_FEATURE) * float(slope)
+    return total
+
+
+def _steps(margin: Floats, target: Floats, targets: Targets, scoring: Scoring) -> Floats:
+    if isinstance(targets, Bounded):
+        # Targets are centred; a prediction outside the bounds counts as the end.
+        half = targets.width / 2
+        off = (np.clip(margin - targets.offset, -half, half) - target) / targets.width
+        return np.asarray(np.floor(off * off * UNIT))
+    if scoring.name == "accuracy":
+        return np.where((margin > 0) == (target > 0), 0.0, float(UNIT))
+    place = np.floor(np.clip(np.where(np.isnan(margin), 0.0, margin) * target, -_REACH, _REACH) * _FINE + 0.5)
+    return log_losses()[place.astype(np.int64) + _REACH * _FINE].astype(np.float64)
+
+
+@lru_cache(maxsize=1)
+def log_losses() -> Integers:
+    """ln(1 + e^−m) in steps, for every margin of the table."""
+    places = range(-_REACH * _FINE, _REACH * _FINE + 1)
+    return np.array([math.floor(UNIT * math.log1p(math.exp(-place / _FINE))) for place in places], dtype=np.int64)
