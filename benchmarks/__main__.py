@@ -9,7 +9,12 @@ import subprocess
 import sys
 
 GROUPS = {
-    "speed": ["benchmarks.speed.duckdb_ratio", "benchmarks.speed.groups_ratio", "benchmarks.speed.spark_ratio"],
+    "speed": [
+        "benchmarks.speed.duckdb_ratio",
+        "benchmarks.speed.groups_ratio",
+        "benchmarks.speed.views_ratio",
+        "benchmarks.speed.spark_ratio",
+    ],
     "accuracy": [
         "benchmarks.accuracy",
         "benchmarks.accuracy.selection",

@@ -29,6 +29,7 @@ def per_user(table: Table, columns: Mapping[str, object]) -> Table:
         raise UsageError("per_user(...) got no columns; expected some, such as total=_.amount.sum().")
     found = {node: reduced(guard, node) for expression in given.values() for node in _aggregates(expression.op())}
     parts = {name: part for place, each in enumerate(found.values()) for name, part in _named(place, each).items()}
+    rows, parts = _staged(rows, found, parts)
     grouped = rows.group_by([rows[name] for name in table.user]).aggregate(**parts)
     made, finished = _outer(table, given, found, grouped)
     public = tuple(name for name, expression in given.items() if inputs(expression) <= {*table.public, *table.user})
@@ -63,6 +64,7 @@ def window(table: Table, order_by: str | Sequence[str] | None, columns: Mapping[
     for place, (node, each) in enumerate(found.items()):
         over = (shift if type(node).__name__ in _SHIFTS else running) if keys else whole
         parts |= {name: part.over(over) for name, part in _named(place, each).items()}
+    rows, parts = _staged(rows, found, parts)
     seen = rows.mutate(**parts)
     made, finished = _outer(table, given, found, seen)
     known = {*table.public, *table.user}
@@ -101,6 +103,20 @@ def _named(place: int, each: Reduced) -> dict[str, Column]:
     for part in each.parts:
         require_small(part)
     return {f"evenhand_part_{place}_{index}": part for index, part in enumerate(each.parts)}
+
+
+def _staged(
+    rows: Rows, found: Mapping[Operation, Reduced], parts: Mapping[str, Column]
+) -> tuple[Rows, dict[str, Column]]:
+    """The rows with what aggregates share as columns, and the parts over these rows."""
+    shared = {
+        each.shared.op(): f"evenhand_shared_{place}"
+        for place, each in enumerate(found.values())
+        if each.shared is not None
+    }
+    staged = rows.mutate(**{name: node.to_expr() for node, name in shared.items()})
+    places = {rows.op(): staged.op(), **{node: staged[name].op() for node, name in shared.items()}}
+    return staged, {name: part.op().replace(places).to_expr() for name, part in parts.items()}
 
 
 def _outer(

@@ -29,11 +29,13 @@ class Reduced:
         parts: aggregates, or functions of the rows of a window.
         finish: from their values to that of the whole.
         range: of that value.
+        shared: what several parts are computed from; engines compute it once for each row.
     """
 
     parts: tuple[Column, ...]
     finish: Callable[..., Column]
     range: Range
+    shared: Column | None = None
 
 
 def reduced(guard: Guard, node: Operation) -> Reduced:
@@ -103,9 +105,10 @@ def _sum(guard: Guard, node: Operation) -> Reduced:
         raise UsageError(
             f"a sum of {operand.kind.value} is not defined; expected numbers. Cast text first: _.amount.cast('float64')."
         )
-    whole, *fractions = _limbs(guard, operand)
-    parts = (guard.engine.exact_sum(whole), whole.count(), *map(saturating_sum, fractions))
-    return Reduced(parts, _real_sum, Range(Kind.REAL, _SUM_BITS + 2, -2 * LIMB_BITS - 1))
+    clamped = _clamped(operand)
+    whole, *fractions = _limbs(guard, clamped)
+    parts = (guard.engine.exact_sum(whole), clamped.count(), *map(saturating_sum, fractions))
+    return Reduced(parts, _real_sum, Range(Kind.REAL, _SUM_BITS + 2, -2 * LIMB_BITS - 1), clamped)
 
 
 def _mean(guard: Guard, node: Operation) -> Reduced:
@@ -117,7 +120,7 @@ def _mean(guard: Guard, node: Operation) -> Reduced:
         found = total.finish(*parts).cast("float64")
         return found / parts[1].cast("float64").nullif(ibis.literal(0.0, "float64"))
 
-    return Reduced(total.parts, finish, Range(Kind.REAL, _SUM_BITS + 2, -2 * LIMB_BITS - WHOLE_BITS - 2))
+    return Reduced(total.parts, finish, Range(Kind.REAL, _SUM_BITS + 2, -2 * LIMB_BITS - WHOLE_BITS - 2), total.shared)
 
 
 def _extreme(least: bool) -> Callable[[Guard, Operation], Reduced]:
@@ -170,19 +173,28 @@ def _real_sum(whole: Column, count: Column, *fractions: Column) -> Column:
     return (count > 0).ifelse(total, null(Kind.REAL))
 
 
-def _limbs(guard: Guard, operand: Operand) -> list[Column]:
-    """A double, clamped to ±2^53, as a whole number and two of 26 bits for its fraction: sums of integers know no order."""
+def _double(number: float) -> Column:
     import ibis
 
-    def double(number: float) -> Column:
-        return ibis.literal(number, "float64")
+    return ibis.literal(number, "float64")
+
+
+def _clamped(operand: Operand) -> Column:
+    """A double held to ±2^53."""
+    import ibis
 
     value, end = real(operand).value, 2.0**WHOLE_BITS
-    left = ibis.cases((value > double(end), double(end)), (value < double(-end), double(-end)), else_=value)
-    limbs = []
+    if operand.range.most <= WHOLE_BITS:
+        return value
+    return ibis.cases((value > _double(end), _double(end)), (value < _double(-end), _double(-end)), else_=value)
+
+
+def _limbs(guard: Guard, clamped: Column) -> list[Column]:
+    """A double as a whole number and two of 26 bits for its fraction: sums of integers know no order."""
+    limbs, left = [], clamped
     for _ in range(3):
         limbs.append(guard.engine.floor(left))
-        left = (left - limbs[-1]) * double(2.0**LIMB_BITS)  # exact: the difference is the rest of the same bits
+        left = (left - limbs[-1]) * _double(2.0**LIMB_BITS)  # exact: the difference is the rest of the same bits
     return [limbs[0].cast(TYPES[Kind.WHOLE]), *limbs[1:]]
 
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.guarantee import DataError, UsageError, suggest
+from evenhand.tables.engines import DEFAULT
 from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.views.sql_words import BINARY, PARTS, TYPES, UNARY, UNITS
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 Parsed: TypeAlias = Any
 """A node of sqlglot's tree, whose attributes have no types."""
 
-DIALECT = "duckdb"
+DIALECT = DEFAULT.ibis_name
+"""SQL is read as the engine reads it that runs if none is named."""
 
 
 def sql_expression(text: str, table: Table) -> Column:
