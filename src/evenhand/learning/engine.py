@@ -121,7 +121,7 @@ class EngineRows(Source):
         scaled = {
             f"scaled_{index}": (
                 (rows[name].abs() >= float(least)).ifelse(rows[name], 0.0) / ibis.literal(float(scale), "float64")
-            ).clip(-1.0, 1.0)
+            ).clip(-features.largest, features.largest)
             for index, (name, least, scale) in enumerate(zip(off, features.smallest, features.scale, strict=True))
         }
         rows = rows.mutate(**scaled)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,15 @@ FeatureBounds = tuple[float, float] | Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """``(x − centre)/scale``, clipped to the unit ball, then a constant 1 if there is an intercept."""
+    """``(x − centre)/scale``, clipped to the unit ball, then a constant 1 if there is an intercept.
+
+    Where bounds were given, ``edge`` is the largest magnitude of one feature after scaling; otherwise the ball is all there is.
+    """
 
     centre: Floats
     scale: Floats
     intercept: bool
+    edge: float | None = None
 
     @property
     def size(self) -> int:
@@ -46,6 +51,19 @@ class FeatureMap:
     def squared_norm(self) -> int:
         """The largest squared norm of a row of integers."""
         return STEPS**2 * (2 if self.intercept else 1)
+
+    @property
+    def blocks(self) -> tuple[tuple[int, Fraction], ...]:
+        """Blocks of coordinates, each by its size and the largest norm that a row has in it, in units of the ball."""
+        features = len(self.centre)
+        slack = 1 + Fraction(1, 2**40)  # beyond all rounding
+        own = [(features, slack)] if self.edge is None else [(1, Fraction(self.edge) * slack)] * features
+        return (*own, *([(1, Fraction(1))] if self.intercept else []))
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of one feature after scaling."""
+        return 1.0 if self.edge is None else self.edge
 
     @property
     def lowest(self) -> Floats:
@@ -67,7 +85,7 @@ class FeatureMap:
         """Rows of features as integers (held as doubles); NaN becomes 0, infinities the edge of the ball."""
         off = np.clip(X, self.lowest, self.highest) - self.centre
         off = np.where(np.abs(off) >= self.smallest, off, 0.0)  # NaN is not at least anything
-        Z = np.clip(off / self.scale, -1.0, 1.0)
+        Z = np.clip(off / self.scale, -self.largest, self.largest)
         norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
         Z *= (STEPS / np.maximum(norms, 1.0))[:, None]
         np.trunc(Z, out=Z)
@@ -95,4 +113,5 @@ def feature_map(features: int, norm: float, bounds: FeatureBounds | None, interc
     pairs = np.array([parse_bounds(pair, "feature_bounds") for pair in given])
     half = (pairs[:, 1] - pairs[:, 0]) / 2
     # A box with half-widths h lies in the ball after dividing each feature by h·√d.
-    return FeatureMap(pairs.mean(axis=1), half * math.sqrt(features), intercept)
+    root = math.sqrt(features)
+    return FeatureMap(pairs.mean(axis=1), half * root, intercept, 1 / root)

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, exact_difference, split
 from evenhand.ledger import Cost, Ledger
 from evenhand.noise import Gaussian, IntegerNoise, Laplace, NoisyMax, Normal, ShownCounts, TopK, Way, opendp, rho_for
+from evenhand.noise.linear_term import LinearTerm
 from evenhand.noise.steps import noise_multiplier
 from evenhand.noise.vectors import add_normal, add_spherical
 from evenhand.tables import Secret
@@ -201,6 +202,22 @@ class Receipt:
         """
         self._use(epsilon)
         return add_spherical(integers(Secret.reveal), l2 / Fraction(epsilon))
+
+    def minimiser(
+        self, integers: Callable[[Opener, list[int]], list[int]], linear: LinearTerm, l2: Fraction, epsilon: Decimal
+    ) -> list[int]:
+        """An approximate minimiser of an objective with a random linear term, as an integer vector with spherical noise.
+
+        Args:
+            integers: finds it, given the means to open secrets and the coefficients of the linear term.
+            linear: what is drawn for the linear term; its two parts of ε are used.
+            l2: how far the integers can be, in L2 norm, from those of a neighbour for which the exact minimiser with the
+                unrounded linear term is the same.
+            epsilon: for the noise that covers ``l2``.
+        """
+        for part in (linear.epsilon, linear.curvature, epsilon):
+            self._use(part)
+        return add_spherical(integers(Secret.reveal, linear.drawn()), l2 / Fraction(epsilon))
 
     def vectors(
         self, count: int, share: float, relation: Relation, l2: Fraction, epsilon: Decimal, delta: Decimal
