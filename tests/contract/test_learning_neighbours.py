@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, bounded_erm, hypotheses, sources
+from evenhand.learning import (
+    BoundedERM,
+    HypothesisSelection,
+    LabelPrivateRegression,
+    hypotheses,
+    output_perturbation,
+    sources,
+)
 from evenhand.learning.features import feature_map
 from evenhand.learning.label_grid import label_steps
 from evenhand.learning.losses import LOSSES, loss_named
@@ -90,7 +97,7 @@ def test_all_rows_of_a_user_move_the_minimiser_as_declared(seed: int, loss: str,
     options: dict[str, Any] = {"label_bounds": (0, 1)} if loss == "squared" else {}
     model = BoundedERM(
         1.0, loss=loss, rows_per_user=200, regularisation=float(rng.choice([0.1, 1.0, 30.0])),
-        protects=protects, **options,
+        protects=protects, method="output", **options,
     )  # fmt: skip
     first, scale = released(lambda: model.fit(X, labels, users=users))
     if protects == "presence":
@@ -109,9 +116,9 @@ def test_a_user_moves_a_fading_model_as_declared(seed: int, rows: int) -> None:
     rng, X, users = tables(seed)
     labels = rng.integers(0, 2, size=len(users)).astype(float)
     victim = users == rng.choice(users)
-    model = BoundedERM(1.0, rows_per_user=3, regularisation=0.05)
+    model = BoundedERM(1.0, rows_per_user=3, regularisation=0.05, method="output")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded_erm, "MOST_ROWS", rows)
+        patch.setattr(output_perturbation, "MOST_ROWS", rows)
         patch.setattr(
             sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
@@ -123,9 +130,11 @@ def test_a_user_moves_a_fading_model_as_declared(seed: int, rows: int) -> None:
 
 def test_what_fading_adds_to_the_sensitivity_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A steep hinge, and a user against everybody: gone, the model grows and fades less."""
-    monkeypatch.setattr(bounded_erm, "MOST_ROWS", 40)
+    monkeypatch.setattr(output_perturbation, "MOST_ROWS", 40)
     X, labels, users = np.ones((63, 1)), np.r_[np.ones(60), np.zeros(3)], np.r_[np.arange(60), [99] * 3]
-    model = BoundedERM(1.0, loss="huber-svm", rows_per_user=3, regularisation=100.0, fit_intercept=False)
+    model = BoundedERM(
+        1.0, loss="huber-svm", rows_per_user=3, regularisation=100.0, fit_intercept=False, method="output"
+    )
     first, scale = released(lambda: model.fit(X, labels, users=users))
     second, _ = released(lambda: model.fit(X[:60], labels[:60], users=users[:60]))
     moved = abs(first[0] - second[0]) / scale * Fraction(model.sensitivity_)

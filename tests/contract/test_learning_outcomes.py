@@ -147,7 +147,8 @@ MODELS = hypotheses()
 SMALL: dict[str, Any] = {"rows_per_user": 1, "regularisation": 3e-6}
 LOSSES: list[dict[str, Any]] = [{}, {"loss": "huber-svm"}, {"loss": "squared", "label_bounds": (0, 1)}]
 PRIVATE: dict[str, Callable[..., Any]] = {
-    "bounded": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=1.0, **o),
+    "bounded": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=20.0, method="objective", **o),
+    "bounded, output": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=1.0, method="output", **o),
     "bounded, hardly regularised": lambda **o: BoundedERM(1, **SMALL, **LOSSES[1], **o),
     "bounded, tiny features": lambda **o: BoundedERM(1e-3, **LOSSES[2], rows_per_user=2, feature_bounds=(0, 1e-140), **o),
     "bounded, auto": lambda **o: BoundedERM(0.01, **LOSSES[2], **o),

@@ -49,7 +49,8 @@ def learners() -> Iterator[Case]:
     for relation, pairs in (("presence", presence), ("values", values)):
         protects: dict[str, Any] = {"protects": relation}
         for name, claim, make, attributes in (
-            ("BoundedERM", pure, partial(erm, **protects), _MODEL),
+            ("BoundedERM", pure, partial(erm, **protects, method="objective"), _MODEL),
+            ("BoundedERM, output", pure, partial(erm, **protects, method="output"), _MODEL),
             ("BoundedERM, auto", pure, partial(erm, **protects, **chosen), _MODEL),
             ("WeightedERM", approximate, partial(weighted, **protects), _MODEL),
             ("WeightedERM, auto", approximate, partial(weighted, **protects, weight_bound="auto"), _MODEL),

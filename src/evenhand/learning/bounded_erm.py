@@ -35,7 +35,6 @@ FARTHEST = 2**20
 the release would be nothing but noise, and the optimiser would not end."""
 
 
-
 class BoundedERM(LinearModel):
     """A linear model of at most τ rows per user: a regularised minimiser, with noise in the objective or on the minimiser.
 

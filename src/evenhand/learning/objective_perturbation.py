@@ -79,15 +79,16 @@ def perturb_objective(problem: Problem, parts: Parts, coefficient_norm: float, r
     accuracy = 8 * (2 * most * problem.row / 2**FINE_BITS + root * linear.limit * unit / 2**49)
     reach = Fraction(FARTHEST * coefficient_norm)
     # Either table's point is so far from its exact minimiser; and scaling it down differs by a user's rows.
-    apart = 2 * (accuracy + root * unit / 2) / problem.regularisation + Fraction(tau, most) * reach
+    off = (accuracy + root * unit / 2) / problem.regularisation + Fraction(root + 1, 2**FINENESS)
+    apart = 2 * off + Fraction(tau, most) * reach
     finer = math.floor(math.log2(LATTICE * float(parts.output) / float(apart)))
     steps = apart * Fraction(2) ** finer + root + 1
 
     def lattice(opener: Opener, drawn: list[int]) -> list[int]:
         term = np.array([math.ldexp(value, -exponent) for value in drawn])
-        found, left = problem.minimiser(opener, accuracy, most, term)
+        point, left = problem.minimiser(opener, accuracy, most, term)
         shift = left * Fraction(2) ** (finer - FINENESS)
-        return [math.floor(step * shift + Fraction(1, 2)) for step in inside(found.steps, reach)]
+        return [math.floor(step * shift + Fraction(1, 2)) for step in inside(point.steps, reach)]
 
     noisy = receipt.minimiser(lattice, linear, steps, parts.output)
     coefficients = np.array([float(value) for value in noisy]) * float(Fraction(2) ** -finer)

@@ -66,7 +66,8 @@ class Scales:
     def shrinkage(self, kept: float, regularisation: Floats) -> Floats:
         """The excess loss that the regulariser causes."""
         ridge = (regularisation / kept)[:, None]
-        return 0.5 * np.sum(self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2, axis=1)
+        lost: Floats = self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2
+        return np.asarray(0.5 * lost.sum(axis=1))
 
     def noise(self, method: str, tau: float, kept: float, regularisation: Floats) -> Floats:
         """The excess loss that the noise causes; infinite where the method is impossible."""
