@@ -164,7 +164,7 @@ def test_neighbours_with_the_same_exact_minimiser_are_as_close_as_declared(
             sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         patch.setattr(objective_perturbation, "MOST_ROWS", 20 if faded else 2**27)
-        patch.setattr(objective_perturbation, "FARTHEST", neighbours.rng.choice([0.05, 64.0]))  # cut, or not
+        patch.setattr(objective_perturbation, "FARTHEST", neighbours.rng.choice([0.05, 32.0]))  # cut, or not
         outputs = [
             fitted(model, table, exact_term(rows, f, ridge, kind, unit_of(model, mapped, kind, relation)))
             for table, rows in zip(neighbours.tables, neighbours.kept(mapped), strict=True)

@@ -63,7 +63,7 @@ class BoundedERM(LinearModel):
         method: ``"objective"``; ``"output"``, which is amin2019's Algorithm 1 with noise on the minimiser; or ``"auto"``, whichever
             is forecast to lose less (if τ and Λ are given, objective perturbation where Λ allows it).
         coefficient_norm: a guess of the norm of good coefficients of the scaled features, for the automatic choices; with
-            objective perturbation coefficients are cut to 64 times this norm.
+            objective perturbation coefficients are cut to 32 times this norm.
         profile: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         fit_intercept: whether to add a constant feature.
@@ -210,7 +210,8 @@ class BoundedERM(LinearModel):
 
     def _scales(self, loss: Loss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
         features = len(mapped.centre)
-        typical = (4.0 if loss.classifies else loss.steepest / 2) * math.sqrt(features)
+        # Not small: the loss is less curved along the coefficients than across, so shrinking them costs more than is forecast.
+        typical = (8.0 if loss.classifies else loss.steepest / 2) * math.sqrt(features)
         guess = self.coefficient_norm
         norm = typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
         # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.

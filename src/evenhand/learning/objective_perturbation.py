@@ -30,7 +30,7 @@ MOST_ROWS = 2**27
 """From so many kept rows on, or four times as many as are forecast, the model is scaled down, to zero at twice as many: more rows
 are summed less accurately."""
 
-FARTHEST = 64
+FARTHEST = 32
 """Coefficients are cut to this many times the norm that good ones are guessed to have."""
 
 _FINEST = 52  # the largest coefficient of the linear term has so many bits: doubles hold it exactly

@@ -113,11 +113,17 @@ def choose_rows(
     support: Support, scales: Scales, method: str, tau: int | None = None, regularisation: float | None = None
 ) -> RowChoice:
     """Choose what is not given, from a public or bought support; ``method`` may be ``"auto"``."""
+    return min(row_forecasts(support, scales, method, tau, regularisation), key=lambda choice: choice.excess)
+
+
+def row_forecasts(
+    support: Support, scales: Scales, method: str, tau: int | None = None, regularisation: float | None = None
+) -> list[RowChoice]:
+    """The forecast for each τ: the less is dropped the more noise is needed, and in between is the best."""
     sums = Sums.of(support)
     tried = [float(tau)] if tau is not None else limits_to_try(min(float(support.sizes.max()), LARGEST_TAU))
     methods = METHODS if method == "auto" else (method,)
-    choices = [_forecast(sums, scales, one, size, regularisation) for size in tried for one in methods]
-    return min(choices, key=lambda choice: choice.excess)
+    return [_forecast(sums, scales, one, size, regularisation) for size in tried for one in methods]
 
 
 def rows_per_user(given: int | str) -> int | None:
