@@ -75,6 +75,8 @@ TABLES: dict[str, tuple[Callable[[], Rows], float]] = {
     "bounds 9 times too wide, d = 10": (lambda: generated(12000, 10, wide=9.0), 1.0),
     "2 % positive, d = 10": (lambda: generated(12000, 10, shift=-7.0), 1.0),
     "2,000 users, d = 5, ε = 0.5": (lambda: generated(2000, 5, heavy=2.0), 0.5),
+    "2,000 users, d = 50, ε = 0.5, 10 % positive": (lambda: generated(2000, 50, heavy=2.0, shift=-4.0), 0.5),
+    "3,000 users, d = 100, 17 % positive": (lambda: generated(3000, 100, heavy=2.0, shift=-3.0), 1.0),
     "one user with a third of the rows, d = 8": (lambda: generated(5000, 8, giant=True), 1.0),
     "heavy users differ, d = 6": (lambda: generated(8000, 6, heavy=1.3, differ=True), 1.0),
     "hinge, d = 12, ε = 2": (lambda: generated(6000, 12, heavy=2.0, loss="huber-svm"), 2.0),

@@ -21,7 +21,7 @@ from evenhand.learning import (
     output_perturbation,
     sources,
 )
-from evenhand.learning.features import feature_map
+from evenhand.learning.features import STEPS, feature_map
 from evenhand.learning.label_grid import label_steps
 from evenhand.learning.losses import LOSSES, loss_named
 from evenhand.learning.sources import SLOPE_STEPS, MemoryRows
@@ -212,12 +212,20 @@ def test_a_user_moves_the_weighted_gradient_as_declared(seed: int, loss: str, h:
     assert sum((a - b) ** 2 for a, b in zip(full, replaced, strict=True)) <= 4 * bound_squared
 
 
-@pytest.mark.parametrize("norm", [1.0, 3.7])
-def test_rows_stay_inside_the_ball_in_integers(norm: float) -> None:
+@pytest.mark.parametrize("bounds", [None, (-2, 3)])
+@pytest.mark.parametrize("shrunk", [1, 8])
+def test_rows_stay_inside_the_ball_in_integers(bounds: Any, shrunk: int) -> None:
     rng = np.random.default_rng(0)
-    mapped = feature_map(6, norm, None, intercept=True)
+    mapped = feature_map(6, 3.7, bounds, intercept=True).shrunk(shrunk)
     X = rng.normal(size=(2000, 6)) * 10.0 ** rng.integers(-3, 300, size=(2000, 1))
     X[::7] = np.inf
     X[::11, 2] = np.nan
     rows = mapped.integers(X).astype(np.int64)
     assert (np.sum(rows * rows, axis=1) <= mapped.squared_norm).all()
+    place = 0
+    for size, width in mapped.blocks:
+        part = rows[:, place : place + size]
+        assert (
+            Fraction(99, 100) * (width * STEPS) ** 2 <= int(np.sum(part * part, axis=1).max()) <= (width * STEPS) ** 2
+        )
+        place += size

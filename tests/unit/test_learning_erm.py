@@ -117,7 +117,7 @@ def test_the_accuracy_holds_whether_or_not_newton_gets_there(
 def scales(epsilon: float, moves: int = 1) -> Scales:
     """Three features in a box and a constant, logistic."""
     bends, coefficients = np.array([0.01, 0.01, 0.01, 0.1]), np.array([4.0, 4.0, 4.0, 2.0])
-    return Scales(((1, 0.6),) * 3 + ((1, 1.0),), 1.4, 0.5, bends, coefficients, 1.0, 1e-3, moves, epsilon)
+    return Scales(((1, 0.6),) * 3 + ((1, 1.0),), 1.4, 0.5, bends, coefficients, 3, 0.2, 1.0, 1e-3, moves, epsilon)
 
 
 @pytest.mark.parametrize("method", METHODS)

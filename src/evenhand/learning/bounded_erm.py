@@ -35,6 +35,10 @@ FARTHEST = 2**20
 the release would be nothing but noise, and the optimiser would not end."""
 
 
+SHRINKS = (1, 2, 4, 8, 16, 32)
+"""What features may be divided by when Λ is chosen: where there is little to learn from, Λ should leave the intercept alone."""
+
+
 class BoundedERM(LinearModel):
     """A linear model of at most τ rows per user: a regularised minimiser, with noise in the objective or on the minimiser.
 
@@ -58,8 +62,8 @@ class BoundedERM(LinearModel):
             centred and scaled to the unit ball.
         rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
             profile bought with a tenth of ε (presence).
-        regularisation: Λ for the features divided by their norm, or ``"auto"``; too little for the number of rows per user is
-            refused.
+        regularisation: Λ for the features divided by their norm, or ``"auto"``, which may divide them by more, to shrink their
+            coefficients more than the intercept; too little for the number of rows per user is refused.
         method: ``"objective"``; ``"output"``, which is amin2019's Algorithm 1 with noise on the minimiser; or ``"auto"``, whichever
             is forecast to lose less (if τ and Λ are given, objective perturbation where Λ allows it).
         coefficient_norm: a guess of the norm of good coefficients of the scaled features, for the automatic choices; with
@@ -148,7 +152,12 @@ class BoundedERM(LinearModel):
         with source.reading():
             if tau is None or regularisation is None:
                 support = rows_support(source, self.profile, epsilon, receipt)
-                chosen = choose_rows(support, scales, self.method, tau, regularisation)
+                shrunk = [mapped.shrunk(factor) for factor in (SHRINKS if self.fit_intercept else (1,))]
+                tried = [mapped] if regularisation is not None else shrunk
+                ways = [(one, self._scales(loss, one, left, source.relation)) for one in tried]
+                choices = [choose_rows(support, given, self.method, tau, regularisation) for _, given in ways]
+                best = min(range(len(ways)), key=lambda place: choices[place].excess)
+                (mapped, scales), chosen = ways[best], choices[best]
                 chosen = _within_range(chosen, regularisation, least_regularisation(1, loss, mapped, source.relation))
             else:  # nothing to choose, so nothing is bought, and there is nothing to forecast from
                 chosen = RowChoice(tau, regularisation, self._possible(tau, regularisation, scales), *[math.nan] * 4)
@@ -215,10 +224,8 @@ class BoundedERM(LinearModel):
         guess = self.coefficient_norm
         norm = typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
         # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
-        bends, coefficients = (
-            np.full(features, loss.roundest / 8 / features),
-            np.full(features, norm / math.sqrt(features)),
-        )
+        bend, size = loss.roundest / 8 * mapped.radius**2 / features, norm / math.sqrt(features) / mapped.radius
+        bends, coefficients = np.full(features, bend), np.full(features, size)
         if mapped.intercept:
             bends, coefficients = (
                 np.r_[bends, loss.roundest / 2],
@@ -226,8 +233,8 @@ class BoundedERM(LinearModel):
             )
         return Scales(
             tuple((size, float(width) * loss.steepest) for size, width in mapped.blocks),
-            loss.steepest * mapped.norm, loss.roundest * mapped.norm**2, bends, coefficients,
-            1.0 if loss.classifies else loss.steepest**2 / 64, inexactness(loss.steepest * mapped.norm),
+            loss.steepest * mapped.norm, loss.roundest * mapped.norm**2, bends, coefficients, features,
+            loss.at_zero / 3, 1.0 if loss.classifies else loss.steepest**2 / 64, inexactness(loss.steepest * mapped.norm),
             relation.moves, float(epsilon),
         )  # fmt: skip
 

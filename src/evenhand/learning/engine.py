@@ -127,7 +127,8 @@ class EngineRows(Source):
         rows = rows.mutate(**scaled)
         parts = [rows[name] for name in scaled]
         norm = functools.reduce(operator.add, (part * part for part in parts)).sqrt()
-        rows = rows.mutate(stretch=ibis.literal(float(STEPS), "float64") / ibis.greatest(norm, 1.0))
+        reach = ibis.literal(STEPS * features.radius, "float64")
+        rows = rows.mutate(stretch=reach / ibis.greatest(norm, ibis.literal(features.radius, "float64")))
         steps = [_toward_zero(rows[name] * rows.stretch) for name in scaled]
         return rows.mutate(**dict(zip(_columns(features), steps, strict=True)))
 

@@ -42,6 +42,8 @@ class Scales:
         trace: c·R², the largest trace of the Hessian of a row's loss.
         bends: a guess of the curvature of the average loss along each coordinate.
         coefficients: a guess of the magnitude of each coefficient.
+        features: how many of the coefficients are those of features; then comes the intercept, if there is one.
+        gain: a guess of what the best model gains on a constant.
         unit: a guess of the variance of a row's slope over its curvature: 1 for a likelihood.
         inexact: how inexactly the minimum with a linear term is found, as the scale of its gradient's noise.
         moves: k, how many users' worth of rows change between neighbours.
@@ -53,6 +55,8 @@ class Scales:
     trace: float
     bends: Floats
     coefficients: Floats
+    features: int
+    gain: float
     unit: float
     inexact: float
     moves: int
@@ -66,8 +70,10 @@ class Scales:
     def shrinkage(self, kept: float, regularisation: Floats) -> Floats:
         """The excess loss that the regulariser causes."""
         ridge = (regularisation / kept)[:, None]
-        lost: Floats = self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2
-        return np.asarray(0.5 * lost.sum(axis=1))
+        lost: Floats = 0.5 * self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2
+        features = lost[:, : self.features].sum(axis=1)
+        # Without any coefficients a constant is left, which loses what there was to gain.
+        return np.asarray(-self.gain * np.expm1(-features / self.gain) + lost[:, self.features :].sum(axis=1))
 
     def noise(self, method: str, tau: float, kept: float, regularisation: Floats) -> Floats:
         """The excess loss that the noise causes; infinite where the method is impossible."""
