@@ -116,8 +116,10 @@ def test_the_accuracy_holds_whether_or_not_newton_gets_there(
 
 def scales(epsilon: float, moves: int = 1) -> Scales:
     """Three features in a box and a constant, logistic."""
-    bends, coefficients = np.array([0.01, 0.01, 0.01, 0.1]), np.array([4.0, 4.0, 4.0, 2.0])
-    return Scales(((1, 0.6),) * 3 + ((1, 1.0),), 1.4, 0.5, bends, coefficients, 3, 0.2, 1.0, 1e-3, moves, epsilon)
+    counts, bends, coefficients = np.array([3.0, 1.0]), np.array([0.01, 0.1]), np.array([4.0, 2.0])
+    return Scales(
+        counts, ((1, 0.6), (1, 1.0)), 1.4, 0.5, bends, coefficients, 0.2, 1.0, 1e-3, moves, epsilon
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -135,9 +137,9 @@ def test_the_row_limit_follows_the_forecast(method: str) -> None:
 def test_the_forecast_noise_is_that_of_the_linear_term() -> None:
     """For a quadratic loss the forecast is exact: ½ Σ h·(b/(n(h + λ)))² on average, of a Gamma(d + 1) radius in a box."""
     given, kept, rng = replace(scales(1.0), inexact=0.0), 1000.0, np.random.default_rng(0)
-    width = np.array([0.6, 0.6, 0.6, 1.0]) / (1.0 - np.log1p(0.5 / 20.0))
+    width, bends = np.array([0.6, 0.6, 0.6, 1.0]) / (1.0 - np.log1p(0.5 / 20.0)), np.array([0.01, 0.01, 0.01, 0.1])
     drawn = rng.gamma(5, size=(100_000, 1)) * rng.uniform(-1, 1, size=(100_000, 4)) * width
-    seen = 0.5 * np.sum(given.bends * (drawn / (kept * (given.bends + 20.0 / kept))) ** 2, axis=1).mean()
+    seen = 0.5 * np.sum(bends * (drawn / (kept * (bends + 20.0 / kept))) ** 2, axis=1).mean()
     assert seen == pytest.approx(given.noise("objective", 1, kept, np.array([20.0]))[0], rel=0.03)
     assert given.noise("objective", 1, kept, np.array([0.1]))[0] == np.inf
 

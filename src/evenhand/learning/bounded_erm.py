@@ -35,7 +35,7 @@ FARTHEST = 2**20
 the release would be nothing but noise, and the optimiser would not end."""
 
 
-SHRINKS = (1, 2, 4, 8, 16, 32)
+SHRINKS = (1, 4, 16)
 """What features may be divided by when Λ is chosen: where there is little to learn from, Λ should leave the intercept alone."""
 
 
@@ -224,16 +224,16 @@ class BoundedERM(LinearModel):
         guess = self.coefficient_norm
         norm = typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
         # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
-        bend, size = loss.roundest / 8 * mapped.radius**2 / features, norm / math.sqrt(features) / mapped.radius
-        bends, coefficients = np.full(features, bend), np.full(features, size)
+        counts, blocks = np.array([float(features)]), [mapped.blocks[0]]
+        bends = np.array([loss.roundest / 8 * mapped.radius**2 / features])
+        coefficients = np.array([norm / math.sqrt(features) / mapped.radius])
         if mapped.intercept:
-            bends, coefficients = (
-                np.r_[bends, loss.roundest / 2],
-                np.r_[coefficients, typical / 2 / math.sqrt(features)],
-            )
+            counts, blocks = np.r_[counts, 1.0], [*blocks, mapped.blocks[-1]]
+            bends = np.r_[bends, loss.roundest / 2]
+            coefficients = np.r_[coefficients, typical / 2 / math.sqrt(features)]
         return Scales(
-            tuple((size, float(width) * loss.steepest) for size, width in mapped.blocks),
-            loss.steepest * mapped.norm, loss.roundest * mapped.norm**2, bends, coefficients, features,
+            counts, tuple((size, float(width) * loss.steepest) for size, width in blocks),
+            loss.steepest * mapped.norm, loss.roundest * mapped.norm**2, bends, coefficients,
             loss.at_zero / 3, 1.0 if loss.classifies else loss.steepest**2 / 64, inexactness(loss.steepest * mapped.norm),
             relation.moves, float(epsilon),
         )  # fmt: skip
@@ -242,7 +242,7 @@ class BoundedERM(LinearModel):
         chosen = problem.chosen
         if chosen.method == "objective":
             parts = Parts.of(problem.epsilon, chosen.tau, chosen.regularisation, scales.trace, scales.size)
-            released = perturb_objective(problem, parts, float(np.linalg.norm(scales.coefficients)), receipt)
+            released = perturb_objective(problem, parts, scales.norm, receipt)
         else:
             released = perturb_output(problem, receipt)
         self.rows_per_user_, self.regularisation_, self.method_ = chosen.tau, chosen.regularisation, chosen.method

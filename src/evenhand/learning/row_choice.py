@@ -36,13 +36,15 @@ HETEROGENEITY = 1 / 20
 class Scales:
     """Public facts and guesses of the learning problem that the forecast needs.
 
+    Coefficients are of two kinds, those of features and the intercept (if there is one); a guess is for all of a kind.
+
     Args:
-        blocks: blocks of coordinates, by size, and by how far one row moves the gradient there.
+        counts: how many coefficients there are of each kind.
+        blocks: in blocks of how many they are, and how far one row moves the gradient in such a block.
         slope: L, the largest norm of a row's gradient.
         trace: c·R², the largest trace of the Hessian of a row's loss.
-        bends: a guess of the curvature of the average loss along each coordinate.
-        coefficients: a guess of the magnitude of each coefficient.
-        features: how many of the coefficients are those of features; then comes the intercept, if there is one.
+        bends: a guess of the curvature of the average loss along each coefficient of a kind.
+        coefficients: a guess of the magnitude of each coefficient of a kind.
         gain: a guess of what the best model gains on a constant.
         unit: a guess of the variance of a row's slope over its curvature: 1 for a likelihood.
         inexact: how inexactly the minimum with a linear term is found, as the scale of its gradient's noise.
@@ -50,12 +52,12 @@ class Scales:
         epsilon: what is left for the release.
     """
 
+    counts: Floats
     blocks: tuple[tuple[int, float], ...]
     slope: float
     trace: float
     bends: Floats
     coefficients: Floats
-    features: int
     gain: float
     unit: float
     inexact: float
@@ -65,15 +67,19 @@ class Scales:
     @property
     def size(self) -> int:
         """d, the number of coefficients."""
-        return len(self.bends)
+        return int(self.counts.sum())
+
+    @property
+    def norm(self) -> float:
+        """The norm of the guessed coefficients."""
+        return math.sqrt(float(self.counts @ self.coefficients**2))
 
     def shrinkage(self, kept: float, regularisation: Floats) -> Floats:
         """The excess loss that the regulariser causes."""
         ridge = (regularisation / kept)[:, None]
-        lost: Floats = 0.5 * self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2
-        features = lost[:, : self.features].sum(axis=1)
+        lost = 0.5 * self.counts * self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2
         # Without any coefficients a constant is left, which loses what there was to gain.
-        return np.asarray(-self.gain * np.expm1(-features / self.gain) + lost[:, self.features :].sum(axis=1))
+        return np.asarray(-self.gain * np.expm1(-lost[:, 0] / self.gain) + lost[:, 1:].sum(axis=1))
 
     def noise(self, method: str, tau: float, kept: float, regularisation: Floats) -> Floats:
         """The excess loss that the noise causes; infinite where the method is impossible."""
@@ -84,17 +90,17 @@ class Scales:
         possible = left >= _LEAST_LEFT * self.epsilon
         scale = self.moves * tau / np.where(possible, left, self.epsilon)
         # A point drawn uniformly in a ball of dimension m has variance 1/(m + 2) along each axis.
-        spread = np.concatenate([np.full(size, move**2 / (size + 2)) for size, move in self.blocks])
+        spread = np.array([move**2 / (size + 2) for size, move in self.blocks])
         radius = (self.size + 1) * (self.size + 2)
         ridge = (regularisation / kept)[:, None]
-        each = self.bends * spread / (self.bends + ridge) ** 2
+        each = self.counts * self.bends * spread / (self.bends + ridge) ** 2
         found = 0.5 * radius * np.sum(each, axis=1) * (scale / kept) ** 2
         found += self._spherical(self.inexact / (regularisation * self.epsilon))
         return np.where(possible, found, np.inf)
 
     def _spherical(self, scale: Floats) -> Floats:
         """The excess loss by spherical noise of this scale in the coefficients."""
-        return 0.5 * float(self.bends.sum()) * (self.size + 1) * scale**2
+        return 0.5 * float(self.counts @ self.bends) * (self.size + 1) * scale**2
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def _forecast(sums: Sums, scales: Scales, method: str, tau: float, regularisatio
     rows = max(sums.support.rows, 1.0)
     kept = max(float(sums.kept(at)[0]), 1.0)
     if regularisation is None:
-        wide = np.geomspace(1e-4, 1e9, 300) * tau * scales.trace * max(1.0, 1 / scales.epsilon)
+        wide = np.geomspace(1e-4, 1e9, 200) * tau * scales.trace * max(1.0, 1 / scales.epsilon)
         tried = np.minimum(wide, LARGEST_REGULARISATION)
     else:
         tried = np.array([regularisation])
