@@ -1,4 +1,4 @@
-"""The two samplers of real-valued noise on a lattice, and the estimate of the noise level.
+"""The three samplers of real-valued noise on a lattice, and the estimate of the noise level.
 
 Each test has a false-alarm rate of at most 1e-6 (stated by its p-value), and a broken twin, a scale off by 30 %, which
 the same test must reject.
@@ -14,7 +14,7 @@ from scipy import stats
 
 from evenhand.learning import noise_level
 from evenhand.learning.intervals import ErrorLaw, spherical_radius
-from evenhand.noise.vectors import add_normal, add_spherical
+from evenhand.noise.vectors import add_blockwise, add_normal, add_spherical
 
 ALARM = 1e-6
 SCALE = Fraction(2**30)
@@ -43,6 +43,35 @@ def test_its_direction_is_uniform(spherical: np.ndarray) -> None:
     skewed = directions * [1, 1, 1, 2]
     skewed /= np.linalg.norm(skewed, axis=1)[:, None]
     assert stats.kstest(skewed[:, 3] ** 2, law.cdf).pvalue < ALARM
+
+
+BLOCKS = [(1, 1.0), (3, 0.25), (1, 4.0)]
+
+
+def gauges(draws: np.ndarray, blocks: list[tuple[int, float]]) -> np.ndarray:
+    """‖b_B‖/scale_B, one column per block."""
+    ends = np.cumsum([size for size, _ in blocks])[:-1]
+    parts = zip(np.split(draws, ends, axis=1), blocks, strict=True)
+    return np.stack([np.linalg.norm(part, axis=1) / scale for part, (_, scale) in parts], axis=1)
+
+
+def test_blockwise_noise_has_its_density() -> None:
+    """The largest gauge is Gamma(d); divided by it, the place on the surface is uniform in volume: P(block is largest) = size/d."""
+    exact = [(size, Fraction(scale) * SCALE) for size, scale in BLOCKS]
+    draws = np.array([add_blockwise([0] * 5, exact) for _ in range(DRAWS)], dtype=float) / float(SCALE)
+    found = gauges(draws, BLOCKS)
+    law, largest = stats.gamma(5), found.max(axis=1)
+    assert stats.kstest(largest, law.cdf).pvalue > ALARM
+    assert stats.kstest(largest * 1.3, law.cdf).pvalue < ALARM
+    for place, (size, _) in enumerate(BLOCKS):
+        first = found[:, place] == largest
+        assert stats.binomtest(int(first.sum()), DRAWS, size / 5).pvalue > ALARM
+        inner = (found[:, place] / largest)[~first] ** size  # uniform in its ball, so the volume within is uniform
+        assert stats.kstest(inner, stats.uniform.cdf).pvalue > ALARM
+    skewed = gauges(draws * [1, 1, 1, 1, 1.3], BLOCKS)
+    assert stats.kstest(skewed.max(axis=1), law.cdf).pvalue < ALARM
+    for coordinate in draws.T:
+        assert stats.binomtest(int((coordinate > 0).sum()), DRAWS).pvalue > ALARM
 
 
 def test_normal_noise_is_normal() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
@@ -21,9 +23,9 @@ from evenhand.learning import BoundedERM, HypothesisSelection, WeightedERM
 from evenhand.learning import minimise as optimiser
 from evenhand.learning.losses import LOSSES, HuberHinge, Loss, Squared, loss_named
 from evenhand.learning.minimise import Coefficients, Objective, minimise
-from evenhand.learning.row_choice import Scales, choose_rows
+from evenhand.learning.row_choice import METHODS, Scales, choose_rows
 from evenhand.noise import seam
-from evenhand.noise.steps import noise_multiplier, rho_of_steps
+from evenhand.noise.steps import noise_multiplier, rho_of_vectors
 from evenhand.profiles import Profile, support_of_counts
 
 TRUTH = np.array([3.0, -2.0, 1.0])
@@ -49,9 +51,9 @@ def excess(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 def test_both_learners_come_close_to_the_best(data: Any, protects: str) -> None:
     X, y, users = data
     options: dict[str, Any] = {"feature_bounds": (-1, 1), "protects": protects}
-    assert excess(BoundedERM(4.0, **options).fit(X, y, users=users), X, y) < 0.06
-    assert excess(WeightedERM(2.0, 1e-6, **options).fit(X, y, users=users), X, y) < 0.02
-    assert excess(WeightedERM(2.0, 1e-6, sample=0.2, **options).fit(X, y, users=users), X, y) < 0.03
+    assert excess(BoundedERM(1.0, **options).fit(X, y, users=users), X, y) < 0.02
+    assert excess(BoundedERM(4.0, method="output", **options).fit(X, y, users=users), X, y) < 0.06
+    assert excess(WeightedERM(2.0, 1e-6, **options).fit(X, y, users=users), X, y) < 0.01
 
 
 def test_regression_with_private_features(data: Any) -> None:
@@ -112,35 +114,63 @@ def test_the_accuracy_holds_whether_or_not_newton_gets_there(
     assert np.linalg.norm(objective.full_gradient(minimise(objective, 1e-6))) <= 1e-6
 
 
-def test_the_row_limit_follows_the_forecast() -> None:
+def scales(epsilon: float, moves: int = 1) -> Scales:
+    """Three features in a box and a constant, logistic."""
+    counts, bends, coefficients = np.array([3.0, 1.0]), np.array([0.01, 0.1]), np.array([4.0, 2.0])
+    return Scales(
+        counts, ((1, 0.6), (1, 1.0)), 1.4, 0.5, bends, coefficients, 0.2, 1.0, 1e-3, moves, epsilon
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_row_limit_follows_the_forecast(method: str) -> None:
     support = support_of_counts(np.r_[np.ones(1000), np.full(5, 500)])
-    scales = Scales(4, 1.4, 0.5, 3.0, 1, 1.0)
-    chosen = choose_rows(support, scales)
+    chosen = choose_rows(support, scales(1.0), method)
     assert 1 <= chosen.tau < 500
-    assert chosen.excess <= choose_rows(support, scales, tau=1).excess
-    assert chosen.excess <= choose_rows(support, scales, tau=500).excess
-    for factor in (0.5, 2.0):  # the closed form for Λ is a minimum
-        other = choose_rows(support, scales, chosen.tau, chosen.regularisation * factor)
+    assert chosen.excess <= choose_rows(support, scales(1.0), method, tau=1).excess
+    assert chosen.excess <= choose_rows(support, scales(1.0), method, tau=500).excess
+    for factor in (0.5, 2.0):
+        other = choose_rows(support, scales(1.0), method, chosen.tau, chosen.regularisation * factor)
         assert other.excess > chosen.excess
+
+
+def test_the_forecast_noise_is_that_of_the_linear_term() -> None:
+    """For a quadratic loss the forecast is exact: ½ Σ h·(b/(n(h + λ)))² on average, of a Gamma(d + 1) radius in a box."""
+    given, kept, rng = replace(scales(1.0), inexact=0.0), 1000.0, np.random.default_rng(0)
+    width, bends = np.array([0.6, 0.6, 0.6, 1.0]) / (1.0 - np.log1p(0.5 / 20.0)), np.array([0.01, 0.01, 0.01, 0.1])
+    drawn = rng.gamma(5, size=(100_000, 1)) * rng.uniform(-1, 1, size=(100_000, 4)) * width
+    seen = 0.5 * np.sum(bends * (drawn / (kept * (bends + 20.0 / kept))) ** 2, axis=1).mean()
+    assert seen == pytest.approx(given.noise("objective", 1, kept, np.array([20.0]))[0], rel=0.03)
+    assert given.noise("objective", 1, kept, np.array([0.1]))[0] == np.inf
+
+
+def test_given_parameters_decide_where_the_noise_goes(data: Any) -> None:
+    X, y, users = (part[:200] for part in data)
+    for ridge, method in ((0.3, "output"), (30.0, "objective")):
+        model = BoundedERM(1.0, rows_per_user=1, regularisation=ridge, feature_norm=2).fit(X, y, users=users)
+        assert model.method_ == method
+    with pytest.raises(UsageError, match="private"):
+        model.interval()
+    with pytest.raises(UsageError, match=r"regularisation=0\.3"):
+        model.set_params(regularisation=0.3, method="objective").fit(X, y, users=users)
+    with pytest.raises(UsageError, match="rows_per_user"):
+        BoundedERM(1e-9, rows_per_user=2**20, method="objective", loss="squared", label_bounds=(0, 1)).fit(X, y, users)
 
 
 @pytest.mark.parametrize(("relation", "moved"), [(Relation.PRESENCE, 1), (Relation.VALUES, 2)])
 def test_the_noise_is_what_the_accountant_asks_for(relation: Relation, moved: int) -> None:
-    multiplier = float(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 1.0, relation))
+    share = Fraction(1, 80)
+    multiplier = float(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), relation, share))
     combined = multiplier / (moved * np.sqrt(80))
     assert dp_accounting.get_epsilon_gaussian(combined, 1e-6) <= 0.7
     assert dp_accounting.get_epsilon_gaussian(combined * 0.99, 1e-6) > 0.7
-    assert float(rho_of_steps(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 1.0, relation), 80, relation)) == (
-        pytest.approx(0.5 / combined**2)
-    )
-    sampled = float(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 0.1, relation))
-    assert 0.05 * multiplier < sampled < 0.5 * multiplier
+    assert float(rho_of_vectors(Decimal("0.7"), Decimal("1e-6"), relation)) == pytest.approx(0.5 / combined**2)
 
 
 def test_what_a_fit_costs(data: Any, tmp_path: Path) -> None:
     X, y, users = data
     ledger = eh.Ledger(tmp_path / "budget.db", epsilon=2, delta=1e-6)
-    fitted = WeightedERM(1.0, 1e-6, steps=5, ledger=ledger).fit(X, y, users=users)
+    fitted = WeightedERM(1.0, 1e-6, feature_norm=1.0, steps=5, ledger=ledger).fit(X, y, users=users)
     assert float(fitted.guarantee_.delta) == 1e-6
     assert ledger.spent.epsilon == 1
     BoundedERM(1.0, ledger=ledger).fit(X, y, users=users)
@@ -196,7 +226,7 @@ def test_classes_may_be_any_two_labels(data: Any) -> None:
 
 def test_the_range_covers_the_noise() -> None:
     """400 fits of a table that says nothing: a 90 % range covers 86–94 % of 1200 noises (false alarm below 1e-4)."""
-    model = BoundedERM(1.0, rows_per_user=1, regularisation=1.0, feature_bounds=(3, 5))
+    model = BoundedERM(1.0, rows_per_user=1, regularisation=1.0, feature_bounds=(3, 5), method="output")
     X, y = np.full((2, 2), 4.0), np.array([0, 1])
     radius = np.diff(model.fit(X, y, users=[0, 1]).interval(0.9), axis=1).ravel() / 2
     fits = (model.fit(X, y, users=[0, 1]) for _ in range(400))
@@ -224,12 +254,16 @@ def test_the_best_of_finitely_many_hypotheses_is_found(data: Any) -> None:
         (BoundedERM(1.0, classes=(1, 1)), "classes="),
         (BoundedERM(1.0, rows_per_user=0), "rows_per_user=0"),
         (BoundedERM(1.0, regularisation=-1), "regularisation=-1"),
+        (BoundedERM(1.0, method="input"), "method='input'"),
         (BoundedERM(1.0, feature_norm=np.inf), "feature_norm"),
         (BoundedERM(1.0, feature_bounds=[(0, 1)] * 2), "2 pairs for 3 features"),
         (BoundedERM(1.0, protects="labels"), "protects='labels'"),
         (WeightedERM(1.0, 0), "delta=0"),
+        (WeightedERM(1.0, 0.01), "delta=0.01; expected at most 0.001"),
         (WeightedERM(1.0, steps=0), "steps=0"),
-        (WeightedERM(1.0, sample=0), "sample=0"),
+        (WeightedERM(1.0, clip="lipshitz"), "Did you mean 'lipschitz'"),
+        (WeightedERM(1.0, clip=0), "clip=0"),
+        (WeightedERM(1.0), "feature_bounds is missing"),
         (WeightedERM(1.0, weight_bound=-1), "weight_bound=-1"),
         (HypothesisSelection(), "hypotheses= is empty"),
     ],
@@ -240,7 +274,7 @@ def test_bad_parameters(data: Any, model: Any, words: str) -> None:
         model.fit(X, y, users=users)
 
 
-@pytest.mark.parametrize("model", [BoundedERM(), WeightedERM()])
+@pytest.mark.parametrize("model", [BoundedERM(), WeightedERM(feature_norm=1.0)])
 def test_predict_before_fit_and_users_missing(data: Any, model: Any) -> None:
     with pytest.raises(NotFittedError):
         model.predict(np.zeros((2, 3)))
@@ -254,14 +288,14 @@ def test_extreme_tables_still_give_a_model() -> None:
         (np.full((5, 2), np.nan), [0, 1, 0, 1, 0], [0, 0, 0, 1, 1]),
         (np.full((5, 2), 1e300), [0, 1, 0, 1, 0], [0, 0, 0, 1, 1]),
     ):
-        for model in (BoundedERM(1e-3), BoundedERM(100), WeightedERM(1e-2, steps=3)):
+        for model in (BoundedERM(1e-3), BoundedERM(100), WeightedERM(1e-2, feature_norm=1.0, steps=3)):
             assert np.isfinite(model.fit(X, y, users=users).coef_).all()
 
 
 def test_frames_with_names(data: Any) -> None:
     X, y, users = data
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(who=users, label=y)
-    model = WeightedERM(1.0, steps=3).fit(frame, "label", users="who")
+    model = WeightedERM(1.0, feature_norm=1.0, steps=3).fit(frame, "label", users="who")
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     assert model.predict(frame[["a", "b", "c"]]).shape == y.shape
 

@@ -6,50 +6,47 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand.guarantee import Amount, Relation, parse_epsilon
-from evenhand.learning.base import is_auto, pay, public_number
+from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
+from evenhand.learning.base import choice, is_auto, pay, public_number
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.intervals import spherical_radius
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.losses import Loss
-from evenhand.learning.minimise import FINENESS, Coefficients, Objective, minimise
+from evenhand.learning.objective_perturbation import Parts, inexactness, least_for_objective, perturb_objective
+from evenhand.learning.output_perturbation import perturb_output
+from evenhand.learning.perturbation import Problem
 from evenhand.learning.private_values import Floats, unwarned
-from evenhand.learning.row_choice import RowChoice, Scales, choose_rows, rows_per_user
+from evenhand.learning.row_choice import LARGEST_REGULARISATION, METHODS, RowChoice, Scales, choose_rows, rows_per_user
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.sources import Source
+from evenhand.learning.targets import Targets
 from evenhand.ledger import Cost, Ledger
 from evenhand.profiles import Profile
-from evenhand.release import Opener, Receipt
-
-ACCURACY = Fraction(1, 1000)
-"""The optimiser's gradient norm, in units of what one user can do: 0.2 % more noise buys a certain answer."""
-
-MOST_ROWS = 2**31
-"""From so many kept rows on, the model is scaled down, to zero at twice as many, where doubles would not be accurate enough."""
+from evenhand.release import Receipt
 
 FARTHEST = 2**20
 """How far one user may move the margin, in units of the range over which a loss is curved. Less regularisation is refused:
 the release would be nothing but noise, and the optimiser would not end."""
 
-_LATTICE = 2**20  # lattice steps per noise scale
-_LARGEST_REGULARISATION = 1e15
+
+SHRINKS = (1, 4, 16)
+"""What features may be divided by when Λ is chosen: where there is little to learn from, Λ should leave the intercept alone."""
 
 
 class BoundedERM(LinearModel):
-    """A linear model by output perturbation: at most τ rows per user, a regularised minimiser, spherical noise.
+    """A linear model of at most τ rows per user: a regularised minimiser, with noise in the objective or on the minimiser.
 
-    Guarantee: pure ε-differential privacy for *all rows of a user*. Features are clipped to a public norm, so one
-    user moves the minimiser of ``Σ ℓ + (Λ/2)‖f‖²`` by at most τL/Λ in L2 norm (2τL/Λ under values); the
-    accuracy of the optimiser, guaranteed for every table, and the rounding to a lattice are part of the declared
-    sensitivity. See docs/proofs/output-perturbation.md.
+    Guarantee: pure ε-differential privacy for *all rows of a user*. Features are clipped to public bounds or a public norm, so
+    one user moves the gradient of ``Σ ℓ + (Λ/2)‖f‖²`` by at most τ times a public bound (twice that under values). Objective
+    perturbation covers that with a random linear term, output perturbation covers what it does to the minimiser. The
+    accuracy of the optimiser, guaranteed for every table, and the rounding to a lattice are part of what the noise
+    covers. See docs/proofs/objective-perturbation.md and docs/proofs/output-perturbation.md.
 
     Edge cases: under presence rows with a missing feature or label are dropped; under values a missing feature
     counts as 0 and a missing label as the middle or the first class. Infinite features are moved to the edge of the
@@ -65,9 +62,12 @@ class BoundedERM(LinearModel):
             centred and scaled to the unit ball.
         rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
             profile bought with a tenth of ε (presence).
-        regularisation: Λ for the features divided by their norm, or ``"auto"``; too little for the number of rows per user is
-            refused.
-        coefficient_norm: a guess of the norm of good coefficients, for the automatic choices.
+        regularisation: Λ for the features divided by their norm, or ``"auto"``, which may divide them by more, to shrink their
+            coefficients more than the intercept; too little for the number of rows per user is refused.
+        method: ``"objective"``; ``"output"``, which is amin2019's Algorithm 1 with noise on the minimiser; or ``"auto"``, whichever
+            is forecast to lose less (if τ and Λ are given, objective perturbation where Λ allows it).
+        coefficient_norm: a guess of the norm of good coefficients of the scaled features, for the automatic choices; with
+            objective perturbation coefficients are cut to 32 times this norm.
         profile: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         fit_intercept: whether to add a constant feature.
@@ -78,14 +78,17 @@ class BoundedERM(LinearModel):
         coef_, intercept_: the released model, for features as they came.
         guarantee_: the `Guarantee`.
         rows_per_user_, regularisation_: τ and Λ.
-        sensitivity_, noise_scale_: Δ and Δ/ε, for the coefficients of the scaled features.
+        method_: ``"objective"`` or ``"output"``.
+        sensitivity_, noise_scale_: Δ and Δ/ε: for the coefficients of the scaled features with output perturbation, for
+            coordinates of the gradient with objective perturbation.
         forecast_: `RowChoice`, the forecast excess of the average loss and its parts.
 
     Example:
         >>> BoundedERM(epsilon=1.0, feature_bounds=(0, 1)).fit(X, y, users=ids).predict(X)
 
     Reference: Amin, Kulesza, Muñoz Medina and Vassilvitskii (ICML 2019); Chaudhuri, Monteleoni and Sarwate
-    (JMLR 2011) for output perturbation.
+    (JMLR 2011) for both perturbations; Iyengar et al. (S&P 2019) for approximate minima; Awan and Slavković (JASA 2021) for
+    noise in the shape of the gradients.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class BoundedERM(LinearModel):
         feature_bounds: FeatureBounds | None = None,
         rows_per_user: int | str = "auto",
         regularisation: float | str = "auto",
+        method: str = "auto",
         coefficient_norm: float | None = None,
         profile: Profile | None = None,
         protects: str = "presence",
@@ -114,6 +118,7 @@ class BoundedERM(LinearModel):
         self.feature_bounds = feature_bounds
         self.rows_per_user = rows_per_user
         self.regularisation = regularisation
+        self.method = method
         self.coefficient_norm = coefficient_norm
         self.profile = profile
         self.protects = protects
@@ -134,31 +139,43 @@ class BoundedERM(LinearModel):
         loss, targets = self._problem()
         tau, regularisation = rows_per_user(self.rows_per_user), self._regularisation()
         source, names, mapped = self._open(X, y, users, targets)
-        self._check_given(tau, regularisation, loss, mapped, source)
+        _, left = self._price(source, epsilon, tau, regularisation)
+        scales = self._scales(loss, mapped, left, source.relation)
+        self._check_given(tau, regularisation, scales, least_regularisation(tau or 1, loss, mapped, source.relation))
         guarantee = source.guarantee(epsilon, profile=self.profile)
         receipt = pay(
             self.ledger,
             guarantee,
             Cost.pure(epsilon),
-            self._query("bounded ERM", names, "rows_per_user", "regularisation"),
+            self._query("bounded ERM", names, "rows_per_user", "regularisation", "method"),
         )
         with source.reading():
-            left = epsilon
             if tau is None or regularisation is None:
-                _, left = profile_price(source, self.profile, epsilon)
                 support = rows_support(source, self.profile, epsilon, receipt)
-                chosen = choose_rows(support, self._scales(loss, mapped, left, source.relation), tau, regularisation)
+                shrunk = [mapped.shrunk(factor) for factor in (SHRINKS if self.fit_intercept else (1,))]
+                tried = [mapped] if regularisation is not None else shrunk
+                ways = [(one, self._scales(loss, one, left, source.relation)) for one in tried]
+                choices = [choose_rows(support, given, self.method, tau, regularisation) for _, given in ways]
+                best = min(range(len(ways)), key=lambda place: choices[place].excess)
+                (mapped, scales), chosen = ways[best], choices[best]
                 chosen = _within_range(chosen, regularisation, least_regularisation(1, loss, mapped, source.relation))
-            else:  # nothing to choose, so nothing is bought; of the forecast only the noise is known
-                noise = self._scales(loss, mapped, left, source.relation).noise(tau, regularisation)
-                chosen = RowChoice(tau, regularisation, math.nan, math.nan, noise, math.nan)
-            self._adopt(self._release(source, loss, mapped, chosen, left, receipt), mapped, targets)
+            else:  # nothing to choose, so nothing is bought, and there is nothing to forecast from
+                chosen = RowChoice(tau, regularisation, self._possible(tau, regularisation, scales), *[math.nan] * 4)
+            self._release(Problem(source, loss, mapped, chosen, left), scales, receipt, targets)
         self.guarantee_, self.forecast_ = guarantee, chosen
         return self
 
     def interval(self, confidence: float = 0.95) -> Floats:
-        """A range for each coefficient (intercept last): privacy noise only, not sampling error or bias."""
+        """A range for each coefficient (intercept last): privacy noise only, not sampling error or bias.
+
+        Only for output perturbation: how far a linear term in the objective moves the coefficients depends on the rows.
+        """
         check_is_fitted(self)
+        if self.method_ == "objective":
+            raise UsageError(
+                "objective perturbation has no interval: how far its noise moves a coefficient depends on the curvature of "
+                "the loss, which is private. Expected a model with method='output'."
+            )
         mapped = self.feature_map_
         radius = spherical_radius(confidence, mapped.size, self.noise_scale_)
         values, spread = self.coef_, radius / mapped.scale
@@ -172,68 +189,72 @@ class BoundedERM(LinearModel):
         given = self.regularisation
         return None if is_auto("regularisation", given) else public_number("regularisation", given)
 
-    def _check_given(
-        self, tau: int | None, regularisation: float | None, loss: Loss, mapped: FeatureMap, source: Source
-    ) -> None:
+    def _price(
+        self, source: Source, epsilon: Decimal, tau: int | None, regularisation: float | None
+    ) -> tuple[Decimal, Decimal]:
+        """What choosing takes of ε, and what it leaves."""
+        given = tau is not None and regularisation is not None
+        return (Decimal(0), epsilon) if given else profile_price(source, self.profile, epsilon)
+
+    def _check_given(self, tau: int | None, regularisation: float | None, scales: Scales, least: float) -> None:
         """Refuse, from public parameters and before the debit, what could not be carried out for every table."""
+        choice("method", self.method, ("auto", *METHODS))
         require_public(self.profile)
-        self._scales(loss, mapped, Decimal(1), source.relation)
+        if self.method == "objective":
+            least = max(least, least_for_objective(tau or 1, scales.epsilon, scales.trace, scales.size))
         if regularisation is not None:
-            least = least_regularisation(tau or 1, loss, mapped, source.relation)
-            public_number("regularisation", regularisation, smallest=least, largest=_LARGEST_REGULARISATION)
+            public_number("regularisation", regularisation, smallest=least, largest=LARGEST_REGULARISATION)
+        elif least > LARGEST_REGULARISATION:
+            raise UsageError(
+                f"rows_per_user={tau} is too much for objective perturbation at this epsilon: no regularisation would be "
+                "enough. Expected fewer rows per user, a larger epsilon, or method='output'."
+            )
+
+    def _possible(self, tau: int, regularisation: float, scales: Scales) -> str:
+        """The method for given τ and Λ."""
+        if self.method != "auto":
+            return self.method
+        least = least_for_objective(tau, scales.epsilon, scales.trace, scales.size)
+        return "objective" if regularisation >= least else "output"
 
     def _scales(self, loss: Loss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
+        features = len(mapped.centre)
+        # Not small: the loss is less curved along the coefficients than across, so shrinking them costs more than is forecast.
+        typical = (8.0 if loss.classifies else loss.steepest / 2) * math.sqrt(features)
         guess = self.coefficient_norm
-        typical = 3.0 if loss.classifies else loss.steepest / 2
         norm = typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
-        slope, curvature = loss.steepest * mapped.norm, loss.roundest * mapped.norm**2
-        return Scales(mapped.size, slope, curvature, norm, relation.moves, float(epsilon))
+        # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
+        counts, blocks = np.array([float(features)]), [mapped.blocks[0]]
+        bends = np.array([loss.roundest / 8 * mapped.radius**2 / features])
+        coefficients = np.array([norm / math.sqrt(features) / mapped.radius])
+        if mapped.intercept:
+            counts, blocks = np.r_[counts, 1.0], [*blocks, mapped.blocks[-1]]
+            bends = np.r_[bends, loss.roundest / 2]
+            coefficients = np.r_[coefficients, typical / 2 / math.sqrt(features)]
+        return Scales(
+            counts, tuple((size, float(width) * loss.steepest) for size, width in blocks),
+            loss.steepest * mapped.norm, loss.roundest * mapped.norm**2, bends, coefficients,
+            loss.at_zero / 3, 1.0 if loss.classifies else loss.steepest**2 / 64, inexactness(loss.steepest * mapped.norm),
+            relation.moves, float(epsilon),
+        )  # fmt: skip
 
-    def _release(
-        self, source: Source, loss: Loss, mapped: FeatureMap, chosen: RowChoice, epsilon: Decimal, receipt: Receipt
-    ) -> Floats:
-        one_user = Fraction(chosen.tau) * Fraction(loss.steepest * mapped.norm * (1 + 1e-12))
-        accuracy = one_user * ACCURACY
-        exact = (source.relation.moves * one_user + 2 * accuracy) / Fraction(chosen.regularisation)
-        exact += fading(chosen, loss, accuracy)
-        exponent = math.floor(math.log2(_LATTICE * float(epsilon) / float(exact)))
-        # Rounding moves either minimiser by at most half a step per coordinate.
-        steps = exact * Fraction(2) ** exponent + math.isqrt(mapped.size) + 1
-
-        def lattice(opener: Opener) -> list[int]:
-            with source.limited(mapped, chosen.tau, opener) as rows:
-                gradient, hessian = partial(rows.gradient, loss=loss), partial(rows.hessian, loss=loss)
-                roundest = loss.roundest * mapped.norm**2 * rows.rows
-                objective = Objective(gradient, hessian, chosen.regularisation, roundest, mapped.size)
-                # Nothing is left of the model from twice MOST_ROWS on: there is nothing to minimise.
-                kept = min(max(2 - Fraction(rows.rows, MOST_ROWS), Fraction(0)), Fraction(1))
-                minimiser = minimise(objective, float(accuracy)) if kept else Coefficients.zero(mapped.size)
-            shift = kept * Fraction(2) ** (exponent - FINENESS)
-            return [math.floor(step * shift + Fraction(1, 2)) for step in minimiser.steps]
-
-        noisy = receipt.vector(lattice, steps, epsilon)
-        unit = float(Fraction(2) ** -exponent)
-        self.rows_per_user_, self.regularisation_ = chosen.tau, chosen.regularisation
-        self.sensitivity_ = float(steps) * unit
-        self.noise_scale_ = self.sensitivity_ / float(epsilon)
-        return np.array([float(value) for value in noisy]) * unit
-
-
-def fading(chosen: RowChoice, loss: Loss, accuracy: Fraction) -> Fraction:
-    """How far a user's τ rows move the model by scaling it down: τ/MOST_ROWS of its norm, which public numbers bound.
-
-    No loss is negative, so (Λ/2)‖f‖² is at most the total loss at 0.
-    """
-    total = 2 * MOST_ROWS * loss.at_zero
-    norm = Fraction(math.sqrt(total) * math.sqrt(2 / chosen.regularisation) * (1 + 1e-12))
-    return Fraction(chosen.tau, MOST_ROWS) * (norm + accuracy / Fraction(chosen.regularisation))
+    def _release(self, problem: Problem, scales: Scales, receipt: Receipt, targets: Targets) -> None:
+        chosen = problem.chosen
+        if chosen.method == "objective":
+            parts = Parts.of(problem.epsilon, chosen.tau, chosen.regularisation, scales.trace, scales.size)
+            released = perturb_objective(problem, parts, scales.norm, receipt)
+        else:
+            released = perturb_output(problem, receipt)
+        self.rows_per_user_, self.regularisation_, self.method_ = chosen.tau, chosen.regularisation, chosen.method
+        self.sensitivity_, self.noise_scale_ = released.sensitivity, released.noise_scale
+        self._adopt(released.coefficients, problem.mapped, targets)
 
 
 def _within_range(chosen: RowChoice, given: float | None, least: float) -> RowChoice:
     """A choice that could have been given: not less than ``least`` regularisation for each row of a user."""
     if given is not None:
         return replace(chosen, tau=min(chosen.tau, max(math.floor(given / least), 1)))
-    return replace(chosen, regularisation=min(max(chosen.regularisation, least * chosen.tau), _LARGEST_REGULARISATION))
+    return replace(chosen, regularisation=min(max(chosen.regularisation, least * chosen.tau), LARGEST_REGULARISATION))
 
 
 def least_regularisation(tau: int, loss: Loss, mapped: FeatureMap, relation: Relation) -> float:

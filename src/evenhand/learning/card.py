@@ -87,15 +87,17 @@ def _regression(model: LabelPrivateRegression, confidence: float) -> dict[str, A
 
 
 def _bounded(model: BoundedERM, confidence: float) -> dict[str, Any]:
-    forecast = model.forecast_
+    forecast, output = model.forecast_, model.method_ == "output"
     return {
         "bounding": f"At most {model.rows_per_user_} random rows of each user; regularisation {model.regularisation_:.4g}.",
         "confidence": confidence,
-        "range_covers": "The range covers privacy noise only: not sampling error, not the shrinkage of the regulariser.",
-        "coefficients": _coefficients(_named(model), model.interval(confidence)),
+        "range_covers": "The range covers privacy noise only: not sampling error, not the shrinkage of the regulariser."
+        if output
+        else "No range: how far the noise in the objective moves a coefficient depends on the private curvature of the loss.",
+        "coefficients": _coefficients(_named(model), model.interval(confidence) if output else None),
         "forecast": {
             "noise_scale": model.noise_scale_,
-            "excess_loss_by_noise": forecast.noise,
+            "excess_loss_by_noise": _known(forecast.noise),
             "excess_loss_by_regularisation": _known(forecast.shrinkage),
             "bias_of_the_row_limit": _known(forecast.bias),
         },

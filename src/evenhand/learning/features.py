@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,22 @@ FeatureBounds = tuple[float, float] | Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """``(x − centre)/scale``, clipped to the unit ball, then a constant 1 if there is an intercept."""
+    """``(x − centre)/scale``, clipped to a ball, then a constant 1 if there is an intercept.
+
+    ``radius`` is that of the ball, a power of two, at most 1. Where bounds were given, ``edge`` is the largest magnitude of one
+    feature after scaling; otherwise the ball is all there is.
+    """
 
     centre: Floats
     scale: Floats
     intercept: bool
+    edge: float | None = None
+    radius: float = 1.0
+
+    def shrunk(self, factor: int) -> FeatureMap:
+        """Features divided by a power of two: a regulariser shrinks their coefficients more, and the intercept no more than before."""
+        edge = None if self.edge is None else self.edge / factor
+        return replace(self, scale=self.scale * factor, radius=self.radius / factor, edge=edge)
 
     @property
     def size(self) -> int:
@@ -39,13 +51,30 @@ class FeatureMap:
 
     @property
     def norm(self) -> float:
-        """The largest norm of a row, in units of the ball."""
-        return math.sqrt(2.0) if self.intercept else 1.0
+        """The largest norm of a row, the constant included."""
+        return math.sqrt(self.radius**2 + 1.0) if self.intercept else self.radius
 
     @property
     def squared_norm(self) -> int:
         """The largest squared norm of a row of integers."""
-        return STEPS**2 * (2 if self.intercept else 1)
+        return int((STEPS * self.radius) ** 2) + (STEPS**2 if self.intercept else 0)
+
+    @property
+    def blocks(self) -> tuple[tuple[int, Fraction], ...]:
+        """Blocks of coordinates, each by its size and the largest norm that a row has in it, in units of the ball."""
+        features = len(self.centre)
+        slack = 1 + Fraction(1, 2**40)  # beyond all rounding
+        own = (
+            [(features, Fraction(self.radius) * slack)]
+            if self.edge is None
+            else [(1, Fraction(self.edge) * slack)] * features
+        )
+        return (*own, *([(1, Fraction(1))] if self.intercept else []))
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of one feature after scaling."""
+        return self.radius if self.edge is None else self.edge
 
     @property
     def lowest(self) -> Floats:
@@ -67,9 +96,9 @@ class FeatureMap:
         """Rows of features as integers (held as doubles); NaN becomes 0, infinities the edge of the ball."""
         off = np.clip(X, self.lowest, self.highest) - self.centre
         off = np.where(np.abs(off) >= self.smallest, off, 0.0)  # NaN is not at least anything
-        Z = np.clip(off / self.scale, -1.0, 1.0)
+        Z = np.clip(off / self.scale, -self.largest, self.largest)
         norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
-        Z *= (STEPS / np.maximum(norms, 1.0))[:, None]
+        Z *= (STEPS * self.radius / np.maximum(norms, self.radius))[:, None]
         np.trunc(Z, out=Z)
         return np.column_stack([Z, np.full(len(Z), float(STEPS))]) if self.intercept else Z
 
@@ -95,4 +124,5 @@ def feature_map(features: int, norm: float, bounds: FeatureBounds | None, interc
     pairs = np.array([parse_bounds(pair, "feature_bounds") for pair in given])
     half = (pairs[:, 1] - pairs[:, 0]) / 2
     # A box with half-widths h lies in the ball after dividing each feature by h·√d.
-    return FeatureMap(pairs.mean(axis=1), half * math.sqrt(features), intercept)
+    root = math.sqrt(features)
+    return FeatureMap(pairs.mean(axis=1), half * root, intercept, 1 / root)

@@ -27,7 +27,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     loss: str
     classes: Sequence[Any]
     label_bounds: tuple[float, float] | None
-    feature_norm: float
+    feature_norm: float | None
     feature_bounds: FeatureBounds | None
     features: Sequence[str] | None
     fit_intercept: bool
@@ -93,7 +93,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         else:
             self.n_features_in_ = len(names)
             self.feature_names_in_ = np.array(names, dtype=object)
-        return source, names, feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
+        norm = 1.0 if self.feature_norm is None else self.feature_norm
+        return source, names, feature_map(len(names), norm, self.feature_bounds, self.fit_intercept)
 
     def _adopt(self, coefficients: Floats, mapped: FeatureMap, targets: Targets) -> None:
         """Keep coefficients of scaled features as a model of the features as they came."""

@@ -69,9 +69,9 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class Objective:
-    """``J(f) = Σ ℓ + (Λ/2)‖f‖²`` for ``size`` coefficients, by the derivatives of ``Σ ℓ``.
+    """``J(f) = Σ ℓ + (Λ/2)‖f‖² + ⟨b, f⟩`` for ``size`` coefficients, by the derivatives of ``Σ ℓ``.
 
-    ``regularisation`` is Λ; ``roundest`` bounds the largest eigenvalue of the Hessian anywhere.
+    ``regularisation`` is Λ; ``roundest`` bounds the largest eigenvalue of the Hessian anywhere; ``linear`` is b.
     """
 
     gradient: Callable[[Coefficients], Floats]
@@ -79,6 +79,7 @@ class Objective:
     regularisation: float
     roundest: float
     size: int
+    linear: Floats | float = 0.0
 
     @property
     def smooth(self) -> float:
@@ -87,7 +88,7 @@ class Objective:
 
     def full_gradient(self, f: Coefficients) -> Floats:
         """∇J."""
-        return self.gradient(f) + self.regularisation * f.floats
+        return self.gradient(f) + self.linear + self.regularisation * f.floats
 
 
 def minimise(objective: Objective, accuracy: float) -> Coefficients:

@@ -1,12 +1,13 @@
-"""How many rows of each user to keep, and how strongly to regularise, by forecast.
+"""How many rows of each user to keep, how strongly to regularise, and where to put the noise, by forecast.
 
-The forecast of the excess of the average loss has three parts: what changing the mix of users does to it
-(`profiles/support.py`), what the regulariser does, and what the noise does,
+The forecast of the excess of the average loss is that of a quadratic about the best coefficients f, with a guess of the
+curvature h of the average loss along each coordinate. With n_τ kept rows and λ = Λ/n_τ,
 
-    w·bias(τ)  +  (Λ/2n_τ)·B²  +  ½·c·R²·E‖b‖²,      E‖b‖² = d(d+1)·(Δ/ε)²,  Δ = kτL/Λ,
+    ½ Σ h·(λf)²/(h + λ)²  +  ½ Σ h·v  +  what dropping rows does,
 
-with B a guess of the norm of the best coefficients, L and c the largest slope and curvature of a row's loss, k = 1
-under presence and 2 under values. For each τ the best Λ has a closed form.
+where v is the variance of a coefficient: that of the noise for output perturbation, Var b/(n_τ(h + λ))² for a linear term b.
+Dropping rows leaves d/2·(1/n_τ − 1/n) more sampling error, and changes the mix of users: ½(ρχ)², with χ² as in
+`profiles/support.py`; both are for likelihoods, and scaled by ``unit`` for other losses.
 """
 
 from __future__ import annotations
@@ -16,53 +17,99 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.bounding import HETEROGENEITY
 from evenhand.learning.base import is_auto, whole_number
+from evenhand.learning.private_values import Floats
 from evenhand.profiles import Sums, Support
 
 LARGEST_TAU = 2**20
+LARGEST_REGULARISATION = 1e15
+
+_LEAST_LEFT = 0.1  # of ε for the linear term: more than the second noise takes
+
+METHODS = ("objective", "output")
+
+HETEROGENEITY = 1 / 20
+"""ρ: how far the average slope of users with many rows is from that of the others, in standard deviations of a row's."""
 
 
 @dataclass(frozen=True)
 class Scales:
-    """Public facts of the learning problem that the forecast needs.
+    """Public facts and guesses of the learning problem that the forecast needs.
+
+    Coefficients are of two kinds, those of features and the intercept (if there is one); a guess is for all of a kind.
 
     Args:
-        size: number of coefficients d.
+        counts: how many coefficients there are of each kind.
+        blocks: in blocks of how many they are, and how far one row moves the gradient in such a block.
         slope: L, the largest norm of a row's gradient.
-        curvature: c·R², the largest curvature of a row's loss along any direction.
-        coefficient_norm: B.
+        trace: c·R², the largest trace of the Hessian of a row's loss.
+        bends: a guess of the curvature of the average loss along each coefficient of a kind.
+        coefficients: a guess of the magnitude of each coefficient of a kind.
+        gain: a guess of what the best model gains on a constant.
+        unit: a guess of the variance of a row's slope over its curvature: 1 for a likelihood.
+        inexact: how inexactly the minimum with a linear term is found, as the scale of its gradient's noise.
         moves: k, how many users' worth of rows change between neighbours.
         epsilon: what is left for the release.
     """
 
-    size: int
+    counts: Floats
+    blocks: tuple[tuple[int, float], ...]
     slope: float
-    curvature: float
-    coefficient_norm: float
+    trace: float
+    bends: Floats
+    coefficients: Floats
+    gain: float
+    unit: float
+    inexact: float
     moves: int
     epsilon: float
 
-    def noise(self, tau: float, regularisation: float) -> float:
-        """The excess loss that the noise causes."""
-        scale = self.moves * tau * self.slope / (regularisation * self.epsilon)
-        return 0.5 * self.curvature * self.size * (self.size + 1) * scale**2
+    @property
+    def size(self) -> int:
+        """d, the number of coefficients."""
+        return int(self.counts.sum())
 
-    def shrinkage(self, kept: float, regularisation: float) -> float:
+    @property
+    def norm(self) -> float:
+        """The norm of the guessed coefficients."""
+        return math.sqrt(float(self.counts @ self.coefficients**2))
+
+    def shrinkage(self, kept: float, regularisation: Floats) -> Floats:
         """The excess loss that the regulariser causes."""
-        return regularisation * self.coefficient_norm**2 / (2 * kept)
+        ridge = (regularisation / kept)[:, None]
+        lost = 0.5 * self.counts * self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2
+        # Without any coefficients a constant is left, which loses what there was to gain.
+        return np.asarray(-self.gain * np.expm1(-lost[:, 0] / self.gain) + lost[:, 1:].sum(axis=1))
 
-    def best_regularisation(self, tau: float, kept: float) -> float:
-        """The Λ that balances the two."""
-        return float((4 * self.noise(tau, 1.0) * kept / self.coefficient_norm**2) ** (1 / 3))
+    def noise(self, method: str, tau: float, kept: float, regularisation: Floats) -> Floats:
+        """The excess loss that the noise causes; infinite where the method is impossible."""
+        if method == "output":
+            return self._spherical(self.moves * tau * self.slope / (regularisation * self.epsilon))
+        rank = min(tau, self.size)
+        left = self.epsilon - rank * np.log1p(tau * self.trace / (rank * regularisation))
+        possible = left >= _LEAST_LEFT * self.epsilon
+        scale = self.moves * tau / np.where(possible, left, self.epsilon)
+        # A point drawn uniformly in a ball of dimension m has variance 1/(m + 2) along each axis.
+        spread = np.array([move**2 / (size + 2) for size, move in self.blocks])
+        radius = (self.size + 1) * (self.size + 2)
+        ridge = (regularisation / kept)[:, None]
+        each = self.counts * self.bends * spread / (self.bends + ridge) ** 2
+        found = 0.5 * radius * np.sum(each, axis=1) * (scale / kept) ** 2
+        found += self._spherical(self.inexact / (regularisation * self.epsilon))
+        return np.where(possible, found, np.inf)
+
+    def _spherical(self, scale: Floats) -> Floats:
+        """The excess loss by spherical noise of this scale in the coefficients."""
+        return 0.5 * float(self.counts @ self.bends) * (self.size + 1) * scale**2
 
 
 @dataclass(frozen=True)
 class RowChoice:
-    """τ, Λ and the forecast behind them."""
+    """τ, Λ, the method, and the forecast behind them."""
 
     tau: int
     regularisation: float
+    method: str
     bias: float
     shrinkage: float
     noise: float
@@ -75,12 +122,20 @@ class RowChoice:
 
 
 def choose_rows(
-    support: Support, scales: Scales, tau: int | None = None, regularisation: float | None = None
+    support: Support, scales: Scales, method: str, tau: int | None = None, regularisation: float | None = None
 ) -> RowChoice:
-    """Choose what is not given, from a public or bought support."""
+    """Choose what is not given, from a public or bought support; ``method`` may be ``"auto"``."""
+    return min(row_forecasts(support, scales, method, tau, regularisation), key=lambda choice: choice.excess)
+
+
+def row_forecasts(
+    support: Support, scales: Scales, method: str, tau: int | None = None, regularisation: float | None = None
+) -> list[RowChoice]:
+    """The forecast for each τ: the less is dropped the more noise is needed, and in between is the best."""
     sums = Sums.of(support)
     tried = [float(tau)] if tau is not None else limits_to_try(min(float(support.sizes.max()), LARGEST_TAU))
-    return min((_forecast(sums, scales, size, regularisation) for size in tried), key=lambda one: one.excess)
+    methods = METHODS if method == "auto" else (method,)
+    return [_forecast(sums, scales, one, size, regularisation) for size in tried for one in methods]
 
 
 def rows_per_user(given: int | str) -> int | None:
@@ -94,12 +149,18 @@ def limits_to_try(top: float) -> list[float]:
     return sorted({max(1.0, min(top, float(math.ceil(1.25**step)))) for step in steps})
 
 
-def _forecast(sums: Sums, scales: Scales, tau: float, regularisation: float | None) -> RowChoice:
+def _forecast(sums: Sums, scales: Scales, method: str, tau: float, regularisation: float | None) -> RowChoice:
     at = np.array([tau])
+    rows = max(sums.support.rows, 1.0)
     kept = max(float(sums.kept(at)[0]), 1.0)
-    chosen = scales.best_regularisation(tau, kept) if regularisation is None else regularisation
-    pinsker = math.sqrt(max(math.log(max(sums.support.rows, 1.0) / kept), 0.0) / 2)
-    spread = HETEROGENEITY * math.sqrt(float(sums.chi_square(at)[0]))
-    size = scales.slope * scales.coefficient_norm
-    bias = size * min(float(sums.total_variation(at)[0]), pinsker, spread)
-    return RowChoice(math.ceil(tau), chosen, bias, scales.shrinkage(kept, chosen), scales.noise(tau, chosen), kept)
+    if regularisation is None:
+        wide = np.geomspace(1e-4, 1e9, 200) * tau * scales.trace * max(1.0, 1 / scales.epsilon)
+        tried = np.minimum(wide, LARGEST_REGULARISATION)
+    else:
+        tried = np.array([regularisation])
+    shrinkage, noise = scales.shrinkage(kept, tried), scales.noise(method, tau, kept, tried)
+    best = int(np.argmin(shrinkage + noise))
+    sampling = scales.size * max(1 / kept - 1 / rows, 0.0)
+    mix = HETEROGENEITY**2 * float(sums.chi_square(at)[0])
+    numbers = (scales.unit / 2 * (sampling + mix), float(shrinkage[best]), float(noise[best]))
+    return RowChoice(math.ceil(tau), float(tried[best]), method, *numbers, kept)

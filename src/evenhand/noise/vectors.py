@@ -1,6 +1,6 @@
-"""Spherical and Gaussian noise on an integer lattice, from 120-digit arithmetic and the system's secure source.
+"""Spherical, blockwise and Gaussian noise on an integer lattice, from 120-digit arithmetic and the system's secure source.
 
-The mechanisms here need real-valued noise (a Gamma radius and a uniform direction; normal variates whose
+The mechanisms here need real-valued noise (a Gamma radius and a uniform direction or place; normal variates whose
 composition accountants know). Sampling it in doubles would leave gaps that reveal the exact value. Instead the
 exact vector is first rounded to a public lattice, and the noise, drawn with 384 random bits per variate and
 computed to 120 digits, is rounded to the same lattice: the sum is what rounding does to (lattice vector + real
@@ -49,6 +49,34 @@ def add_spherical(values: Sequence[int], scale: Fraction) -> list[int]:
     radius = _WORK.minus(_sum(_WORK.ln(_uniform()) for _ in values))  # Gamma(d): a sum of exponentials
     factor = _WORK.divide(_WORK.multiply(radius, _at_least(scale)), length)
     return [value + _round(_WORK.multiply(x, factor)) for value, x in zip(values, direction, strict=True)]
+
+
+def add_blockwise(values: Sequence[int], blocks: Sequence[tuple[int, Fraction]]) -> list[int]:
+    """Add noise with density ∝ exp(−max ‖b_B‖₂/scale_B), the largest over blocks B of coordinates, rounded to integers.
+
+    A block is given by its size and its scale, in the order of the coordinates.
+
+    Guarantee: if one user moves the coordinates of each block by at most ε·scale_B in L2 norm, this is ε-private.
+    """
+    substitute = seam.current()
+    if substitute is not None:
+        return substitute("blockwise", values, max(scale for _, scale in blocks))
+    # A place drawn uniformly in the product of the unit balls, times Gamma(d + 1).
+    radius = _WORK.minus(_sum(_WORK.ln(_uniform()) for _ in range(len(values) + 1)))
+    noise = [
+        _WORK.multiply(x, _WORK.multiply(radius, _at_least(scale))) for size, scale in blocks for x in _in_ball(size)
+    ]
+    return [value + _round(x) for value, x in zip(values, noise, strict=True)]
+
+
+def _in_ball(size: int) -> list[Decimal]:
+    """A point drawn uniformly in the unit ball."""
+    if size == 1:
+        return [_WORK.subtract(_WORK.multiply(_uniform(), Decimal(2)), Decimal(1))]
+    direction = _normals(size)
+    length = _WORK.sqrt(_sum(_WORK.multiply(x, x) for x in direction))
+    factor = _WORK.divide(_WORK.exp(_WORK.divide(_WORK.ln(_uniform()), Decimal(size))), length)
+    return [_WORK.multiply(x, factor) for x in direction]
 
 
 def add_normal(values: Sequence[int], scale: Fraction) -> list[int]:
