@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ _RATE = 0.125  # how far the logarithm of the clamp moves for as many users too 
 _FURTHEST = 2  # times the first clamp: slopes are half the steepest at the start
 _LONGEST, _LEAST = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
 _LITTLE = 3e-4  # loss added by noise up to which steps are the longest
+_SEEN = 8  # times its noise, which the sum of weights exceeds where a model can be relied on
 _PART = FULL  # what a user adds to each of the sums that set the length of steps
 _STEEP = 4  # times as many squared spreads as there are coefficients: a user's rows beyond count as this
 _OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
@@ -33,15 +34,17 @@ _FINEST = 10
 
 @dataclass(frozen=True)
 class Start:
-    """Where a descent starts: the sum of weights, the first clamp, how far to step along a gradient, and what noise adds.
+    """Where a descent starts: the sum of weights, the first clamp, how far to step along a gradient, the average curvature.
 
-    ``noise_loss`` is about what the noise adds to the average loss, in units of the steepest slope.
+    ``curvature`` is at most what it says: for weighted rows, averaged over coefficients, in units of the steepest slope.
+    ``hidden``: so few users that noise hides what was prepared, and nobody should rely on the model.
     """
 
     weight: float
     clip: float
     length: float
-    noise_loss: float = math.nan
+    curvature: float
+    hidden: bool = False
 
 
 def started(
@@ -64,7 +67,8 @@ def started(
     hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
     above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
     found = 2.0 ** (int(above[-1]) - _FINEST - 0.5) if len(above) else 1.0
-    return _start(sums.plan, slopes.curvature, size, float(weight), float(squares) * _STEEP, clip or found)
+    start = _start(sums.plan, slopes.curvature, size, float(weight), float(squares) * _STEEP, clip or found)
+    return replace(start, hidden=bool(total[0] < _SEEN * sd * _PART))
 
 
 def _start(plan: Plan, curvature: float, size: int, weight: float, squares: float, clip: float) -> Start:
@@ -74,10 +78,10 @@ def _start(plan: Plan, curvature: float, size: int, weight: float, squares: floa
     the correlations. Noise adds about ½·size·s²/κ to the loss of a model that has converged (s: the noise of the average
     gradient of the second half, κ: the average curvature). Where that is much, shorter steps stop earlier, and less noise gets in.
     """
-    noise = math.sqrt(2) * plan.sd_of_all() * clip / weight
-    added = size * noise**2 / (2 * curvature * squares / weight)
+    noise, average = math.sqrt(2) * plan.sd_of_all() * clip / weight, curvature * squares / weight
+    added = size * noise**2 / (2 * average)
     part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST), _LONGEST)
-    return Start(weight, clip, min(2 / (squares * size), part / weight) / curvature, added)
+    return Start(weight, clip, min(2 / (squares * size), part / weight) / curvature, average)
 
 
 def _octaves(gradients: Floats, weights: Floats) -> Floats:

@@ -73,7 +73,7 @@ class EngineRows(Source):
         # Users as numbers, so that a user's rows come together and no id leaves the engine.
         codes = ibis.dense_rank().over(ibis.window(order_by=[rows[name] for name in self._table.user_names]))
         chosen = rows.select(code=codes.cast("int64"), target=rows.target, **steps)
-        fetched = self._table.engine.fetch(chosen.order_by("code"))
+        fetched = self._table.engine.fetch(chosen)
         return fetched.map(lambda frame: _user_rows(frame, names, box, targets))
 
     def _sizes(self) -> Rows:
@@ -176,12 +176,13 @@ class _KeptTable(KeptRows):
 
 
 def _user_rows(frame: ArrowTable, names: Sequence[str], box: FeatureMap, targets: Targets) -> UserRows:
-    """Rows as the engine handed them over, sorted by user."""
+    """Rows as the engine handed them over, sorted by user: Spark would compute them twice to sort them itself."""
     codes = frame["code"].to_numpy()
+    order = np.argsort(codes, kind="stable")
     features = np.full((len(codes), box.size), UNIT, dtype=np.int16)
     for place, name in enumerate(names):
-        features[:, place] = frame[name].to_numpy()
-    found = target_steps(frame["target"].to_numpy(), targets)
+        features[:, place] = frame[name].to_numpy()[order]
+    found = target_steps(frame["target"].to_numpy()[order], targets)
     return UserRows(features, found, np.unique(codes, return_counts=True)[1])
 
 

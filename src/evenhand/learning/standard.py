@@ -57,7 +57,10 @@ def _centre(sums: NoisySums, features: int) -> tuple[Floats, float]:
 
     total, sd = sums.ask(per_user, features + 1, features * BOX**2 + one**2)
     users = max(total[-1], sd) / one
-    return np.clip(np.rint(total[:-1] / users), -BOX, BOX), users
+    centre, noise = total[:-1] / users, sd / users
+    # What noise alone would do is taken off: a centre that is mostly noise would make features depend on the constant.
+    kept = max(1 - noise**2 / max(float(np.mean(centre**2)), 1.0), 0.0)
+    return np.clip(np.rint(centre * kept), -BOX, BOX), users
 
 
 def _typical_length(sums: NoisySums, centre: Floats) -> float:
@@ -90,4 +93,4 @@ def _spread(sums: NoisySums, centre: Floats, longest: float, users: float) -> Fl
     average = max(float(variance.mean()), noise / math.sqrt(len(centre)))
     apart = max(float(variance.var()) - noise**2, 0.0)
     drawn = average + apart / (apart + noise**2) * (variance - average)
-    return np.sqrt(np.maximum(drawn, max(average / 50, noise / 2, 1.0)))
+    return np.sqrt(np.maximum(drawn, max(average / 50, noise, 1.0)))

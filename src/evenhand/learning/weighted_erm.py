@@ -18,6 +18,7 @@ from evenhand.learning.descent import Start, descend, started
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.linear_model import LinearModel
+from evenhand.learning.loss_forecast import LossForecast
 from evenhand.learning.noisy_sums import NoisySums, Plan
 from evenhand.learning.private_values import unwarned
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
@@ -78,6 +79,7 @@ class WeightedERM(LinearModel):
         clip_: the norm of the clamp in the last step.
         noise_multiplier_: the noise of a step in units of what one user can do.
         noise_scale_: the standard deviation of the noise in the average gradient of one step.
+        forecast_, usable_: a `LossForecast` made from released numbers, and whether the model is likely to beat a constant one.
 
     Example:
         >>> WeightedERM(epsilon=1.0, delta=1e-6, feature_bounds=(0, 1)).fit(X, y, users=ids).predict(X)
@@ -156,6 +158,9 @@ class WeightedERM(LinearModel):
         self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
         self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, plan.shares[-1]))
         self.noise_scale_ = done.noise / start.weight
+        slopes_only = done.f[: len(box.centre)]
+        self.forecast_ = LossForecast.of(start, done, plan, slopes_only, loss.steepest * slopes.width, loss.classifies)
+        self.usable_ = self.forecast_.loss_above_constant < 0
         return self
 
     def _check(self, delta: Decimal) -> None:
@@ -215,7 +220,8 @@ class WeightedERM(LinearModel):
         h = self._weight_bound(support, box.size, sums.plan.sd_of_all())
         weight = max(float(Sums.of(support).kept(np.array([h]))[0]), 1.0)
         norm = math.sqrt(2.0) if box.intercept else 1.0
-        return h, standard, Start(weight, h * norm, 1 / (slopes.curvature * weight * norm**2)), None
+        curvature = slopes.curvature * norm**2
+        return h, standard, Start(weight, h * norm, 1 / (curvature * weight), curvature / box.size), None
 
     def _weight_bound(self, support: Support, size: int, noise: float) -> float:
         """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
