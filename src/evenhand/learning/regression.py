@@ -73,7 +73,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         features: names of the feature columns of a frame or table; default all but label and user.
         categories: names of feature columns to replace by 0/1 columns, one for each value but the first.
         weights: `RegressionWeights` to reuse instead of computing new ones.
-        tol: relative gap to the optimum at which the optimiser stops.
+        tol: relative gap to the optimum at which the optimiser stops; it may stop earlier, and ``weights_.gap`` says where.
         ledger: where to debit ε before the release.
 
     Attributes:
@@ -106,7 +106,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         features: Sequence[str] | None = None,
         categories: Sequence[str] = (),
         weights: RegressionWeights | None = None,
-        tol: float = 1e-5,
+        tol: float = 1e-3,
         ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
