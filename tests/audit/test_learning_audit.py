@@ -19,7 +19,6 @@ from evenhand.learning import (
     LabelPrivateRegression,
     RegressionWeights,
     WeightedERM,
-    hypotheses,
     sources,
 )
 
@@ -91,7 +90,7 @@ def bounded() -> BlackBox:
     return estimator(
         lambda: BoundedERM(EPSILON, rows_per_user=2, regularisation=50.0, fit_intercept=False),
         Claim(EPSILON),
-        lambda model: float(model.coef_[0]),
+        lambda model: model.coef_.item(),
     )
 
 
@@ -99,7 +98,7 @@ def weighted() -> BlackBox:
     return estimator(
         lambda: WeightedERM(EPSILON, 1e-3, weight_bound=1, steps=1, protects="values", fit_intercept=False),
         Claim(EPSILON, 1e-3),
-        lambda model: float(model.coef_[0]),
+        lambda model: model.coef_.item(),
     )
 
 
@@ -143,5 +142,5 @@ def test_selection_keeps_its_promise() -> None:
 
 
 def test_selection_that_forgets_the_row_limit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hypotheses, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
+    monkeypatch.setattr(sources, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
     assert caught(chosen(), PRESENCE)

@@ -72,6 +72,7 @@ class BoundedERM(LinearModel):
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         fit_intercept: whether to add a constant feature.
         features: names of the feature columns of a frame or table.
+        population: a name for the people, so that arrays and tables about them share a ledger; a table has its own.
         ledger: where to debit ε before the release.
 
     Attributes:
@@ -104,6 +105,7 @@ class BoundedERM(LinearModel):
         protects: str = "presence",
         fit_intercept: bool = True,
         features: Sequence[str] | None = None,
+        population: str | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -119,6 +121,7 @@ class BoundedERM(LinearModel):
         self.protects = protects
         self.fit_intercept = fit_intercept
         self.features = features
+        self.population = population
         self.ledger = ledger
 
     @unwarned
@@ -161,7 +164,7 @@ class BoundedERM(LinearModel):
         check_is_fitted(self)
         mapped = self.feature_map_
         radius = spherical_radius(confidence, mapped.size, self.noise_scale_)
-        values, spread = self.coef_, radius / mapped.scale
+        values, spread = np.ravel(self.coef_), radius / mapped.scale
         if self.fit_intercept:  # it moves with every slope whose feature is centred
             constant = radius * math.sqrt(1 + float(np.sum((mapped.centre / mapped.scale) ** 2)))
             values, spread = np.r_[values, self.intercept_], np.r_[spread, constant]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from evenhand.guarantee import UsageError
+from evenhand.learning.base import accounting
 from evenhand.learning.bounded_erm import BoundedERM
 from evenhand.learning.private_values import Floats
 from evenhand.learning.regression import LabelPrivateRegression
@@ -25,7 +28,8 @@ def model_card(model: Model, label: str = "the label", confidence: float = 0.95)
         facts = _weighted(model)
     else:
         raise UsageError(f"a card is for a fitted model of this package, not for {type(model).__name__}.")
-    return {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict(), **facts}
+    about = {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict()}
+    return {**about, "accounting": accounting(model.ledger), **facts}
 
 
 def card_text(card: dict[str, Any]) -> str:
@@ -33,7 +37,13 @@ def card_text(card: dict[str, Any]) -> str:
     width = max(len(row["name"]) for row in card["coefficients"])
     lines = [f"{card['model']} of {card['label']}", ""]
     lines += [f"  {name:<{width}}  {value:>12}   {between}" for name, value, between in coefficients(card)]
-    lines += ["", f"  {card['range_covers']}", f"  {card['bounding']}", f"  {card['guarantee']['words']}"]
+    lines += [
+        "",
+        f"  {card['range_covers']}",
+        f"  {card['bounding']}",
+        f"  {card['guarantee']['words']}",
+        f"  {card['accounting']}",
+    ]
     return "\n".join(lines)
 
 
@@ -95,8 +105,8 @@ def _weighted(model: WeightedERM) -> dict[str, Any]:
 
 def _named(model: BoundedERM | WeightedERM) -> list[tuple[str, float]]:
     names = getattr(model, "feature_names_in_", [f"x{index}" for index in range(model.n_features_in_)])
-    constant = [("intercept", model.intercept_)] if model.fit_intercept else []
-    return [*zip(map(str, names), model.coef_.tolist(), strict=True), *constant]
+    constant = [("intercept", float(np.ravel(model.intercept_)[0]))] if model.fit_intercept else []
+    return [*zip(map(str, names), np.ravel(model.coef_).tolist(), strict=True), *constant]
 
 
 def _coefficients(named: list[tuple[str, float]], ranges: Floats | None) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from evenhand.profiles import Buckets, Support, exact_sizes, or_one, users_by_bu
 from evenhand.release import Measurement, Opener
 from evenhand.tables import Secret, Table
 from evenhand.tables.engines import one_reading
-from evenhand.tables.expressions import Column, Integers, Rows
+from evenhand.tables.expressions import ArrowTable, Column, Integers, Rows
 from evenhand.tables.numbers import is_number, number
 from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.summaries import exact_sum, known
@@ -54,6 +54,16 @@ class EngineRows(Source):
 
     def public_support(self) -> Secret[Support]:
         return exact_sizes(self._table, self._sizes()).map(or_one)
+
+    def sample(self, tau: int) -> Secret[tuple[Floats, Floats]]:
+        raw = [f"raw_{index}" for index in range(len(self._names))]
+        chosen = sampled_rows(self._table, self._valid(), tau).select("target", *raw)
+
+        def arrays(rows: ArrowTable) -> tuple[Floats, Floats]:
+            columns = [np.asarray(rows[name].to_numpy(), dtype=np.float64) for name in ("target", *raw)]
+            return np.column_stack(columns[1:]), columns[0]
+
+        return self._table.engine.fetch(chosen).map(arrays)
 
     @contextmanager
     def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:

@@ -44,14 +44,20 @@ class Given:
     levels: Levels = ()
 
 
-def take_apart(X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequence[str] | None) -> Given:
-    """Resolve column names against a data frame; leave arrays as they are."""
+def take_apart(
+    X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequence[str] | None, population: str | None = None
+) -> Given:
+    """Resolve column names against a data frame; leave arrays as they are.
+
+    ``population`` names the people, so that arrays and tables about them share a ledger.
+    """
     if users is None:
         raise UsageError(
             "users= is missing: one id per row, saying whose row it is; the guarantee is for all rows of a user. "
             "If every row belongs to a different person, say so with users=range(len(X))."
         )
-    unit = (users,) if isinstance(users, str) else (str(getattr(users, "name", None) or "users"),)
+    column = users if isinstance(users, str) else str(getattr(users, "name", None) or "users")
+    unit = (population or column,)
     if not is_frame(X):
         if isinstance(users, str) or isinstance(y, str) or features is not None:
             raise UsageError(
@@ -67,6 +73,14 @@ def take_apart(X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequenc
             raise DataError(f"there is no column {name!r}; the frame has {list(columns)}.{suggest(str(name), columns)}")
     labels, ids = (X[columns[given]] if isinstance(given, str) else given for given in (y, users))
     return Given(X[[columns[name] for name in chosen]], labels, ids, tuple(chosen), unit)
+
+
+def require_no_population(population: str | None) -> None:
+    """Refuse a second name for the people of a table."""
+    if population is not None:
+        raise UsageError(
+            f"population={population!r} is for arrays and data frames; name the people of a table in eh.read(..., population=)."
+        )
 
 
 def is_frame(X: object) -> TypeGuard[Frame]:
@@ -190,10 +204,26 @@ def with_dummies(given: Given, categories: Sequence[str]) -> Given:
     return replace(given, X=expanded, names=tuple(expanded.columns), levels=levels)
 
 
-def as_fitted(X: ArrayLike | Frame, features: Sequence[str] | None, levels: Levels = ()) -> ArrayLike | Frame:
-    """New rows with the columns that a model was fitted on, if they have names."""
-    rows: Any = X
-    return expand(rows[list(features)] if features is not None and hasattr(X, "columns") else rows, levels)
+def as_fitted(X: ArrayLike | Frame, columns: Sequence[str] | None, levels: Levels = ()) -> ArrayLike | Frame:
+    """New rows with the columns that a model was fitted on, taken by name where both have names."""
+    if columns is None or not is_frame(X):
+        return X
+    there = {str(name): name for name in X.columns}
+    missing = [name for name in columns if name not in there]
+    if missing:
+        raise DataError(
+            f"the columns {missing} are missing; the model was fitted on {list(columns)}, and the frame has {list(there)}."
+        )
+    return expand(X[[there[name] for name in columns]], levels)
+
+
+def named_column(X: ArrayLike | Frame, values: ArrayLike) -> ArrayLike:
+    """One value per row: as given, or the column of a frame that ``values`` names."""
+    if not isinstance(values, str):
+        return values
+    if not is_frame(X) or values not in X.columns:
+        raise DataError(f"there is no column {values!r}; expected a data frame that has it, or one value per row.")
+    return np.asarray(X[values])
 
 
 def expand(X: Frame, levels: Levels) -> Frame:

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import Relation, UsageError
-from evenhand.learning.inputs import Features, PerRow, label_column, private_feature_matrix, take_apart, user_codes
+from evenhand.learning.inputs import (
+    Features,
+    PerRow,
+    label_column,
+    private_feature_matrix,
+    require_no_population,
+    take_apart,
+    user_codes,
+)
 from evenhand.learning.public_rows import column_names
 from evenhand.learning.sources import MemoryRows, Source
 from evenhand.learning.targets import Targets
@@ -16,7 +24,14 @@ from evenhand.tables import Table
 
 
 def open_rows(
-    X: Features, y: PerRow, users: PerRow, *, features: Sequence[str] | None, targets: Targets, protects: str
+    X: Features,
+    y: PerRow,
+    users: PerRow,
+    *,
+    features: Sequence[str] | None,
+    targets: Targets,
+    protects: str,
+    population: str | None = None,
 ) -> tuple[Source, tuple[str, ...], Any]:
     """The rows, the names of the features, and the validated features (None for a table).
 
@@ -24,13 +39,14 @@ def open_rows(
     values a missing feature counts as 0 and a missing label as the middle, and missing users are refused.
     """
     if isinstance(X, Table):
+        require_no_population(population)
         return _open_table(X, y, features, targets)
     relation = Relation.parse(protects)
     if relation is Relation.LABELS:
         raise UsageError(
             "protects='labels' treats features as public: use LabelPrivateRegression, or protects='values'."
         )
-    given = take_apart(X, y, users, features)
+    given = take_apart(X, y, users, features, population)
     matrix = private_feature_matrix(given.X)
     labels = targets.targets(label_column(given.y, len(matrix)))
     codes = user_codes(given.users, len(matrix), drop_null=relation is Relation.PRESENCE)

@@ -59,7 +59,7 @@ class WeightedERM(LinearModel):
         regularisation: λ of (λ/2)‖f‖², against the *average* loss of features scaled to the unit ball.
         profile: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
-        fit_intercept, features, ledger: as in `BoundedERM`.
+        fit_intercept, features, population, ledger: as in `BoundedERM`.
 
     Attributes:
         coef_, intercept_: the released model, for features as they came.
@@ -91,6 +91,7 @@ class WeightedERM(LinearModel):
         protects: str = "presence",
         fit_intercept: bool = True,
         features: Sequence[str] | None = None,
+        population: str | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -108,6 +109,7 @@ class WeightedERM(LinearModel):
         self.protects = protects
         self.fit_intercept = fit_intercept
         self.features = features
+        self.population = population
         self.ledger = ledger
 
     @unwarned

@@ -16,7 +16,7 @@ def card_page(card: Mapping[str, Any]) -> str:
     ]
     return page(
         f"{card['model']} of {card['label']}",
-        f"{paragraphs(card['guarantee']['words'])}<h2>How each user is bounded</h2>{paragraphs(card['bounding'])}"
+        f"{paragraphs(card['guarantee']['words'] + chr(10) + card['accounting'])}<h2>How each user is bounded</h2>{paragraphs(card['bounding'])}"
         f"<h2>Coefficients</h2>{table(head, coefficients(card))}{paragraphs(card['range_covers'])}<h2>Forecast</h2>{table((), forecast)}"
         "<footer>Everything on this page is public or was released with the model.</footer>",
     )

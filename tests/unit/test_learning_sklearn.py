@@ -1,0 +1,123 @@
+"""Estimators used as scikit-learn's are: frames, pipelines, routing, shapes; and one ledger for arrays and tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import evenhand as eh
+from evenhand.guarantee import DataError, EvenhandError, UsageError
+from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
+from evenhand.learning.card import card_text, model_card
+from evenhand.noise import seam
+
+BOUNDS: dict[str, Any] = {"feature_bounds": (0, 1)}
+
+
+def people(rows: int = 600) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"id": np.arange(rows) % 90, "a": rng.random(rows), "b": rng.random(rows)})
+    return frame.assign(y=(frame.a > 0.5).astype(int), kind=np.where(frame.b > 0.5, "u", "v"))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BoundedERM(50, **BOUNDS, features=["a", "b"]),
+        WeightedERM(50, **BOUNDS, features=["b", "a"], steps=3),
+        LabelPrivateRegression(50, label_bounds=(0, 1), features=["a", "kind"], categories=["kind"]),
+        LabelPrivateRegression(50, label_bounds=(0, 1), categories=["kind"]),
+    ],
+)
+def test_a_frame_of_the_fit_is_a_frame_to_predict_from(model: Any) -> None:
+    frame = people()
+    model.fit(frame, "y", users="id")
+    expected = model.predict(frame)
+    other_order = frame[["kind", "y", "b", "a", "id"]].assign(more="text")
+    np.testing.assert_array_equal(model.predict(other_order), expected)
+    with pytest.raises(DataError, match=r"'a'.*are missing"):
+        model.predict(frame.drop(columns="a"))
+
+
+def test_shapes_and_methods_are_those_of_scikit_learn() -> None:
+    frame = people()
+    for make in (BoundedERM, WeightedERM):
+        classifier = make(50, **BOUNDS, features=["a", "b"]).fit(frame, "y", users="id")
+        assert (classifier.coef_.shape, classifier.intercept_.shape) == ((1, 2), (1,))
+        assert classifier.score(frame, "y") == np.mean(classifier.predict(frame) == frame.y)
+        number = make(50, **BOUNDS, loss="squared", label_bounds=(0, 1), features=["a", "b"]).fit(
+            frame, "y", users="id"
+        )
+        assert number.coef_.shape == (2,)
+        assert np.ndim(number.intercept_) == 0
+        assert hasattr(make(), "predict_proba")
+        assert not hasattr(make(loss="huber-svm"), "predict_proba")
+    with pytest.raises(DataError, match="no column 'z'"):
+        classifier.score(frame, "z")
+
+
+def test_users_are_routed_through_pipelines_and_cross_validation() -> None:
+    """As docs/learning/scikit-learn.md says."""
+    frame = people()
+    X, y, users = frame[["a", "b"]].to_numpy(), frame.y.to_numpy(), frame.id.to_numpy()
+    with config_context(enable_metadata_routing=True):
+        model = WeightedERM(50, **BOUNDS, steps=20).set_fit_request(users=True)
+        pipeline = make_pipeline(FunctionTransformer(), model)
+        assert pipeline.fit(X, y, users=users).score(X, y) > 0.8
+        folds = GroupKFold(3)
+        scores = cross_val_score(pipeline, X, y, cv=folds, params={"users": users, "groups": users})
+    assert len(scores) == 3
+    assert np.isfinite(scores).all()
+    with pytest.raises(UsageError, match="users= is missing"):
+        pipeline.fit(X, y)
+
+
+def test_arrays_and_tables_of_one_population_share_a_ledger(tmp_path: Path) -> None:
+    frame = people()[["id", "a", "b", "y"]]
+    X, y = frame[["a", "b"]].to_numpy(), frame.y.to_numpy()
+    ledger = eh.Ledger(tmp_path / "people.db", epsilon=100, delta=1e-5)
+    eh.Session(eh.read(frame, "id", population="patients"), ledger).count(epsilon=1)
+    for make in (BoundedERM, WeightedERM):
+        make(1, **BOUNDS, population="patients", ledger=ledger).fit(X, y, users=frame.id.to_numpy())
+    choice = HypothesisSelection([lambda rows: rows[:, 0] > 0.5], 1, population="patients", ledger=ledger)
+    choice.fit(X, y, users=frame.id.to_numpy())
+    assert choice.guarantee_.unit == ("patients",)
+    assert float(ledger.spent.epsilon) == pytest.approx(4, abs=0.2)
+    with pytest.raises(EvenhandError):
+        BoundedERM(1, **BOUNDS, ledger=ledger).fit(X, y, users=frame.id.to_numpy())
+    with pytest.raises(UsageError, match=r"eh\.read"):
+        BoundedERM(1, **BOUNDS, population="others").fit(eh.read(frame, "id"), "y")
+
+
+@pytest.mark.parametrize("rows_per_user", [2, "auto"])
+@pytest.mark.parametrize("protects", ["presence", "values"])
+def test_hypotheses_are_chosen_from_tables_as_from_frames(rows_per_user: Any, protects: str) -> None:
+    frame = people()[["id", "a", "b", "y"]]
+    frame.loc[:20, "b"] = np.nan
+    hypotheses = [lambda rows: rows[:, 1] > 0.5, lambda rows: rows[:, 0] > 0.5, lambda rows: rows[:, 0] < 0.5]
+    table = eh.read(frame, "id", protects=protects)
+    with seam.replaced(seam.silent):
+        choice = HypothesisSelection(hypotheses, 50, rows_per_user=rows_per_user, protects=protects)
+        assert choice.fit(frame, "y", users="id").best_index_ == 1
+        assert choice.fit(table, "y").best_index_ == 1
+    assert choice.score(frame, "y") == 1.0
+    assert choice.classes_.tolist() == [0, 1]
+    assert choice.guarantee_.user == ("id",)
+
+
+def test_a_fit_without_a_ledger_says_that_nothing_is_accounted(tmp_path: Path) -> None:
+    frame = people()
+    ledger = eh.Ledger(tmp_path / "people.db", epsilon=1, delta=1e-5)
+    model = BoundedERM("0.25", **BOUNDS, features=["a", "b"])
+    assert "Nothing is accounted" in card_text(model_card(model.fit(frame, "y", users="id")))
+    written = card_text(model_card(model.set_params(ledger=ledger).fit(frame, "y", users="id")))
+    assert "Nothing is accounted" not in written
+    assert "ε = 0.75, δ = 1e-5 left of ε = 1, δ = 1e-5" in written
