@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,33 @@ def test_a_fit_without_a_ledger_says_that_nothing_is_accounted(tmp_path: Path) -
     written = card_text(model_card(model.set_params(ledger=ledger).fit(frame, "y", users="id")))
     assert "Nothing is accounted" not in written
     assert "ε = 0.75, δ = 1e-5 left of ε = 1, δ = 1e-5" in written
+
+
+@pytest.mark.parametrize("make", [partial(BoundedERM, rows_per_user=9), WeightedERM])
+@pytest.mark.parametrize("protects", ["presence", "values"])
+def test_a_label_that_is_neither_class_counts_as_missing(make: Any, protects: str) -> None:
+    """In arrays and in tables: under presence the row is dropped, under values the label is the first class."""
+    frame = people(120)[["id", "a", "b", "y"]]
+    odd = frame.assign(y=np.where(frame.index < 20, 7, frame.y))
+    plain = frame.iloc[20:] if protects == "presence" else frame.assign(y=np.where(frame.index < 20, 0, frame.y))
+    model = make(1, **BOUNDS, protects=protects)
+    with seam.replaced(seam.silent):
+        expected = model.fit(plain, "y", users="id").coef_
+        np.testing.assert_allclose(model.fit(odd, "y", users="id").coef_, expected)
+        np.testing.assert_allclose(model.fit(eh.read(odd, "id", protects=protects), "y").coef_, expected)
+
+
+def test_labels_of_another_type_than_the_classes_are_refused() -> None:
+    frame = people(120)[["id", "a", "b", "y"]]
+    with pytest.raises(UsageError, match="y holds <U1"):
+        BoundedERM(1, **BOUNDS).fit(frame[["a", "b"]], frame.y.to_numpy().astype("U1"), users=frame.id)
+    for data in (frame, eh.read(frame, "id")):
+        users = {} if isinstance(data, eh.Table) else {"users": "id"}
+        with pytest.raises(UsageError, match="y holds int64, but classes="):
+            BoundedERM(1, **BOUNDS, classes=("no", "yes")).fit(data, "y", **users)
+
+
+def test_a_delta_that_promises_nothing_is_refused() -> None:
+    frame = people(120)
+    with pytest.raises(UsageError, match="one user in a hundred"):
+        WeightedERM(1, 0.01, **BOUNDS).fit(frame[["a"]], frame.y, users=frame.id)

@@ -53,7 +53,7 @@ class BoundedERM(LinearModel):
 
     Edge cases: under presence rows with a missing feature or label are dropped; under values a missing feature
     counts as 0 and a missing label as the middle or the first class. Infinite features are moved to the edge of the
-    ball. Labels outside the bounds are clamped; any label that is not the second class counts as the first.
+    ball. Labels outside the bounds are clamped; a label that is neither class counts as missing.
 
     Args:
         epsilon: the privacy-loss bound ε of one fit.

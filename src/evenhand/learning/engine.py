@@ -147,15 +147,14 @@ class EngineRows(Source):
             low, high = targets.bounds
             half = targets.width / 2
             return (number(table, self._label).clip(low, high) - targets.offset).clip(-half, half)
-        positive = targets.labels[1]
+        classes: list[Any]
         if all(isinstance(label, int | float | np.number) for label in targets.labels):
-            label = number(table, self._label)
-            known, match = is_number(self._table, label), label == float(positive)
+            label, classes = number(table, self._label), [float(value) for value in targets.labels]
         else:
-            label = table.expression[self._label].cast("string")
-            known, match = label.notnull(), label == str(positive)
+            label, classes = table.expression[self._label].cast("string"), [str(value) for value in targets.labels]
+        first, second = ((label == value).fill_null(False) for value in classes)
         # From whole numbers: DuckDB takes 1.0 for a decimal of two digits, and casts what is compared with it to that.
-        return known.ifelse(match.ifelse(1, -1), None).cast("float64")
+        return second.ifelse(1, first.ifelse(-1, None)).cast("float64")
 
 
 class _KeptTable(KeptRows):

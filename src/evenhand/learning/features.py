@@ -80,8 +80,14 @@ class FeatureMap:
         return slopes, constant - float(slopes @ self.centre)
 
 
-def feature_map(features: int, norm: float, bounds: FeatureBounds | None, intercept: bool) -> FeatureMap:
+def feature_map(features: int, norm: float | None, bounds: FeatureBounds | None, intercept: bool) -> FeatureMap:
     """Read ``feature_norm`` or ``feature_bounds``; both are public, chosen without looking at the data."""
+    if bounds is None and norm is None:
+        raise UsageError(
+            "neither feature_bounds= nor feature_norm= is given; expected the range of each feature, feature_bounds=(low, high) or "
+            "one pair each, from what the features mean and not from the rows. If that is not known, buy it: "
+            "session.quantiles(feature, [0.01, 0.99], epsilon=...) on the same table."
+        )
     if bounds is None:
         size = public_number("feature_norm", norm, smallest=1e-150, largest=1e150)
         return FeatureMap(np.zeros(features), np.full(features, size), intercept)

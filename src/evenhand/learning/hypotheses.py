@@ -18,7 +18,7 @@ from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
 from evenhand.learning.base import choice, pay
 from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted, named_column
 from evenhand.learning.private_rows import open_rows
-from evenhand.learning.private_values import Floats, double, identity, same, unwarned
+from evenhand.learning.private_values import Floats, double, same, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU, limits_to_try, rows_per_user
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.targets import Bounded, Classes
@@ -165,9 +165,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
     def _steps(self, predicted: object, target: float, targets: Classes | Bounded) -> int:
         """The loss of one prediction, from 0 to _UNIT; what is no prediction has the largest."""
         if isinstance(targets, Classes):
-            if identity(predicted) is None:
-                return _UNIT
-            return 0 if (1.0 if same(predicted, targets.labels[1]) else -1.0) == target else _UNIT
+            return 0 if same(predicted, targets.labels[int(target > 0)]) else _UNIT
         off = abs(double(predicted) - targets.offset - target) / targets.width
         if not off < 1:  # NaN too
             return _UNIT

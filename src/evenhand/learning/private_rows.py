@@ -19,7 +19,7 @@ from evenhand.learning.inputs import (
 )
 from evenhand.learning.public_rows import column_names
 from evenhand.learning.sources import MemoryRows, Source
-from evenhand.learning.targets import Targets
+from evenhand.learning.targets import Classes, Targets
 from evenhand.tables import Table
 
 
@@ -69,4 +69,7 @@ def _open_table(
     table.engine.require_unchanged()
     if table.relation is Relation.LABELS:
         raise UsageError("the table protects labels only: use LabelPrivateRegression, or read it otherwise.")
+    if isinstance(targets, Classes):
+        kind = table.expression.schema()[label]
+        targets.require_kind(kind.is_numeric(), False, str(kind))
     return EngineRows(table, label, names, targets), names, None

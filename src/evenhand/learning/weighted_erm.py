@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand.bounding import HETEROGENEITY, smooth_bound
-from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon
-from evenhand.learning.base import is_auto, pay, public_number, whole_number
+from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
+from evenhand.learning.base import is_auto, parse_small_delta, pay, public_number, whole_number
 from evenhand.learning.features import STEPS, FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.linear_model import LinearModel
@@ -115,7 +115,7 @@ class WeightedERM(LinearModel):
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Choose weights, debit (ε, δ), descend, and release the averaged iterate; arguments as in `BoundedERM.fit`."""
-        epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
+        epsilon, delta = parse_epsilon(self.epsilon), parse_small_delta(self.delta)
         loss, targets = self._problem()
         self._check(delta)
         source, names, mapped = self._open(X, y, users, targets)
