@@ -63,7 +63,10 @@ def excess(epsilon: float, n: int, seed: int) -> list[list[float]]:
     rank = np.arange(n) - np.searchsorted(users, users)  # rows of a user come in random order already
 
     def fitted(kept: npt.NDArray[np.bool_], h: float) -> float:
-        model = WeightedERM(epsilon, 1e-6, feature_bounds=(-1, 1), protects="values", weight_bound=h, steps=40)
+        model = WeightedERM(
+            epsilon, 1e-6, feature_bounds=(-1, 1), protects="values", weight_bound=h, steps=40,
+            clip="lipschitz", regularisation=1e-3,
+        )  # fmt: skip
         model.fit(X[kept], y[kept], users=users[kept])
         return loss(model.decision_function(X), y) - best
 

@@ -19,6 +19,7 @@ from evenhand.learning import (
     LabelPrivateRegression,
     RegressionWeights,
     WeightedERM,
+    descent,
     sources,
 )
 
@@ -96,7 +97,9 @@ def bounded() -> BlackBox:
 
 def weighted() -> BlackBox:
     return estimator(
-        lambda: WeightedERM(EPSILON, 1e-3, weight_bound=1, steps=1, protects="values", fit_intercept=False),
+        lambda: WeightedERM(
+            EPSILON, 1e-3, feature_norm=1.0, weight_bound=30, clip=1e-3, steps=1, protects="values", fit_intercept=False
+        ),
         Claim(EPSILON, 1e-3),
         lambda model: model.coef_.item(),
     )
@@ -127,13 +130,8 @@ def test_weighted_erm_keeps_its_promise() -> None:
     assert not audit(weighted(), VALUES, samples=500).refuted
 
 
-def test_weighted_erm_without_weights_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = sources._WeightedArrays.__init__
-
-    def unweighted(self: Any, X: Any, targets: Any, users: Any, weights: Any, caps: Any) -> None:
-        arrays(self, X, targets, users, np.ones_like(weights), np.full_like(caps, sources.SLOPE_STEPS))
-
-    monkeypatch.setattr(sources._WeightedArrays, "__init__", unweighted)
+def test_weighted_erm_without_the_clamp_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descent, "clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True))
     assert caught(weighted(), VALUES)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -13,12 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, bounded_erm, hypotheses, sources
+from evenhand.learning import (
+    BoundedERM,
+    HypothesisSelection,
+    LabelPrivateRegression,
+    WeightedERM,
+    bounded_erm,
+    hypotheses,
+    sources,
+)
 from evenhand.learning.features import feature_map
 from evenhand.learning.label_grid import label_steps
-from evenhand.learning.losses import LOSSES, loss_named
-from evenhand.learning.sources import SLOPE_STEPS, MemoryRows
+from evenhand.learning.losses import LOSSES
+from evenhand.learning.user_rows import FULL, clamped
+from evenhand.ledger import mechanism_delta
 from evenhand.noise import NoisyMax, seam
+from evenhand.noise.steps import noise_multiplier
+from evenhand.profiles import Profile
 from evenhand.tables import Grid
 
 seeds = st.integers(0, 10**6)
@@ -26,13 +38,19 @@ seeds = st.integers(0, 10**6)
 
 @dataclass
 class Recorder:
-    """A sampler that adds nothing and remembers what it was given."""
+    """A sampler that remembers what it was given, and adds nothing, or noise that a test can repeat."""
 
+    noise: np.random.Generator | None = None
     seen: list[tuple[str, list[int], Fraction]] = field(default_factory=list)
+    released: list[tuple[str, list[int], Fraction]] = field(default_factory=list)
 
     def __call__(self, name: str, values: Sequence[int], scale: Fraction) -> list[int]:
         self.seen.append((name, list(values), scale))
-        return list(values)
+        size = 0.0 if self.noise is None else float(scale) * float(self.noise.choice([0.001, 0.03, 1.0]))
+        drawn = [0] * len(values) if self.noise is None else self.noise.normal(0.0, size, len(values))
+        released = [value + round(float(more)) for value, more in zip(values, drawn, strict=True)]
+        self.released.append((name, released, scale))
+        return released
 
 
 def tables(seed: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:
@@ -180,29 +198,81 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
         assert all(a <= b for a, b in zip(first, absent, strict=True)), "a user only lowers scores"
 
 
-@given(seed=seeds, loss=st.sampled_from(LOSSES), h=st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(7, 2)]))
-def test_a_user_moves_the_weighted_gradient_as_declared(seed: int, loss: str, h: Fraction) -> None:
+@dataclass
+class Replay:
+    """A sampler that hands out what was released before, whatever it is given now, and remembers that."""
+
+    released: list[tuple[str, list[int], Fraction]]
+    seen: list[tuple[str, list[int], Fraction]] = field(default_factory=list)
+
+    def __call__(self, name: str, values: Sequence[int], scale: Fraction) -> list[int]:
+        self.seen.append((name, list(values), scale))
+        return self.released[len(self.seen) - 1][1]
+
+
+def descent(seed: int, loss: str, protects: str, clip: float | str) -> tuple[list[Fraction], list[Fraction]]:
+    """The squared change of each vector of a fit when a user is changed and all releases before stay, and what was declared."""
     rng, X, users = tables(seed)
-    targets = rng.choice([-1.0, 1.0], size=len(users))
+    labels = rng.integers(0, 2, size=len(users)).astype(float)
     victim = users == rng.choice(users)
-    mapped = feature_map(3, 1.0, None, intercept=True)
-    chosen = loss_named(loss, (-1.0, 1.0))
-    f = rng.normal(scale=10, size=4)
+    options: dict[str, Any] = {"label_bounds": (0, 1)} if loss == "squared" else {}
+    h = float(rng.choice([0.3, 1.0, 20.0]))
+    profile = Profile.counts([5] * 12) if clip == "lipschitz" else None
+    model = WeightedERM(1.0, 1e-6, loss=loss, feature_bounds=(-1, 1), weight_bound=h, clip=clip, steps=4,
+                        protects=protects, profile=profile, **options)  # fmt: skip
+    first = Recorder(noise=rng)
+    with seam.replaced(first):
+        model.fit(X, labels, users=users)
+    second = Replay(first.released)
+    with seam.replaced(second):
+        if protects == "presence":
+            model.fit(X[~victim], labels[~victim], users=users[~victim])
+        else:
+            wild = rng.choice([1e9, -1e9, np.inf, np.nan, 0.3], size=X.shape)
+            model.fit(np.where(victim[:, None], wild, X), np.where(victim, 1 - labels, labels), users=users)
+    moved, declared = [], []
+    shares = model._shares()
+    for share, (_, one, scale), (_, other, same) in zip(shares, first.seen, second.seen, strict=True):
+        assert scale == same
+        # Under values a sum moves by twice a user's norm, and the multiplier is twice as large.
+        bound = scale / noise_multiplier(Decimal(1), mechanism_delta(Decimal("1e-6")), Relation.PRESENCE, share)
+        moved.append(Fraction(sum((a - b) ** 2 for a, b in zip(one, other, strict=True))))
+        declared.append(bound**2)
+    return moved, declared
 
-    def gradient(kept: np.ndarray, features: np.ndarray) -> list[int]:
-        codes = np.unique(users[kept], return_inverse=True)[1]
-        rows = MemoryRows(features[kept], targets[kept], codes, Relation.VALUES, ("user",))
-        with rows.weighted(mapped, h) as weighted:
-            return weighted.gradient(f, chosen, 1.0).reveal()
 
-    everyone = np.ones(len(users), dtype=bool)
-    full = gradient(everyone, X)
-    bound_squared = h**2 * SLOPE_STEPS**2 * mapped.squared_norm
-    absent = gradient(~victim, X)
-    assert sum((a - b) ** 2 for a, b in zip(full, absent, strict=True)) <= bound_squared
-    wild = np.where(victim[:, None], rng.choice([1e9, -1e9, np.inf, 0.0], size=X.shape), X)
-    replaced = gradient(everyone, wild)
-    assert sum((a - b) ** 2 for a, b in zip(full, replaced, strict=True)) <= 4 * bound_squared
+@given(
+    seed=seeds,
+    loss=st.sampled_from(LOSSES),
+    protects=st.sampled_from(["presence", "values"]),
+    clip=st.sampled_from(["auto", 0.01, 1.0, "lipschitz"]),
+)
+def test_a_user_moves_every_vector_of_a_descent_as_declared(
+    seed: int, loss: str, protects: str, clip: float | str
+) -> None:
+    moved, declared = descent(seed, loss, protects, clip)
+    assert all(change <= bound for change, bound in zip(moved, declared, strict=True))
+
+
+@pytest.mark.parametrize("protects", ["presence", "values"])
+def test_a_descent_that_forgets_the_clamp_moves_further(monkeypatch: pytest.MonkeyPatch, protects: str) -> None:
+    assert descent(1, "logistic", protects, 0.01)[0][-1] > descent(1, "logistic", protects, 0.01)[1][-1] / 100
+    monkeypatch.setattr(
+        "evenhand.learning.descent.clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True)
+    )
+    moved, declared = descent(1, "logistic", protects, 0.01)
+    assert moved[-1] > declared[-1]
+
+
+@given(seed=seeds, columns=st.integers(1, 40))
+def test_clamped_vectors_are_no_longer_than_declared(seed: int, columns: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = np.rint(rng.normal(size=(50, columns)) * 2.0 ** rng.integers(0, 52, size=(50, 1)))
+    found, inside = clamped(vectors, 2.0 ** rng.uniform(-40, 20, size=50))
+    for row, kept in zip(found, inside, strict=True):
+        squares = sum(int(value) ** 2 for value in row)
+        assert squares <= FULL**2
+        assert kept or squares > (FULL * 0.999 - columns) ** 2, "a longer one keeps nearly the whole norm"
 
 
 @pytest.mark.parametrize("norm", [1.0, 3.7])

@@ -151,9 +151,9 @@ PRIVATE: dict[str, Callable[..., Any]] = {
     "bounded, hardly regularised": lambda **o: BoundedERM(1, **SMALL, **LOSSES[1], **o),
     "bounded, tiny features": lambda **o: BoundedERM(1e-3, **LOSSES[2], rows_per_user=2, feature_bounds=(0, 1e-140), **o),
     "bounded, auto": lambda **o: BoundedERM(0.01, **LOSSES[2], **o),
-    "weighted": lambda **o: WeightedERM(1, steps=3, weight_bound=1, **LOSSES[1], **o),
-    "weighted, auto": lambda **o: WeightedERM(0.01, steps=2, feature_norm=1e-100, **o),
-    "weighted, sample": lambda **o: WeightedERM(1, steps=50, sample=0.5, **LOSSES[2], **o),
+    "weighted": lambda **o: WeightedERM(1, steps=3, weight_bound=1, feature_norm=1.0, **LOSSES[1], **o),
+    "weighted, tiny features": lambda **o: WeightedERM(0.01, steps=2, feature_norm=1e-100, **o),
+    "weighted, as published": lambda **o: WeightedERM(1, steps=2, clip="lipschitz", feature_norm=1.0, **LOSSES[2], **o),
     "selection": lambda **o: HypothesisSelection(MODELS, 1, rows_per_user=1, **o),
     "selection, auto": lambda **o: HypothesisSelection(MODELS, 0.01, loss="squared", label_bounds=(0, 1), **o),
 }  # fmt: skip

@@ -58,6 +58,7 @@ def test_engines_and_memory_agree_to_the_last_bit(source: Any, frame: pd.DataFra
     table = eh.read(source[0], user="who", protects=protects, engine=source[1])
     for make in (
         lambda **options: WeightedERM(1.0, weight_bound=2.5, steps=2, feature_norm=2.0, **options),
+        lambda **options: WeightedERM(1.0, clip="lipschitz", steps=2, feature_bounds=(-2, 2), **options),
         lambda **options: BoundedERM(1.0, rows_per_user=10**6, regularisation=5.0, feature_bounds=(-2, 2), **options),
     ):
         with seam.replaced(seam.silent):
@@ -97,11 +98,9 @@ def test_labels_may_be_text_and_other_losses_work(frame: pd.DataFrame) -> None:
 def test_an_empty_table_and_wrong_names(frame: pd.DataFrame) -> None:
     empty = eh.read(frame.iloc[:0], user="who")
     assert np.isfinite(BoundedERM(1.0).fit(empty, "label").coef_).all()
-    assert np.isfinite(WeightedERM(1.0, steps=2).fit(empty, "label").coef_).all()
+    assert np.isfinite(WeightedERM(1.0, feature_norm=1.0, steps=2).fit(empty, "label").coef_).all()
     table = eh.read(frame, user="who")
     with pytest.raises(eh.DataError, match="Did you mean 'label'"):
         BoundedERM(1.0).fit(table, "lable")
     with pytest.raises(UsageError, match="name of the label column"):
         BoundedERM(1.0).fit(table, frame["label"])
-    with pytest.raises(UsageError, match="sample < 1"):
-        WeightedERM(1.0, sample=0.5).fit(table, "label")

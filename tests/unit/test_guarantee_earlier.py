@@ -166,7 +166,9 @@ def test_amounts_together_are_exact_in_any_decimal_context() -> None:
 
 LEARNERS: dict[str, Callable[..., Any]] = {
     "BoundedERM": lambda **more: BoundedERM(1, loss="squared", label_bounds=(0, 2), **more),
-    "WeightedERM": lambda **more: WeightedERM(1, 1e-6, loss="squared", label_bounds=(0, 2), steps=2, **more),
+    "WeightedERM": lambda **more: WeightedERM(
+        1, 1e-6, loss="squared", label_bounds=(0, 2), steps=2, feature_norm=1.0, clip="lipschitz", **more
+    ),
     "HypothesisSelection": lambda **more: HypothesisSelection(
         [np.zeros_like, np.ones_like], 1, loss="absolute", label_bounds=(0, 2), **more
     ),

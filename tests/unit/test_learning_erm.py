@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
@@ -23,7 +24,7 @@ from evenhand.learning.losses import LOSSES, HuberHinge, Loss, Squared, loss_nam
 from evenhand.learning.minimise import Coefficients, Objective, minimise
 from evenhand.learning.row_choice import Scales, choose_rows
 from evenhand.noise import seam
-from evenhand.noise.steps import noise_multiplier, rho_of_steps
+from evenhand.noise.steps import noise_multiplier, rho_of_vectors
 from evenhand.profiles import Profile, support_of_counts
 
 TRUTH = np.array([3.0, -2.0, 1.0])
@@ -50,8 +51,7 @@ def test_both_learners_come_close_to_the_best(data: Any, protects: str) -> None:
     X, y, users = data
     options: dict[str, Any] = {"feature_bounds": (-1, 1), "protects": protects}
     assert excess(BoundedERM(4.0, **options).fit(X, y, users=users), X, y) < 0.06
-    assert excess(WeightedERM(2.0, 1e-6, **options).fit(X, y, users=users), X, y) < 0.02
-    assert excess(WeightedERM(2.0, 1e-6, sample=0.2, **options).fit(X, y, users=users), X, y) < 0.03
+    assert excess(WeightedERM(2.0, 1e-6, **options).fit(X, y, users=users), X, y) < 0.01
 
 
 def test_regression_with_private_features(data: Any) -> None:
@@ -126,21 +126,18 @@ def test_the_row_limit_follows_the_forecast() -> None:
 
 @pytest.mark.parametrize(("relation", "moved"), [(Relation.PRESENCE, 1), (Relation.VALUES, 2)])
 def test_the_noise_is_what_the_accountant_asks_for(relation: Relation, moved: int) -> None:
-    multiplier = float(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 1.0, relation))
+    share = Fraction(1, 80)
+    multiplier = float(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), relation, share))
     combined = multiplier / (moved * np.sqrt(80))
     assert dp_accounting.get_epsilon_gaussian(combined, 1e-6) <= 0.7
     assert dp_accounting.get_epsilon_gaussian(combined * 0.99, 1e-6) > 0.7
-    assert float(rho_of_steps(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 1.0, relation), 80, relation)) == (
-        pytest.approx(0.5 / combined**2)
-    )
-    sampled = float(noise_multiplier(Decimal("0.7"), Decimal("1e-6"), 80, 0.1, relation))
-    assert 0.05 * multiplier < sampled < 0.5 * multiplier
+    assert float(rho_of_vectors(Decimal("0.7"), Decimal("1e-6"), relation)) == pytest.approx(0.5 / combined**2)
 
 
 def test_what_a_fit_costs(data: Any, tmp_path: Path) -> None:
     X, y, users = data
     ledger = eh.Ledger(tmp_path / "budget.db", epsilon=2, delta=1e-6)
-    fitted = WeightedERM(1.0, 1e-6, steps=5, ledger=ledger).fit(X, y, users=users)
+    fitted = WeightedERM(1.0, 1e-6, feature_norm=1.0, steps=5, ledger=ledger).fit(X, y, users=users)
     assert float(fitted.guarantee_.delta) == 1e-6
     assert ledger.spent.epsilon == 1
     BoundedERM(1.0, ledger=ledger).fit(X, y, users=users)
@@ -228,8 +225,11 @@ def test_the_best_of_finitely_many_hypotheses_is_found(data: Any) -> None:
         (BoundedERM(1.0, feature_bounds=[(0, 1)] * 2), "2 pairs for 3 features"),
         (BoundedERM(1.0, protects="labels"), "protects='labels'"),
         (WeightedERM(1.0, 0), "delta=0"),
+        (WeightedERM(1.0, 0.01), "delta=0.01; expected at most 0.001"),
         (WeightedERM(1.0, steps=0), "steps=0"),
-        (WeightedERM(1.0, sample=0), "sample=0"),
+        (WeightedERM(1.0, clip="lipshitz"), "Did you mean 'lipschitz'"),
+        (WeightedERM(1.0, clip=0), "clip=0"),
+        (WeightedERM(1.0), "feature_bounds is missing"),
         (WeightedERM(1.0, weight_bound=-1), "weight_bound=-1"),
         (HypothesisSelection(), "hypotheses= is empty"),
     ],
@@ -240,7 +240,7 @@ def test_bad_parameters(data: Any, model: Any, words: str) -> None:
         model.fit(X, y, users=users)
 
 
-@pytest.mark.parametrize("model", [BoundedERM(), WeightedERM()])
+@pytest.mark.parametrize("model", [BoundedERM(), WeightedERM(feature_norm=1.0)])
 def test_predict_before_fit_and_users_missing(data: Any, model: Any) -> None:
     with pytest.raises(NotFittedError):
         model.predict(np.zeros((2, 3)))
@@ -254,14 +254,14 @@ def test_extreme_tables_still_give_a_model() -> None:
         (np.full((5, 2), np.nan), [0, 1, 0, 1, 0], [0, 0, 0, 1, 1]),
         (np.full((5, 2), 1e300), [0, 1, 0, 1, 0], [0, 0, 0, 1, 1]),
     ):
-        for model in (BoundedERM(1e-3), BoundedERM(100), WeightedERM(1e-2, steps=3)):
+        for model in (BoundedERM(1e-3), BoundedERM(100), WeightedERM(1e-2, feature_norm=1.0, steps=3)):
             assert np.isfinite(model.fit(X, y, users=users).coef_).all()
 
 
 def test_frames_with_names(data: Any) -> None:
     X, y, users = data
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(who=users, label=y)
-    model = WeightedERM(1.0, steps=3).fit(frame, "label", users="who")
+    model = WeightedERM(1.0, feature_norm=1.0, steps=3).fit(frame, "label", users="who")
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     assert model.predict(frame[["a", "b", "c"]]).shape == y.shape
 

@@ -150,5 +150,5 @@ def test_labels_of_another_type_than_the_classes_are_refused() -> None:
 
 def test_a_delta_that_promises_nothing_is_refused() -> None:
     frame = people(120)
-    with pytest.raises(UsageError, match="one user in a hundred"):
+    with pytest.raises(UsageError, match="everything about somebody"):
         WeightedERM(1, 0.01, **BOUNDS).fit(frame[["a"]], frame.y, users=frame.id)

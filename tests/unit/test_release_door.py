@@ -169,7 +169,7 @@ def test_every_way_out_counts_down_before_anything_is_read() -> None:
         lambda: receipt.numbers_beside([measurement], [Fraction(1)]),
         lambda: receipt.choices(Closed([[1]]), 1, half),
         lambda: receipt.vector(read, Fraction(1), half),
-        lambda: receipt.vectors(1, 1.0, relation, Fraction(1), half, Decimal("1e-6"))(Closed([1])),
+        lambda: receipt.vectors([Fraction(1)], relation, half, Decimal("1e-6"))(Closed([1]), 1),
     ):
         with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
             way_out()
@@ -212,12 +212,20 @@ def test_vectors_get_noise_for_what_was_declared() -> None:
     half, delta, l2 = Decimal("0.5"), Decimal("1e-6"), Fraction(30, 7)
     with seam.replaced(note):
         assert receipt.vector(lambda opener: opener(Secret([3, 4])), l2, half) == [3, 4]
-        noisy = receipt.vectors(2, 1.0, Relation.VALUES, l2, half, delta)
-        assert [noisy(Secret([place])) for place in range(2)] == [[0], [1]]
+        shares = [Fraction(1, 4), Fraction(3, 4)]
+        noisy = receipt.vectors(shares, Relation.VALUES, half, delta)
+        assert [noisy(Secret([place]), 26) for place in range(2)] == [[0], [1]]
+        for wrong in ([Fraction(1, 2), Fraction(2, 3)], [Fraction(0), Fraction(1)]):
+            with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
+                receipt.vectors(wrong, Relation.VALUES, half, delta)
         with pytest.raises(eh.EvenhandError, match="more privacy budget than it was debited"):
-            noisy(Secret([2]))
-    normal = noise_multiplier(half, delta, 2, 1.0, Relation.VALUES) * l2
-    assert drawn == [("spherical", l2 * 2), ("normal", normal), ("normal", normal)]
+            noisy(Secret([2]), 1)
+    whole = noise_multiplier(half, delta, Relation.VALUES)
+    assert drawn[0] == ("spherical", l2 * 2)
+    assert [name for name, _ in drawn[1:]] == ["normal"] * 2
+    scales = [scale for _, scale in drawn[1:]]
+    assert scales == [noise_multiplier(half, delta, Relation.VALUES, share) * 6 for share in shares]  # √26, rounded up
+    assert sum((whole * 6 / scale) ** 2 for scale in scales) <= 1
 
 
 @pytest.mark.parametrize(("monotone", "scale"), [(False, 24), (True, 12)])

@@ -94,7 +94,7 @@ def logistic(
     classes: Annotated[str, typer.Option(help="The two labels: NEGATIVE,POSITIVE.")] = "0,1",
     delta: Annotated[str, typer.Option(help="0: pure privacy (BoundedERM); else noisy descent (WeightedERM).")] = "0",
     protects: Annotated[str, typer.Option(help="presence, or values (row counts are public).")] = "presence",
-    steps: Annotated[int, typer.Option(help="With --delta: gradient steps.")] = 50,
+    steps: Annotated[int, typer.Option(help="With --delta: gradient steps.")] = 100,
     engine: Annotated[str | None, typer.Option(help="duckdb (default) or spark.")] = None,
     columns: Columns = None,
     ledger: Ledger = None,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import Amount, Guarantee, UsageError, parse_delta, plain, suggest
+from evenhand.guarantee import Guarantee, UsageError, suggest
 from evenhand.ledger import Cost, Ledger
 from evenhand.release import Receipt, debit
 
@@ -59,21 +58,6 @@ def public_number(
             "looking at the data."
         )
     return value
-
-
-LARGEST_DELTA = Decimal("1e-3")
-
-
-def parse_small_delta(given: Amount) -> Decimal:
-    """Read the δ of a fit. The number of users is secret, so no rule may compare δ with it; but no table makes a large one small."""
-    delta = parse_delta(given)
-    if delta > LARGEST_DELTA:
-        raise UsageError(
-            f"delta={given} is too large; expected at most {plain(LARGEST_DELTA)}. With probability δ the bound on ε need not "
-            "hold: δ = 0.01 would allow publishing all rows of one user in a hundred. Choose it well below one over the number of "
-            "users, such as 1e-6."
-        )
-    return delta
 
 
 def is_auto(name: str, given: object) -> bool:

@@ -1,7 +1,8 @@
-"""Sums over rows computed where the rows are: the same learning on DuckDB and Spark, for tables of any size.
+"""Rows that are in an engine: the same learning on DuckDB and Spark.
 
-Features are clipped and rounded, and rows limited or weighted, once, into a temporary table of the engine; each
-step of an optimiser is then one aggregate query.
+Features are clipped and rounded in the engine, once. For full-batch minimisation rows are limited into a temporary table, and
+each step is one aggregate query. For noisy descent, whose clamp needs every user's gradient in every step, the rounded
+rows are fetched as 16-bit integers, users as numbers (docs/decisions/0017-rows-in-memory.md).
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from fractions import Fraction
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ from evenhand.learning.features import STEPS, FeatureMap
 from evenhand.learning.losses import EXPRESSIONS, Loss
 from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
-from evenhand.learning.sources import FINE_BITS, SLOPE_STEPS, KeptRows, SmoothRows, Source
+from evenhand.learning.slopes import target_steps
+from evenhand.learning.sources import FINE_BITS, KeptRows, Source
 from evenhand.learning.targets import Classes, Targets
+from evenhand.learning.user_rows import BOX, UNIT, UserRows
 from evenhand.profiles import Buckets, Support, exact_sizes, or_one, users_by_bucket
 from evenhand.release import Measurement, Opener
 from evenhand.tables import Secret, Table
@@ -41,8 +43,8 @@ class EngineRows(Source):
         self._copy: Rows | None = None
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        with one_reading(), self._table.engine.kept(self._valid()) as self._copy:
+    def reading(self, copied: bool = True) -> Iterator[None]:
+        with one_reading(), self._table.engine.kept(self._valid()) if copied else nullcontext() as self._copy:
             try:
                 yield
             finally:
@@ -71,24 +73,18 @@ class EngineRows(Source):
         with self._table.engine.kept(chosen) as kept:
             yield _KeptTable(self._table, kept, features, opener)
 
-    @contextmanager
-    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[SmoothRows]:
+    def boxed(self, box: FeatureMap, targets: Targets) -> Secret[UserRows]:
         import ibis
 
-        rows = self._prepared(features)
-        size = rows.count().over(ibis.window(group_by=self._table.user_names))
-        counted = rows.mutate(size=size.cast("int64"))
-        few = counted["size"] * h.denominator <= h.numerator
-        # ⌊h·SLOPE_STEPS/s⌋ exactly: the quotient of doubles may be one too large, which the product shows.
-        total = h.numerator * SLOPE_STEPS
-        parts = counted["size"] * h.denominator
-        quotient = (ibis.literal(float(total), "float64") / parts.cast("float64")).floor().cast("int64")
-        cap = quotient - (quotient * parts > total).ifelse(1, 0)
-        weights = ibis.literal(float(h), "float64") / counted["size"].cast("float64")
-        weighted = counted.mutate(cap=few.ifelse(SLOPE_STEPS, cap), weight=few.ifelse(1.0, weights))
-        chosen = weighted.select("target", "cap", "weight", *_columns(features))
-        with self._table.engine.kept(chosen) as kept:
-            yield _WeightedTable(self._table, kept, features)
+        rows, names = self._scaled(box), _columns(box)
+        steps = {
+            name: _toward_zero(rows[f"scaled_{index}"] * float(BOX)).cast("int16") for index, name in enumerate(names)
+        }
+        # Users as numbers, so that a user's rows come together and no id leaves the engine.
+        codes = ibis.dense_rank().over(ibis.window(order_by=[rows[name] for name in self._table.user_names]))
+        chosen = rows.select(code=codes.cast("int64"), target=rows.target, **steps)
+        fetched = self._table.engine.fetch(chosen.order_by("code"))
+        return fetched.map(lambda frame: _user_rows(frame, names, box, targets))
 
     def _sizes(self) -> Rows:
         """One row per user: how many rows count."""
@@ -113,7 +109,18 @@ class EngineRows(Source):
         return rows.mutate(target=target)
 
     def _prepared(self, features: FeatureMap) -> Rows:
-        """The rows that count, with features on the grid."""
+        """The rows that count, with features clipped to the ball, on the grid."""
+        import ibis
+
+        rows = self._scaled(features)
+        scaled = [f"scaled_{index}" for index in range(len(features.centre))]
+        norm = functools.reduce(operator.add, (rows[name] * rows[name] for name in scaled)).sqrt()
+        rows = rows.mutate(stretch=ibis.literal(float(STEPS), "float64") / ibis.greatest(norm, 1.0))
+        steps = [_toward_zero(rows[name] * rows.stretch) for name in scaled]
+        return rows.mutate(**dict(zip(_columns(features), steps, strict=True)))
+
+    def _scaled(self, features: FeatureMap) -> Rows:
+        """The rows that count, with features from −1 to 1."""
         import ibis
 
         rows = self._valid()
@@ -134,12 +141,7 @@ class EngineRows(Source):
             ).clip(-1.0, 1.0)
             for index, (name, least, scale) in enumerate(zip(off, features.smallest, features.scale, strict=True))
         }
-        rows = rows.mutate(**scaled)
-        parts = [rows[name] for name in scaled]
-        norm = functools.reduce(operator.add, (part * part for part in parts)).sqrt()
-        rows = rows.mutate(stretch=ibis.literal(float(STEPS), "float64") / ibis.greatest(norm, 1.0))
-        steps = [_toward_zero(rows[name] * rows.stretch) for name in scaled]
-        return rows.mutate(**dict(zip(_columns(features), steps, strict=True)))
+        return rows.mutate(**scaled)
 
     def _target(self) -> Column:
         table, targets = self._table, self._targets
@@ -181,17 +183,14 @@ class _KeptTable(KeptRows):
         return upper + np.triu(upper, 1).T
 
 
-class _WeightedTable(SmoothRows):
-    def __init__(self, table: Table, rows: Rows, features: FeatureMap) -> None:
-        self._table, self._rows, self._features = table, rows, features
-
-    def gradient(self, f: Floats, loss: Loss, share: float) -> Secret[list[int]]:
-        rows = self._rows
-        margin = _margin(_values(rows, self._features, 1 / STEPS), f)
-        slope = loss.slope(margin, rows.target, EXPRESSIONS) * rows.weight * (SLOPE_STEPS / loss.steepest)
-        steps = _toward_zero(slope)
-        clamped = (steps > rows.cap).ifelse(rows.cap, (steps < -rows.cap).ifelse(-rows.cap, steps))
-        return _sums(self._table, rows.mutate(steps=clamped), self._features)
+def _user_rows(frame: ArrowTable, names: Sequence[str], box: FeatureMap, targets: Targets) -> UserRows:
+    """Rows as the engine handed them over, sorted by user."""
+    codes = frame["code"].to_numpy()
+    features = np.full((len(codes), box.size), UNIT, dtype=np.int16)
+    for place, name in enumerate(names):
+        features[:, place] = frame[name].to_numpy()
+    found = target_steps(frame["target"].to_numpy(), targets)
+    return UserRows(features, found, np.unique(codes, return_counts=True)[1])
 
 
 def _sums(table: Table, rows: Rows, features: FeatureMap) -> Secret[list[int]]:

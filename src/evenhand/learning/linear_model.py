@@ -34,7 +34,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     loss: str
     classes: Sequence[Any]
     label_bounds: tuple[float, float] | None
-    feature_norm: float
+    feature_norm: float | None
     feature_bounds: FeatureBounds | None
     features: Sequence[str] | None
     fit_intercept: bool

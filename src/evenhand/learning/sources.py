@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 
@@ -21,12 +20,12 @@ from evenhand.learning.inputs import Integers
 from evenhand.learning.losses import Loss
 from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
+from evenhand.learning.slopes import target_steps
+from evenhand.learning.targets import Targets
+from evenhand.learning.user_rows import UserRows, box_steps
 from evenhand.profiles import Buckets, Profile, Support, support_of_counts
 from evenhand.release import Measurement, Opener
 from evenhand.tables import Secret
-
-SLOPE_STEPS = 2**22
-"""Grid steps of a row's weighted slope, from 0 to the steepest slope of a row with weight 1."""
 
 FINE_BITS = 46
 """A row's slope, in units of the steepest, is rounded to 46 bits before it is summed; times features of 15 bits and a
@@ -58,17 +57,6 @@ class KeptRows(ABC):
         """``Σ ℓ''(⟨f, x⟩, t)·x xᵀ``, roughly: it only leads the way."""
 
 
-class SmoothRows(ABC):
-    """Rows with smooth weights ``min(h, s)/s``: the sums that noisy gradient descent needs, in integers."""
-
-    @abstractmethod
-    def gradient(self, f: Floats, loss: Loss, share: float) -> Secret[list[int]]:
-        """``Σ c·(ℓ'/steepest)·x`` over a random ``share`` of the users (all of them if 1), in grid units.
-
-        One user moves it by at most ``h · SLOPE_STEPS · ‖x‖`` in L2 norm, exactly.
-        """
-
-
 class Source(ABC):
     """Rows of users, with targets, on a public grid."""
 
@@ -83,8 +71,11 @@ class Source(ABC):
         return promise if profile is None else promise.resting_on(*profile.purchases(self.relation))
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """One reading of the rows, for everything that a fit does with them after the debit."""
+    def reading(self, copied: bool = True) -> Iterator[None]:
+        """One reading of the rows, for everything that a fit does with them after the debit.
+
+        Not ``copied``: the fit asks the source a single question.
+        """
         yield
 
     @abstractmethod
@@ -105,9 +96,8 @@ class Source(ABC):
         """At most ``tau`` random rows of each user, for a while; their exact sums are opened with ``opener``."""
 
     @abstractmethod
-    @contextmanager
-    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[SmoothRows]:
-        """All rows with the weights of bound ``h``, for a while."""
+    def boxed(self, box: FeatureMap, targets: Targets) -> Secret[UserRows]:
+        """All rows as small integers, a user's rows together."""
 
 
 @dataclass(eq=False)
@@ -142,18 +132,8 @@ class MemoryRows(Source):
         kept = random_ranks(self.users, self.counts) < tau
         yield _KeptArrays(features.integers(self.X[kept]), self.targets[kept])
 
-    @contextmanager
-    def weighted(self, features: FeatureMap, h: Fraction) -> Iterator[SmoothRows]:
-        sizes, place = np.unique(self.counts, return_inverse=True)
-        caps = np.array([slope_cap(int(size), h) for size in sizes], dtype=np.float64)[place]
-        weights = np.minimum(float(h) / self.counts, 1.0)
-        X, users = features.integers(self.X), self.users
-        yield _WeightedArrays(X, self.targets, users, weights[users], caps[users])
-
-
-def slope_cap(rows: int, h: Fraction) -> int:
-    """The largest integer slope of a row, so that all ``rows`` of a user together stay within ``h``: exact."""
-    return int(min(h / rows, Fraction(1)) * SLOPE_STEPS)
+    def boxed(self, box: FeatureMap, targets: Targets) -> Secret[UserRows]:
+        return Secret(UserRows(box_steps(self.X, box), target_steps(self.targets, targets), self.counts))
 
 
 class _KeptArrays(KeptRows):
@@ -178,27 +158,6 @@ class _KeptArrays(KeptRows):
     def hessian(self, f: Coefficients, loss: Loss) -> Floats:
         weights = loss.curvature(self._X @ (f.floats / STEPS), self._targets)
         return np.asarray(self._X.T @ (self._X * weights[:, None])) / STEPS**2
-
-
-class _WeightedArrays(SmoothRows):
-    def __init__(self, X: Floats, targets: Floats, users: Integers, weights: Floats, caps: Floats) -> None:
-        self._X, self._targets, self._users, self._weights, self._caps = X, targets, users, weights, caps
-
-    def gradient(self, f: Floats, loss: Loss, share: float) -> Secret[list[int]]:
-        total = np.zeros(self._X.shape[1], dtype=object)
-        taken = None if share >= 1 else _draws(int(self._users.max(initial=0)) + 1) < np.uint64(share * 2.0**64)
-        unit_f, scale = f / STEPS, SLOPE_STEPS / loss.steepest
-        for start in range(0, len(self._X), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            X = self._X[part]
-            slope = loss.slope(X @ unit_f, self._targets[part]) * (self._weights[part] * scale)
-            cap = self._caps[part]
-            steps = np.trunc(np.clip(slope, -cap, cap))
-            if taken is not None:
-                steps *= taken[self._users[part]]
-            # Integers held as doubles: 4096 · 2^22 · 2^15 = 2^49, so this product is exact whatever the order.
-            total += (steps @ X).astype(np.int64)
-        return Secret([int(value) for value in total])
 
 
 def random_ranks(users: Integers, counts: Integers) -> Integers:

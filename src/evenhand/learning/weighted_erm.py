@@ -1,9 +1,10 @@
-"""Empirical risk minimisation with smooth weights (epasto2020, Algorithm 2)."""
+"""Linear models by gradient descent over users, with noise: user-level clipping, or epasto2020's Algorithm 2."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
@@ -11,66 +12,78 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand.bounding import HETEROGENEITY, smooth_bound
-from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
-from evenhand.learning.base import is_auto, parse_small_delta, pay, public_number, whole_number
-from evenhand.learning.features import STEPS, FeatureBounds, FeatureMap
+from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
+from evenhand.learning.base import choice, is_auto, pay, public_number, whole_number
+from evenhand.learning.descent import Start, descend, started
+from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.linear_model import LinearModel
-from evenhand.learning.losses import Loss
-from evenhand.learning.private_values import Floats, unwarned
+from evenhand.learning.noisy_sums import NoisySums, Plan
+from evenhand.learning.private_values import unwarned
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
-from evenhand.learning.sources import SLOPE_STEPS, MemoryRows, SmoothRows
+from evenhand.learning.slopes import Slopes
+from evenhand.learning.standard import VECTORS, Standard, bought
 from evenhand.learning.threads import single_threaded
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
-from evenhand.noise.steps import noise_multiplier, rho_of_steps
+from evenhand.noise.steps import noise_multiplier, rho_of_vectors
 from evenhand.profiles import Profile, Sums, Support
-from evenhand.tables import Secret
 
-MOMENTUM = 0.9
-"""Heavy-ball momentum: features in the unit ball leave most directions so flat that plain steps take hundreds."""
+Prepared = tuple[float, Standard, Start, float | None]
+"""h, how features are standardised, where the descent starts, and how many users may be beyond the clamp (None: it stays)."""
+
+MOST_WEIGHT = 3.0
+"""The bound h unless one is given: the clamp follows the gradients, so what h does beyond it hardly matters."""
 
 LARGEST_WEIGHT = 2**20
 """The largest bound h on a user's weight."""
 
-Noise = Callable[[Secret[list[int]]], list[int]]
-"""What adds noise to the gradient of one step."""
+LARGEST_DELTA = Decimal("1e-3")
+"""A larger δ is refused: it allows to publish the rows of one user in so many, and how many there are is secret."""
+
+PREPARATION = Fraction(2, 100)
+"""The share of each of the vectors that centres, spreads and the length of the steps come from."""
 
 
 class WeightedERM(LinearModel):
-    """A linear model by noisy gradient descent over users, each with weight at most h spread over all of its rows.
+    """A linear model by noisy gradient descent over users, whose gradients are clamped to a length that is found privately.
 
     Guarantee: (ε, δ)-differential privacy for *all rows of a user*. A row of a user with s rows has weight
-    ``min(h, s)/s``; with features in a public ball and a Lipschitz loss no user's gradient exceeds h times the
-    Lipschitz constant, exactly, in integers. The number of steps, their length and the averaging are fixed
-    beforehand; noise is calibrated by dp-accounting under the table's own neighbour relation.
+    ``min(h, s)/s``; a user's gradient is an integer vector, clamped exactly to one norm. Normal noise is calibrated to
+    that norm under the table's own neighbour relation. Centres and spreads of the features, the length of the steps and the
+    norm of the clamp are released with parts of the same (ε, δ); the number of steps is fixed beforehand.
 
     Edge cases: as in `BoundedERM`.
 
     Args:
-        epsilon, delta: the privacy-loss bound of one fit; δ well below one over the number of users.
-        loss: ``"logistic"``, ``"huber-svm"`` or ``"squared"``.
+        epsilon, delta: the privacy-loss bound of one fit; δ well below one over the number of users, at most 10⁻³.
+        loss: ``"logistic"``, ``"huber-svm"``, ``"squared"``, or a `Loss` of your own.
         classes: the two labels (negative, positive).
-        label_bounds: (low, high) of a numeric label, for the squared loss.
-        feature_norm, feature_bounds: as in `BoundedERM`.
-        weight_bound: h, or ``"auto"``: the minimiser of epasto2020's trade-off, from public counts (values), from
-            ``profile``, or from a profile bought with a tenth of ε (presence).
+        label_bounds: (low, high) of a numeric label, for losses of numbers.
+        feature_bounds: (low, high) for all features, or one pair each; known without looking at the data. Wide ones cost
+            little: centres and spreads within them are found privately.
+        feature_norm: instead of bounds: every feature is between minus and plus this.
+        weight_bound: h; ``"auto"`` is 3, and with ``clip="lipschitz"`` the minimiser of epasto2020's trade-off.
+        clip: ``"auto"``: the norm follows the gradients; a number: in units of the steepest slope times one spread;
+            ``"lipschitz"``: epasto2020's Algorithm 2 as it stands: h times the largest gradient of a row, features
+            scaled by their bounds alone, h from a profile of rows per user.
         steps: gradient steps; more of them optimise better and need more noise each.
-        sample: the part of the users that each step looks at (Poisson sampling); 1 is all of them.
-        regularisation: λ of (λ/2)‖f‖², against the *average* loss of features scaled to the unit ball.
-        profile: a public or bought `Profile` of rows per user.
+        regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
+        profile: with ``clip="lipschitz"``: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         fit_intercept, features, population, ledger: as in `BoundedERM`.
 
     Attributes:
         coef_, intercept_: the released model, for features as they came.
         guarantee_, weight_bound_: the `Guarantee`, and h.
+        clip_: the norm of the clamp in the last step.
         noise_multiplier_: the noise of a step in units of what one user can do.
         noise_scale_: the standard deviation of the noise in the average gradient of one step.
 
     Example:
         >>> WeightedERM(epsilon=1.0, delta=1e-6, feature_bounds=(0, 1)).fit(X, y, users=ids).predict(X)
 
-    Reference: Epasto, Mahdian, Mao, Mirrokni and Ren (NeurIPS 2020), section 4; Bassily, Smith and Thakurta (2014).
+    Reference: Epasto, Mahdian, Mao, Mirrokni and Ren (NeurIPS 2020), section 4; Bassily, Smith and Thakurta (2014);
+    Andrew, Thakkar, McMahan and Ramaswamy (NeurIPS 2021) for a clamp that follows a quantile.
     """
 
     def __init__(
@@ -81,12 +94,12 @@ class WeightedERM(LinearModel):
         loss: str = "logistic",
         classes: Sequence[Any] = (0, 1),
         label_bounds: tuple[float, float] | None = None,
-        feature_norm: float = 1.0,
+        feature_norm: float | None = None,
         feature_bounds: FeatureBounds | None = None,
         weight_bound: float | str = "auto",
-        steps: int = 50,
-        sample: float = 1.0,
-        regularisation: float = 1e-3,
+        clip: float | str = "auto",
+        steps: int = 100,
+        regularisation: float = 0.0,
         profile: Profile | None = None,
         protects: str = "presence",
         fit_intercept: bool = True,
@@ -102,8 +115,8 @@ class WeightedERM(LinearModel):
         self.feature_norm = feature_norm
         self.feature_bounds = feature_bounds
         self.weight_bound = weight_bound
+        self.clip = clip
         self.steps = steps
-        self.sample = sample
         self.regularisation = regularisation
         self.profile = profile
         self.protects = protects
@@ -114,71 +127,100 @@ class WeightedERM(LinearModel):
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
-        """Choose weights, debit (ε, δ), descend, and release the averaged iterate; arguments as in `BoundedERM.fit`."""
-        epsilon, delta = parse_epsilon(self.epsilon), parse_small_delta(self.delta)
+        """Debit (ε, δ), standardise, descend, and release the averaged iterate; arguments as in `BoundedERM.fit`."""
+        epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
         loss, targets = self._problem()
         self._check(delta)
-        source, names, mapped = self._open(X, y, users, targets)
-        if self.sample < 1 and not isinstance(source, MemoryRows):
-            raise UsageError("sample < 1 needs the rows in memory; in an engine each step looks at all users.")
+        source, names, ball = self._open(X, y, users, targets)
+        box = self._box(ball)
         require_public(self.profile)
+        as_published = self.clip == "lipschitz"
         usable = mechanism_delta(delta)
-        spent, left = profile_price(source, self.profile, epsilon)
-        multiplier = noise_multiplier(left, usable, self.steps, float(self.sample), source.relation)
+        spent, left = profile_price(source, self.profile, epsilon) if as_published else (Decimal(0), epsilon)
+        plan = Plan(left, usable, source.relation, self._shares())
+        rho = rho_with_pure(rho_of_vectors(left, usable, source.relation), spent)
         guarantee = source.guarantee(epsilon, delta, self.profile)
-        cost = self._cost(epsilon, usable, spent, multiplier, source.relation)
-        query = self._query("weighted ERM", names, "steps", "sample", "weight_bound")
-        receipt = pay(self.ledger, guarantee, cost, query)
-        with source.reading():
-            support = rows_support(source, self.profile, epsilon, receipt)
-            h = self._weight_bound(support, mapped.size, multiplier)
-            reach = h * SLOPE_STEPS * Fraction(math.isqrt(mapped.squared_norm) + 1)
-            noisy = receipt.vectors(self.steps, float(self.sample), source.relation, reach, left, usable)
-            weight = float(self.sample) * max(float(Sums.of(support).kept(np.array([float(h)]))[0]), 1.0)
-            unit = loss.steepest / (SLOPE_STEPS * STEPS * weight)
-            with single_threaded(), source.weighted(mapped, h) as rows:
-                coefficients = self._descend(rows, noisy, loss, mapped, unit)
-        self._adopt(coefficients, mapped, targets)
-        self.noise_scale_ = float(multiplier * reach) * unit
-        self.guarantee_, self.weight_bound_, self.noise_multiplier_ = guarantee, float(h), float(multiplier)
+        query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
+        receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
+        slopes = Slopes.of(loss, targets)
+        with single_threaded(), source.reading(copied=as_published):
+            support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
+            sums = plan.opened(source.boxed(box, targets), receipt)
+            prepared = (
+                self._bought(sums, slopes, box) if support is None else self._published(sums, slopes, box, support)
+            )
+            h, standard, start, follow = prepared
+            done = descend(
+                sums, slopes, box.size, h, start,
+                steps=self.steps, regularisation=float(self.regularisation), follow=follow,
+            )  # fmt: skip
+        self._adopt(standard.to_box(done.f, box.intercept) * slopes.width, box, targets)
+        self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
+        self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, plan.shares[-1]))
+        self.noise_scale_ = done.noise / start.weight
         return self
 
     def _check(self, delta: Decimal) -> None:
         if not delta:
             raise UsageError("delta=0: Gaussian noise needs delta > 0, such as 1e-6; BoundedERM is purely private.")
+        if delta > LARGEST_DELTA:
+            raise UsageError(
+                f"delta={delta}; expected at most {LARGEST_DELTA}, and well below one over the number of users: with probability "
+                "delta a release may tell everything about somebody. The number of users is secret, so no rule here can read it."
+            )
         whole_number("steps", self.steps, 10_000)
-        if not 0 < float(self.sample) <= 1:
-            raise UsageError(f"sample={self.sample}; expected a part of the users in (0, 1].")
         public_number("regularisation", self.regularisation, zero=True, largest=1e15)
         if not is_auto("weight_bound", self.weight_bound):
             public_number("weight_bound", self.weight_bound, smallest=1e-3, largest=LARGEST_WEIGHT)
+        if isinstance(self.clip, str):
+            choice("clip", self.clip, ("auto", "lipschitz"))
+        else:
+            public_number("clip", self.clip, smallest=1e-6, largest=1e9)
+        if self.profile is not None and self.clip != "lipschitz":
+            raise UsageError(
+                "profile= is for clip='lipschitz'; otherwise the clamp follows the gradients, and nothing asks for it."
+            )
+        if self.feature_bounds is None and self.feature_norm is None:
+            raise UsageError(
+                "feature_bounds is missing: give (low, high) for all features or one pair each, from what the columns mean (an age is "
+                "from 0 to 120), not from the rows. Wide bounds cost little; or buy them: session.quantiles(column, [0.01, 0.99], ...)."
+            )
 
-    def _cost(
-        self, epsilon: Decimal, delta: Decimal, profile: Decimal, multiplier: Fraction, relation: Relation
-    ) -> Cost:
-        if self.sample < 1:
-            return Cost.approximate(epsilon, delta)
-        rho = rho_with_pure(rho_of_steps(multiplier, self.steps, relation), profile)
-        return Cost.zcdp(rho, epsilon=epsilon, delta=delta)
+    def _box(self, ball: FeatureMap) -> FeatureMap:
+        """Features scaled by their own bounds: what bounds a user is the clamp, so rows need no common ball."""
+        return ball if self.feature_bounds is None else replace(ball, scale=ball.scale / math.sqrt(len(ball.centre)))
 
-    def _weight_bound(self, support: Support, size: int, multiplier: Fraction) -> Fraction:
+    def _shares(self) -> tuple[Fraction, ...]:
+        first = [] if self.clip == "lipschitz" else [PREPARATION] * (VECTORS + 1)
+        return (*first, *[(1 - sum(first, Fraction(0))) / self.steps] * self.steps)
+
+    def _bought(self, sums: NoisySums, slopes: Slopes, box: FeatureMap) -> Prepared:
+        """Centres, spreads, length of steps and first clamp from noisy sums."""
+        h = MOST_WEIGHT if isinstance(self.weight_bound, str) else float(self.weight_bound)
+        standard = bought(sums, len(box.centre), box.intercept)
+        sums.standardise(standard.centre, standard.ratio)
+        # A longer clamp lets in noise in proportion to √size·σ, a shorter one cuts users off. With all that is cut off
+        # pointing one way √size·σ users beyond would be best; it never does, and ten times as many cost less noise.
+        follow = min(10 * math.sqrt(box.size) * sums.plan.sd_of_all(), standard.users / 4)
+        given = None if isinstance(self.clip, str) else float(self.clip)
+        start = started(sums, slopes, box.size, h, standard.users, follow, given)
+        return h, standard, start, follow if given is None else None
+
+    def _published(self, sums: NoisySums, slopes: Slopes, box: FeatureMap, support: Support) -> Prepared:
+        """Algorithm 2 of epasto2020: features in a ball of radius 1, and no gradient is longer than h times the Lipschitz constant."""
+        features = len(box.centre)
+        inside = math.sqrt(features) if self.feature_bounds is not None else 1.0
+        standard = Standard.given(np.full(features, inside))
+        sums.standardise(standard.centre, standard.ratio)
+        h = self._weight_bound(support, box.size, sums.plan.sd_of_all())
+        weight = max(float(Sums.of(support).kept(np.array([h]))[0]), 1.0)
+        norm = math.sqrt(2.0) if box.intercept else 1.0
+        return h, standard, Start(weight, h * norm, 1 / (slopes.curvature * weight * norm**2)), None
+
+    def _weight_bound(self, support: Support, size: int, noise: float) -> float:
         """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
         if not isinstance(self.weight_bound, str):
-            return Fraction(self.weight_bound).limit_denominator(1000)
-        # Averaging the second half of the steps leaves about 2σ²/T of a step's noise in each coordinate.
-        noise = 2 * size * float(multiplier) ** 2 / self.steps
-        h = smooth_bound(support, 1.0, 1.0, math.sqrt(2 / noise), HETEROGENEITY)
-        return Fraction(min(max(h, 1.0), float(LARGEST_WEIGHT))).limit_denominator(1000)
-
-    def _descend(self, rows: SmoothRows, noisy: Noise, loss: Loss, mapped: FeatureMap, unit: float) -> Floats:
-        """T noisy steps of constant length with momentum, and the average of the second half."""
-        length = 1 / (loss.roundest * mapped.norm**2 + float(self.regularisation))
-        f, speed, average = (np.zeros(mapped.size) for _ in range(3))
-        for step in range(self.steps):
-            steps = noisy(rows.gradient(f, loss, float(self.sample)))
-            gradient = np.array([float(value) for value in steps]) * unit
-            speed = MOMENTUM * speed - length * (gradient + float(self.regularisation) * f)
-            f = f + speed
-            if step >= self.steps // 2:
-                average += f / (self.steps - self.steps // 2)
-        return average
+            return float(self.weight_bound)
+        # Averaging the second half of the steps leaves about 2σ²/T of a step's noise, σ²·T, in each coordinate.
+        h = smooth_bound(support, 1.0, 1.0, 1 / (noise * math.sqrt(size)), HETEROGENEITY)
+        return min(max(h, 1.0), float(LARGEST_WEIGHT))

@@ -7,6 +7,7 @@ forgets to split its ε can't draw noise twice with all of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -203,25 +204,28 @@ class Receipt:
         return add_spherical(integers(Secret.reveal), l2 / Fraction(epsilon))
 
     def vectors(
-        self, count: int, share: float, relation: Relation, l2: Fraction, epsilon: Decimal, delta: Decimal
-    ) -> Callable[[Secret[list[int]]], list[int]]:
-        """What adds normal noise to ``count`` integer vectors, one after the other, each chosen in view of those before.
+        self, shares: Sequence[Fraction], relation: Relation, epsilon: Decimal, delta: Decimal
+    ) -> Callable[[Secret[list[int]], int], list[int]]:
+        """What adds normal noise to integer vectors, one after the other, each chosen in view of those before.
+
+        With each vector goes ``l2_squared``: the largest squared L2 norm of what one user adds to it.
 
         Args:
-            count: after so many vectors nothing is left.
-            share: the part of the users that each vector is a sum over (a Poisson sample); 1 is all of them.
+            shares: a part of μ² for each vector, together at most 1; after so many vectors nothing is left.
             relation: whether neighbours differ by a user added or by a user replaced.
-            l2: the largest L2 norm of what one user adds to a vector.
             epsilon, delta: for all vectors together.
         """
-        scale = noise_multiplier(epsilon, delta, count, share, relation) * l2
+        if sum(shares) > 1 or not all(share > 0 for share in shares):
+            raise EvenhandError(_OVERSPENT)
+        multipliers = {share: noise_multiplier(epsilon, delta, relation, share) for share in shares}
         self._use(epsilon, delta)
-        left = iter(range(count))
+        left = iter(shares)
 
-        def noisy(integers: Secret[list[int]]) -> list[int]:
-            if next(left, None) is None:
+        def noisy(integers: Secret[list[int]], l2_squared: int) -> list[int]:
+            share = next(left, None)
+            if share is None:
                 raise EvenhandError(_OVERSPENT)
-            return add_normal(integers.reveal(), scale)
+            return add_normal(integers.reveal(), multipliers[share] * (math.isqrt(l2_squared - 1) + 1))
 
         return noisy
 

@@ -1,0 +1,147 @@
+"""Rows as small integers, a user's rows together, and the bounded integer vectors that users add up to.
+
+What a user adds depends on that user's rows alone, to the last bit: margins and sums are integers that doubles hold
+exactly, in whatever order a library adds them, and the rest are single operations that IEEE 754 rounds one way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from evenhand.learning.features import FeatureMap
+from evenhand.learning.inputs import Integers
+from evenhand.learning.private_values import Floats
+from evenhand.learning.slopes import Shorts, Slopes
+
+BOX = 2**14
+"""Steps of a feature from the middle of its bounds to either end."""
+
+UNIT = 2**11
+"""Steps of a standardised feature for one spread, and of the constant column for 1."""
+
+FULL = 2**18
+"""The largest norm of what a user adds to a vector."""
+
+COEFFICIENT_BITS = 18
+"""Coefficients are multiples of 2^−18 where gradients are computed."""
+
+_BLOCK = 8192  # rows that fit a processor's cache
+_HELD = 2**24  # numbers up to which the features are also held as doubles
+
+
+class Block(NamedTuple):
+    """Some users, and their rows in parts of at most `_BLOCK`: more than one part for a user with many rows."""
+
+    users: slice
+    parts: tuple[slice, ...]
+
+
+@dataclass(eq=False, repr=False)
+class UserRows:
+    """Features (a constant column last if there is an intercept), targets, and the number of rows of each user."""
+
+    features: Shorts
+    targets: Shorts
+    counts: Integers
+
+    def __post_init__(self) -> None:
+        self._ends = np.cumsum(self.counts)
+        self._blocks = list(self._split())
+        self._doubles: Floats | None = None
+
+    def weights(self, h: float) -> Floats:
+        """``min(h, s)/s`` for each user."""
+        return np.minimum(h / self.counts, 1.0)
+
+    def standardise(self, centre: Floats, ratio: Floats) -> None:
+        """Replace features x by the integer part of ``(x − centre)·ratio``, once and in place."""
+        for block in self._blocks:
+            for rows in block.parts:
+                moved = np.trunc((self.features[rows, : len(centre)] - centre) * ratio)
+                self.features[rows, : len(centre)] = np.clip(moved, -(2**15 - 1), 2**15 - 1)
+        if self.features.size <= _HELD:
+            self._doubles = self.features.astype(np.float64)
+
+    def gradients(self, f: Floats, slopes: Slopes) -> Iterator[tuple[slice, Floats]]:
+        """``Σ slope·x`` of each user, exactly, block by block."""
+        steps = coefficient_steps(f)
+        for block in self._blocks:
+            yield block.users, self._per_user(block, lambda rows, X: (slopes.at(X @ steps, self.targets[rows]), X))
+
+    def moments(self, power: int, centre: Floats) -> Iterator[tuple[slice, Floats]]:
+        """The average of ``(x − centre)^power`` of each user, rounded, without the constant column."""
+        width = len(centre)
+        for block in self._blocks:
+            sums = self._per_user(block, lambda rows, X: (np.ones(len(X)), (X[:, :width] - centre) ** power))
+            yield block.users, np.rint(sums / self.counts[block.users, None])
+
+    def squared_norms(self) -> Iterator[tuple[slice, Floats]]:
+        """``Σ‖x‖²`` of each user, in squared steps."""
+        for block in self._blocks:
+            yield (
+                block.users,
+                self._per_user(block, lambda rows, X: (np.ones(len(X)), np.einsum("ij,ij->i", X, X)[:, None]))[:, 0],
+            )
+
+    def _per_user(self, block: Block, terms: Callable[[slice, Floats], tuple[Floats, Floats]]) -> Floats:
+        """Σ factor·row over the rows of each user of a block."""
+        total: Floats | None = None
+        ends = self._ends[block.users]
+        for rows in block.parts:
+            factors, matrix = terms(rows, self._rows(rows))
+            bounds = np.r_[rows.start, np.minimum(ends, rows.stop)] - rows.start
+            places = np.arange(len(factors))
+            found = sparse.csr_array((factors, places, bounds), shape=(len(ends), len(factors))) @ matrix
+            total = found if total is None else total + found
+        assert total is not None
+        return np.asarray(total)
+
+    def _rows(self, rows: slice) -> Floats:
+        return self.features[rows].astype(np.float64) if self._doubles is None else self._doubles[rows]
+
+    def _split(self) -> Iterator[Block]:
+        user, row = 0, 0
+        while user < len(self._ends):
+            last = max(int(np.searchsorted(self._ends, row + _BLOCK, side="right")), user + 1)
+            stop = int(self._ends[last - 1])
+            yield Block(slice(user, last), tuple(slice(a, min(a + _BLOCK, stop)) for a in range(row, stop, _BLOCK)))
+            user, row = last, stop
+
+
+def box_steps(X: Floats, box: FeatureMap) -> Shorts:
+    """Features from the middle of their bounds to either end in `BOX` steps, toward zero, NaN as the middle; the constant last."""
+    steps = np.full((len(X), box.size), UNIT, dtype=np.int16)
+    width = len(box.centre)
+    for start in range(0, len(X), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        off = np.clip(X[rows], box.lowest, box.highest) - box.centre
+        off = np.where(np.abs(off) >= box.smallest, off, 0.0)  # NaN is not at least anything
+        steps[rows, :width] = np.trunc(np.clip(off / box.scale, -1.0, 1.0) * BOX)
+    return steps
+
+
+def coefficient_steps(f: Floats) -> Floats:
+    """Coefficients as integers so small that margins are integers below 2^53, whatever the features."""
+    bits = 53 - 15 - len(f).bit_length()
+    return np.clip(np.rint(f * 2.0**COEFFICIENT_BITS), -(2.0**bits), 2.0**bits)
+
+
+def clamped(vectors: Floats, factors: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Each vector times its factor, rounded, and shortened where it is longer than `FULL`; and which were not longer.
+
+    Integers, and the sum of their squares is at most ``FULL²``, exactly. A single number beyond a limit (at least
+    4 · FULL for up to 8,191 numbers) counts as the limit, so that squares add up exactly before anything is shortened.
+    """
+    limit = 2.0 ** ((53 - int(vectors.shape[1]).bit_length()) // 2)
+    found = np.clip(np.rint(vectors * factors[:, None]), -limit, limit)
+    squares = np.einsum("ij,ij->i", found, found)
+    long = squares > FULL**2
+    # 2^-50 is more than the square root, the quotient and the product can be rounded up by.
+    found[long] = np.trunc(found[long] * (FULL * (1 - 2.0**-50) / np.sqrt(squares[long]))[:, None])
+    return found, ~long
