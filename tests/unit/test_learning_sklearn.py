@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import config_context
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -152,3 +153,45 @@ def test_a_delta_that_promises_nothing_is_refused() -> None:
     frame = people(120)
     with pytest.raises(UsageError, match="everything about somebody"):
         WeightedERM(1, 0.01, **BOUNDS).fit(frame[["a"]], frame.y, users=frame.id)
+
+
+@pytest.mark.parametrize("make", [partial(BoundedERM, rows_per_user=9), WeightedERM])
+@pytest.mark.parametrize("protects", ["presence", "values"])
+def test_declared_categories_are_0_and_1_in_arrays_frames_and_tables(make: Any, protects: str) -> None:
+    frame = people(120)
+    frame.loc[:5, "kind"] = [None, "w", "", "U", "u ", "v"]
+    by_hand = frame.assign(u=(frame.kind == "u") * 1.0, v=(frame.kind == "v") * 1.0)
+    levels = {"kind": ["u", "v"]}
+    model = make(1, feature_bounds=[(0, 1), (0, 2)], protects=protects)
+    with seam.replaced(seam.silent):
+        model.set_params(feature_bounds=[(0, 1), (0, 2), (0, 1), (0, 1)])
+        hand = model.fit(by_hand[["a", "b", "u", "v"]].to_numpy(), frame.y, users=frame.id)
+        expected = hand.coef_
+        model.set_params(feature_bounds=[(0, 1), (0, 2)], features=["a", "b", "kind"], categories=levels)
+        np.testing.assert_allclose(model.fit(frame, "y", users="id").coef_, expected)
+        predicted = model.predict(frame)
+        assert list(model.feature_names_in_) == ["a", "b", "kind=u", "kind=v"]
+        np.testing.assert_allclose(model.fit(eh.read(frame, "id", protects=protects), "y").coef_, expected)
+        np.testing.assert_array_equal(model.predict(frame), predicted)
+        model.set_params(features=None, categories={2: ["u", "v"]})
+        array = frame[["a", "b", "kind"]].to_numpy(dtype=object)
+        np.testing.assert_allclose(model.fit(array, frame.y, users=frame.id).coef_, expected)
+        np.testing.assert_array_equal(model.predict(array), predicted)
+
+
+@pytest.mark.parametrize("levels", [[], "red", ["red", "red"], [None, "red"], [1, 2]])
+def test_levels_that_can_not_be_are_refused(levels: Any) -> None:
+    frame = people(120)[["id", "a", "kind", "y"]].astype({"kind": pd.StringDtype()})
+    for data in (eh.read(frame, "id"),):
+        with pytest.raises(UsageError, match="levels"):
+            BoundedERM(1, **BOUNDS, categories={"kind": levels}).fit(data, "y")
+
+
+def test_a_sparse_matrix_is_as_good_as_a_dense_one() -> None:
+    frame = people(120)
+    dense = np.where(frame[["a", "b"]] > 0.5, frame[["a", "b"]], 0.0)
+    model = WeightedERM(1, **BOUNDS)
+    with seam.replaced(seam.silent):
+        expected = model.fit(dense, frame.y, users=frame.id).coef_
+        np.testing.assert_array_equal(model.fit(sparse.csr_array(dense), frame.y, users=frame.id).coef_, expected)
+    np.testing.assert_array_equal(model.predict(sparse.csr_matrix(dense)), model.predict(dense))

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Relation, parse_epsilon
 from evenhand.learning.base import is_auto, pay, public_number
+from evenhand.learning.categories import Categories
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.intervals import spherical_radius
@@ -72,6 +73,8 @@ class BoundedERM(LinearModel):
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         fit_intercept: whether to add a constant feature.
         features: names of the feature columns of a frame or table.
+        categories: public levels of columns that hold no numbers, ``{"colour": ["red", "blue"]}``: one 0/1 feature each; any
+            other value, and a missing one, has 0 in all of them. Of an array, by the place of the column.
         population: a name for the people, so that arrays and tables about them share a ledger; a table has its own.
         ledger: where to debit ε before the release.
 
@@ -105,6 +108,7 @@ class BoundedERM(LinearModel):
         protects: str = "presence",
         fit_intercept: bool = True,
         features: Sequence[str] | None = None,
+        categories: Categories | None = None,
         population: str | None = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -121,6 +125,7 @@ class BoundedERM(LinearModel):
         self.protects = protects
         self.fit_intercept = fit_intercept
         self.features = features
+        self.categories = categories
         self.population = population
         self.ledger = ledger
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import Relation
+from evenhand.learning.categories import Encoding
 from evenhand.learning.features import STEPS, FeatureMap
 from evenhand.learning.losses import EXPRESSIONS, Loss
 from evenhand.learning.minimise import Coefficients
@@ -37,8 +38,11 @@ from evenhand.tables.summaries import exact_sum, known
 class EngineRows(Source):
     """A table with label and feature columns, on its engine."""
 
-    def __init__(self, table: Table, label: str, names: Sequence[str], targets: Targets) -> None:
-        self._table, self._label, self._names, self._targets = table, label, tuple(names), targets
+    def __init__(
+        self, table: Table, label: str, names: Sequence[str], targets: Targets, encoding: Encoding | None = None
+    ) -> None:
+        self._table, self._label, self._targets = table, label, targets
+        self._features = (encoding or Encoding(tuple(names))).expressions(table)
         self.relation, self.unit, self.public, self.user = table.relation, table.unit, table.public, table.user
         self._copy: Rows | None = None
 
@@ -58,7 +62,7 @@ class EngineRows(Source):
         return exact_sizes(self._table, self._sizes()).map(or_one)
 
     def sample(self, tau: int) -> Secret[tuple[Floats, Floats]]:
-        raw = [f"raw_{index}" for index in range(len(self._names))]
+        raw = [f"raw_{index}" for index in range(len(self._features))]
         chosen = sampled_rows(self._table, self._valid(), tau).select("target", *raw)
 
         def arrays(rows: ArrowTable) -> tuple[Floats, Floats]:
@@ -98,11 +102,11 @@ class EngineRows(Source):
         table = self._table
         rows = table.expression.select(
             **table.user_keys(table.expression),
-            **{f"raw_{index}": number(table, name) for index, name in enumerate(self._names)},
+            **{f"raw_{index}": feature for index, feature in enumerate(self._features)},
             target=self._target(),
         )
         rows = rows.filter(*(known(table, rows[name]) for name in table.user_names))
-        raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
+        raw = [rows[f"raw_{index}"] for index in range(len(self._features))]
         if self.relation is Relation.PRESENCE:
             return rows.filter(is_number(self._table, rows.target), *(is_number(self._table, value) for value in raw))
         target = is_number(self._table, rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)

@@ -111,9 +111,10 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         classifies = choice("loss", self.loss, LOSSES) == "zero-one"
         targets = Classes.parse(self.classes) if classifies else Bounded.parse(self.label_bounds)
         require_public(self.profile)
-        source, names, _ = open_rows(
+        source, encoding, _ = open_rows(
             X, y, users, features=None, targets=targets, protects=self.protects, population=self.population
         )
+        names = encoding.names
         for index, model in enumerate(self.hypotheses):
             _try_on_zeros(index, model, len(names))
         guarantee = source.guarantee(epsilon, profile=self.profile)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_array, column_or_1d
 
 from evenhand.guarantee import DataError, UsageError, suggest
+from evenhand.learning.categories import Categories, Encoding
 from evenhand.learning.private_values import Floats, declared, doubles, identity, missing
 from evenhand.tables import Table
 
@@ -101,28 +103,57 @@ def feature_matrix(X: ArrayLike | Frame) -> Floats:
     return np.asarray(check_array(X, dtype=np.float64, input_name="X"))
 
 
-def private_feature_matrix(X: ArrayLike | Frame) -> Floats:
-    """Private features as doubles, NaN where there is no number.
+def encoding_of(X: ArrayLike | Frame, categories: Categories | None) -> Encoding:
+    """The features that private columns become; of an array or frame, from its shape and names alone."""
+    if is_frame(X):
+        return Encoding.parse([str(name) for name in X.columns], categories, named=True)
+    declares: Any = np.empty(0) if isinstance(X, list | tuple) else X if hasattr(X, "shape") else np.asarray(X)
+    shape = tuple(declares.shape)
+    columns = shape[1] if len(shape) == 2 else 0
+    return Encoding.parse([f"x{place}" for place in range(columns)], categories, named=False)
+
+
+def dense(X: ArrayLike | Frame) -> ArrayLike | Frame:
+    """A sparse matrix as an array, anything else as it is."""
+    given: Any = X
+    return np.asarray(given.toarray()) if sparse.issparse(X) else X
+
+
+def private_feature_matrix(X: ArrayLike | Frame, encoding: Encoding | None = None) -> Floats:
+    """Private features as doubles, NaN where there is no number; categories as 0 and 1.
 
     Only types and shapes that are declared are checked: an error that depends on a value, or quotes it, would reveal
-    it. (scikit-learn's own checks print the array.)
+    it. (scikit-learn's own checks print the array.) A sparse matrix becomes a dense one, whatever it holds.
     """
+    levels = {} if encoding is None else encoding.levels
     if is_frame(X):
-        columns = [_number_column(X[name], str(name)) for name in X.columns]
+        columns = [
+            feature
+            for name in X.columns
+            for feature in (
+                encoding.indicators(str(name), declared(X[name]))
+                if encoding is not None and str(name) in levels
+                else [_number_column(X[name], str(name))]
+            )
+        ]
         return np.column_stack(columns) if columns else _without_features()
     if isinstance(X, list | tuple):
         raise UsageError(
             f"X is a {type(X).__name__}, whose shape and types would have to be read from private rows; expected an array "
             "(np.array(X, dtype=float)), a data frame, or a table from eh.read."
         )
-    if hasattr(X, "toarray"):
-        raise TypeError("Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert it.")
-    array = np.asarray(X)
+    array = np.asarray(dense(X))
     if array.ndim != 2:
         raise UsageError(
             f"X has {array.ndim} dimension(s); expected 2, one row for each label and one column per feature."
         )
-    return doubles(array, "X") if array.shape[1] else _without_features()
+    if encoding is None or not levels:
+        return doubles(array, "X") if array.shape[1] else _without_features()
+    parts = [
+        encoding.indicators(name, column) if name in levels else [doubles(column, "X")]
+        for name, column in zip(encoding.columns, array.T, strict=True)
+    ]
+    return np.column_stack([feature for part in parts for feature in part])
 
 
 def _number_column(column: pd.Series[Any], name: str) -> Floats:

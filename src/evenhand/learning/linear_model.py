@@ -13,10 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.learning.base import choice
+from evenhand.learning.categories import Categories
 from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
-from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted, named_column
+from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted, dense, named_column, private_feature_matrix
 from evenhand.learning.losses import LOSSES, Loss, loss_named
-from evenhand.learning.private_rows import open_rows
+from evenhand.learning.private_rows import open_rows, with_names
 from evenhand.learning.private_values import Floats
 from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Classes, Targets
@@ -40,6 +41,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     fit_intercept: bool
     protects: str
     population: str | None
+    categories: Categories | None
     coef_: Floats
     intercept_: Any  # a number, or an array with one per row of ``coef_``
 
@@ -49,10 +51,17 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         Of a frame the columns of the fit are taken by name; others, such as the label, may be there.
         """
         check_is_fitted(self)
-        rows = as_fitted(X, self.columns_)
+        rows = self._encoded(as_fitted(X, self.columns_))
         rows = validate_data(self, rows, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         rows = np.where(np.isnan(rows), self.feature_map_.centre, rows)
         return np.asarray(rows @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0])
+
+    def _encoded(self, X: ArrayLike | Frame) -> ArrayLike | Frame:
+        """New rows with the features of the fit: categories as 0 and 1, a sparse matrix as a dense one."""
+        if not self.encoding_.levels:
+            return dense(X)
+        matrix = private_feature_matrix(X, self.encoding_)
+        return matrix if self.columns_ is None else with_names(matrix, self.encoding_)
 
     def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:
         """The predicted class, or number."""
@@ -81,6 +90,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
         tags.target_tags.required = True
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         tags.non_deterministic = True
         return tags
 
@@ -101,16 +111,24 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         self, X: Features, y: PerRow, users: PerRow, targets: Targets
     ) -> tuple[Source, tuple[str, ...], FeatureMap]:
         """The rows, and the features' names and scales; their number and names are kept, as scikit-learn does."""
-        source, names, matrix = open_rows(
-            X, y, users, features=self.features, targets=targets, protects=self.protects, population=self.population
+        source, encoding, matrix = open_rows(
+            X,
+            y,
+            users,
+            features=self.features,
+            targets=targets,
+            protects=self.protects,
+            population=self.population,
+            categories=self.categories,
         )
-        self.columns_ = names if hasattr(X, "columns") else None
+        self.encoding_, names = encoding, encoding.names
+        self.columns_ = encoding.columns if hasattr(X, "columns") else None
         if matrix is not None:
             validate_data(self, matrix, skip_check_array=True)
         else:
             self.n_features_in_ = len(names)
             self.feature_names_in_ = np.array(names, dtype=object)
-        return source, names, feature_map(len(names), self.feature_norm, self.feature_bounds, self.fit_intercept)
+        return source, names, feature_map(encoding.flags, self.feature_norm, self.feature_bounds, self.fit_intercept)
 
     def _adopt(self, coefficients: Floats, mapped: FeatureMap, targets: Targets) -> None:
         """Keep coefficients of scaled features as a model of the features as they came."""

@@ -14,6 +14,7 @@ import numpy as np
 from evenhand.bounding import HETEROGENEITY, smooth_bound
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import choice, is_auto, pay, public_number, whole_number
+from evenhand.learning.categories import Categories
 from evenhand.learning.descent import Start, descend, started
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
@@ -70,7 +71,7 @@ class WeightedERM(LinearModel):
         regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
         profile: with ``clip="lipschitz"``: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
-        fit_intercept, features, population, ledger: as in `BoundedERM`.
+        fit_intercept, features, categories, population, ledger: as in `BoundedERM`.
 
     Attributes:
         coef_, intercept_: the released model, for features as they came.
@@ -104,6 +105,7 @@ class WeightedERM(LinearModel):
         protects: str = "presence",
         fit_intercept: bool = True,
         features: Sequence[str] | None = None,
+        categories: Categories | None = None,
         population: str | None = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -122,6 +124,7 @@ class WeightedERM(LinearModel):
         self.protects = protects
         self.fit_intercept = fit_intercept
         self.features = features
+        self.categories = categories
         self.population = population
         self.ledger = ledger
 
