@@ -195,3 +195,20 @@ def test_a_sparse_matrix_is_as_good_as_a_dense_one() -> None:
         expected = model.fit(dense, frame.y, users=frame.id).coef_
         np.testing.assert_array_equal(model.fit(sparse.csr_array(dense), frame.y, users=frame.id).coef_, expected)
     np.testing.assert_array_equal(model.predict(sparse.csr_matrix(dense)), model.predict(dense))
+
+
+def test_class_weights_move_the_line_and_not_the_clamp() -> None:
+    frame = people()
+    model = WeightedERM(1, **BOUNDS, clip=1.0)
+    with seam.replaced(seam.silent):
+        plain = model.fit(frame[["a", "b"]], frame.y, users=frame.id)
+        expected, scale = plain.coef_, plain.noise_scale_
+        same = model.set_params(class_weight={0: 5, 1: 5}).fit(frame[["a", "b"]], frame.y, users=frame.id)
+        np.testing.assert_array_equal(same.coef_, expected)
+        before = np.mean(same.predict(frame[["a", "b"]]))
+        heavy = model.set_params(class_weight={0: 1, 1: 20}).fit(frame[["a", "b"]], frame.y, users=frame.id)
+    assert np.mean(heavy.predict(frame[["a", "b"]])) > before
+    assert heavy.noise_scale_ == scale
+    for wrong in ("balanced", {0: 1}, {0: 1, 1: -1}):
+        with pytest.raises(UsageError, match="class_weight"):
+            model.set_params(class_weight=wrong).fit(frame[["a", "b"]], frame.y, users=frame.id)

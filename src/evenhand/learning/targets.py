@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,6 +38,20 @@ class Classes:
         self.require_kind(column.dtype.kind in "biufc", column.dtype.kind in "US", str(column.dtype))
         first, second = (equal(column, label) for label in self.labels)
         return np.where(second, 1.0, np.where(first, -1.0, np.nan))
+
+    def weights(self, given: Mapping[Any, float] | str | None) -> tuple[float, float]:
+        """Read ``class_weight={label: weight}``: public numbers for both classes."""
+        if given is None:
+            return 1.0, 1.0
+        if not isinstance(given, Mapping) or set(given) != set(self.labels):
+            raise UsageError(
+                f"class_weight={given!r}; expected one weight for each of the classes {self.labels!r}. How many labels there are of "
+                "each is private, so 'balanced' would have to buy it: session.count(by=label, epsilon=...), then give the weights."
+            )
+        first, second = (
+            public_number(f"class_weight[{label!r}]", given[label], smallest=1e-3, largest=1e3) for label in self.labels
+        )
+        return first, second
 
     def require_kind(self, numbers: bool, text: bool, declared: str) -> None:
         """Refuse labels of a declared type that can't hold the classes: every row would count as missing."""

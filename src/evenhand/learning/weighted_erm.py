@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +24,7 @@ from evenhand.learning.private_values import unwarned
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.slopes import Slopes
 from evenhand.learning.standard import VECTORS, Standard, bought
+from evenhand.learning.targets import Classes
 from evenhand.learning.threads import single_threaded
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
@@ -71,6 +72,7 @@ class WeightedERM(LinearModel):
         regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
         profile: with ``clip="lipschitz"``: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
+        class_weight: a public weight for each class, ``{0: 1, 1: 20}``; what one user can do is unchanged.
         fit_intercept, features, categories, population, ledger: as in `BoundedERM`.
 
     Attributes:
@@ -106,6 +108,7 @@ class WeightedERM(LinearModel):
         fit_intercept: bool = True,
         features: Sequence[str] | None = None,
         categories: Categories | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         population: str | None = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -125,6 +128,7 @@ class WeightedERM(LinearModel):
         self.fit_intercept = fit_intercept
         self.features = features
         self.categories = categories
+        self.class_weight = class_weight
         self.population = population
         self.ledger = ledger
 
@@ -134,6 +138,9 @@ class WeightedERM(LinearModel):
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
         loss, targets = self._problem()
         self._check(delta)
+        weights = targets.weights(self.class_weight) if isinstance(targets, Classes) else None
+        if weights is None and self.class_weight is not None:
+            raise UsageError(f"class_weight={self.class_weight!r} is for losses of classes; leave it out.")
         source, names, ball = self._open(X, y, users, targets)
         box = self._box(ball)
         require_public(self.profile)
@@ -146,6 +153,7 @@ class WeightedERM(LinearModel):
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
         slopes = Slopes.of(loss, targets)
+        slopes = slopes if weights is None else slopes.weighted(weights)
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)
