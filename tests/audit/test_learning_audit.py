@@ -21,7 +21,6 @@ from evenhand.learning import (
     WeightedERM,
     bounded_erm,
     descent,
-    hypotheses,
     objective_perturbation,
     sources,
 )
@@ -94,7 +93,7 @@ def bounded(method: str, regularisation: float = 50.0) -> BlackBox:
     return estimator(
         lambda: BoundedERM(EPSILON, rows_per_user=2, regularisation=regularisation, method=method, fit_intercept=False),
         Claim(EPSILON),
-        lambda model: float(np.ravel(model.coef_)[0]),
+        lambda model: model.coef_.item(),
     )
 
 
@@ -104,7 +103,7 @@ def weighted() -> BlackBox:
             EPSILON, 1e-3, feature_norm=1.0, weight_bound=30, clip=1e-3, steps=1, protects="values", fit_intercept=False
         ),
         Claim(EPSILON, 1e-3),
-        lambda model: float(model.coef_[0]),
+        lambda model: model.coef_.item(),
     )
 
 
@@ -155,5 +154,5 @@ def test_selection_keeps_its_promise() -> None:
 
 
 def test_selection_that_forgets_the_row_limit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hypotheses, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
+    monkeypatch.setattr(sources, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
     assert caught(chosen(), PRESENCE)

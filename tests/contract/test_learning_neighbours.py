@@ -185,10 +185,12 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NoisyMax, "choose", scores.choose)
         patch.setattr(
-            hypotheses, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+            sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         model.fit(X, labels, users=users)
-        model.fit(wild, np.where(victim, 1 - labels, labels), users=users)
+        model.fit(
+            wild, np.where(victim, rng.choice([1 - labels[0], 7.0, np.nan], size=len(labels)), labels), users=users
+        )
         model.fit(X[~victim], labels[~victim], users=users[~victim])
     first, changed, absent = scores.seen
     others = [changed] if protects == "values" else [absent]

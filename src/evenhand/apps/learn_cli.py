@@ -144,8 +144,6 @@ def _learn(
         show_json(facts)
         return
     print(card_text(facts))
-    if book is not None:
-        print(f"  {book.remaining} left of {book.total} in {book.location}")
 
 
 def _check_card(card: Path | None) -> None:

@@ -21,6 +21,13 @@ def pay(ledger: Ledger | None, guarantee: Guarantee, cost: Cost, query: Mapping[
     return debit(ledger, guarantee, cost, query)
 
 
+def accounting(ledger: Ledger | None) -> str:
+    """Where the release is added up with others, in one line."""
+    if ledger is None:
+        return "Nothing is accounted: the fit had no ledger=, so no total holds for this model together with other releases."
+    return f"Debited from {ledger.location}, {ledger.remaining} left of {ledger.total}."
+
+
 def admit(ledger: Ledger | None, guarantee: Guarantee) -> None:
     """Ask the ledger before public features are read: what is public for the learner may be what the ledger protects."""
     if ledger is not None:

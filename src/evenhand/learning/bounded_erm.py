@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
 from evenhand.learning.base import choice, is_auto, pay, public_number
+from evenhand.learning.categories import Categories
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.intervals import spherical_radius
@@ -50,7 +51,7 @@ class BoundedERM(LinearModel):
 
     Edge cases: under presence rows with a missing feature or label are dropped; under values a missing feature
     counts as 0 and a missing label as the middle or the first class. Infinite features are moved to the edge of the
-    ball. Labels outside the bounds are clamped; any label that is not the second class counts as the first.
+    ball. Labels outside the bounds are clamped; a label that is neither class counts as missing.
 
     Args:
         epsilon: the privacy-loss bound ε of one fit.
@@ -72,6 +73,9 @@ class BoundedERM(LinearModel):
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         fit_intercept: whether to add a constant feature.
         features: names of the feature columns of a frame or table.
+        categories: public levels of columns that hold no numbers, ``{"colour": ["red", "blue"]}``: one 0/1 feature each; any
+            other value, and a missing one, has 0 in all of them. Of an array, by the place of the column.
+        population: a name for the people, so that arrays and tables about them share a ledger; a table has its own.
         ledger: where to debit ε before the release.
 
     Attributes:
@@ -108,6 +112,8 @@ class BoundedERM(LinearModel):
         protects: str = "presence",
         fit_intercept: bool = True,
         features: Sequence[str] | None = None,
+        categories: Categories | None = None,
+        population: str | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -124,6 +130,8 @@ class BoundedERM(LinearModel):
         self.protects = protects
         self.fit_intercept = fit_intercept
         self.features = features
+        self.categories = categories
+        self.population = population
         self.ledger = ledger
 
     @unwarned
@@ -178,7 +186,7 @@ class BoundedERM(LinearModel):
             )
         mapped = self.feature_map_
         radius = spherical_radius(confidence, mapped.size, self.noise_scale_)
-        values, spread = self.coef_, radius / mapped.scale
+        values, spread = np.ravel(self.coef_), radius / mapped.scale
         if self.fit_intercept:  # it moves with every slope whose feature is centred
             constant = radius * math.sqrt(1 + float(np.sum((mapped.centre / mapped.scale) ** 2)))
             values, spread = np.r_[values, self.intercept_], np.r_[spread, constant]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from evenhand.guarantee import UsageError
+from evenhand.learning.base import accounting
 from evenhand.learning.bounded_erm import BoundedERM
 from evenhand.learning.evaluation import ModelLoss
 from evenhand.learning.private_values import Floats
@@ -41,8 +44,9 @@ def model_card(
         facts = _weighted(model)
     else:
         raise UsageError(f"a card is for a fitted model of this package, not for {type(model).__name__}.")
+    about = {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict()}
     worth = {"planned": plan.to_dict() if plan else None, "loss": None if loss is None else _loss(loss, confidence)}
-    return {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict(), **facts, **worth}
+    return {**about, "accounting": accounting(model.ledger), **facts, **worth}
 
 
 def card_text(card: dict[str, Any]) -> str:
@@ -56,6 +60,7 @@ def card_text(card: dict[str, Any]) -> str:
         f"  {card['range_covers']}",
         f"  {card['bounding']}",
         f"  {card['guarantee']['words']}",
+        f"  {card['accounting']}",
     ]
     return "\n".join(lines)
 
@@ -135,8 +140,8 @@ def _loss(loss: ModelLoss, confidence: float) -> dict[str, Any]:
 
 def _named(model: BoundedERM | WeightedERM) -> list[tuple[str, float]]:
     names = getattr(model, "feature_names_in_", [f"x{index}" for index in range(model.n_features_in_)])
-    constant = [("intercept", model.intercept_)] if model.fit_intercept else []
-    return [*zip(map(str, names), model.coef_.tolist(), strict=True), *constant]
+    constant = [("intercept", float(np.ravel(model.intercept_)[0]))] if model.fit_intercept else []
+    return [*zip(map(str, names), np.ravel(model.coef_).tolist(), strict=True), *constant]
 
 
 def _coefficients(named: list[tuple[str, float]], ranges: Floats | None) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import Relation
+from evenhand.learning.categories import Encoding
 from evenhand.learning.features import STEPS, FeatureMap
 from evenhand.learning.losses import EXPRESSIONS, Loss
 from evenhand.learning.minimise import Coefficients
@@ -37,8 +38,11 @@ from evenhand.tables.summaries import exact_sum, known
 class EngineRows(Source):
     """A table with label and feature columns, on its engine."""
 
-    def __init__(self, table: Table, label: str, names: Sequence[str], targets: Targets) -> None:
-        self._table, self._label, self._names, self._targets = table, label, tuple(names), targets
+    def __init__(
+        self, table: Table, label: str, names: Sequence[str], targets: Targets, encoding: Encoding | None = None
+    ) -> None:
+        self._table, self._label, self._targets = table, label, targets
+        self._features = (encoding or Encoding(tuple(names))).expressions(table)
         self.relation, self.unit, self.public, self.user = table.relation, table.unit, table.public, table.user
         self._copy: Rows | None = None
 
@@ -56,6 +60,16 @@ class EngineRows(Source):
 
     def public_support(self) -> Secret[Support]:
         return exact_sizes(self._table, self._sizes()).map(or_one)
+
+    def sample(self, tau: int) -> Secret[tuple[Floats, Floats]]:
+        raw = [f"raw_{index}" for index in range(len(self._features))]
+        chosen = sampled_rows(self._table, self._valid(), tau).select("target", *raw)
+
+        def arrays(rows: ArrowTable) -> tuple[Floats, Floats]:
+            columns = [np.asarray(rows[name].to_numpy(), dtype=np.float64) for name in ("target", *raw)]
+            return np.column_stack(columns[1:]), columns[0]
+
+        return self._table.engine.fetch(chosen).map(arrays)
 
     @contextmanager
     def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:
@@ -88,11 +102,11 @@ class EngineRows(Source):
         table = self._table
         rows = table.expression.select(
             **table.user_keys(table.expression),
-            **{f"raw_{index}": number(table, name) for index, name in enumerate(self._names)},
+            **{f"raw_{index}": feature for index, feature in enumerate(self._features)},
             target=self._target(),
         )
         rows = rows.filter(*(known(table, rows[name]) for name in table.user_names))
-        raw = [rows[f"raw_{index}"] for index in range(len(self._names))]
+        raw = [rows[f"raw_{index}"] for index in range(len(self._features))]
         if self.relation is Relation.PRESENCE:
             return rows.filter(is_number(self._table, rows.target), *(is_number(self._table, value) for value in raw))
         target = is_number(self._table, rows.target).fill_null(False).ifelse(rows.target, self._targets.middle)
@@ -140,15 +154,14 @@ class EngineRows(Source):
             low, high = targets.bounds
             half = targets.width / 2
             return (number(table, self._label).clip(low, high) - targets.offset).clip(-half, half)
-        positive = targets.labels[1]
+        classes: list[Any]
         if all(isinstance(label, int | float | np.number) for label in targets.labels):
-            label = number(table, self._label)
-            known, match = is_number(self._table, label), label == float(positive)
+            label, classes = number(table, self._label), [float(value) for value in targets.labels]
         else:
-            label = table.expression[self._label].cast("string")
-            known, match = label.notnull(), label == str(positive)
+            label, classes = table.expression[self._label].cast("string"), [str(value) for value in targets.labels]
+        first, second = ((label == value).fill_null(False) for value in classes)
         # From whole numbers: DuckDB takes 1.0 for a decimal of two digits, and casts what is compared with it to that.
-        return known.ifelse(match.ifelse(1, -1), None).cast("float64")
+        return second.ifelse(1, first.ifelse(-1, None)).cast("float64")
 
 
 class _KeptTable(KeptRows):

@@ -109,19 +109,34 @@ class FeatureMap:
         return slopes, constant - float(slopes @ self.centre)
 
 
-def feature_map(features: int, norm: float, bounds: FeatureBounds | None, intercept: bool) -> FeatureMap:
-    """Read ``feature_norm`` or ``feature_bounds``; both are public, chosen without looking at the data."""
+def feature_map(
+    flags: int | Sequence[bool], norm: float | None, bounds: FeatureBounds | None, intercept: bool
+) -> FeatureMap:
+    """Read ``feature_norm`` or ``feature_bounds``; both are public, chosen without looking at the data.
+
+    ``flags`` is the number of features, or says of each whether it is 0 or 1 by itself; bounds are given for the others.
+    """
+    flags = [False] * flags if isinstance(flags, int) else list(flags)
+    features = len(flags)
+    if bounds is None and norm is None:
+        raise UsageError(
+            "neither feature_bounds= nor feature_norm= is given; expected the range of each feature, feature_bounds=(low, high) or "
+            "one pair each, from what the features mean and not from the rows. If that is not known, buy it: "
+            "session.quantiles(feature, [0.01, 0.99], epsilon=...) on the same table."
+        )
     if bounds is None:
         size = public_number("feature_norm", norm, smallest=1e-150, largest=1e150)
         return FeatureMap(np.zeros(features), np.full(features, size), intercept)
     given: Any = bounds
     if len(given) == 2 and all(np.ndim(bound) == 0 for bound in given):
-        given = [given] * features
-    if len(given) != features:
+        given = [given] * flags.count(False)
+    if len(given) != flags.count(False):
         raise UsageError(
-            f"feature_bounds has {len(given)} pairs for {features} features; expected one (low, high) for all, or one each."
+            f"feature_bounds has {len(given)} pairs for {flags.count(False)} features that are no categories; expected one "
+            "(low, high) for all, or one each."
         )
-    pairs = np.array([parse_bounds(pair, "feature_bounds") for pair in given])
+    numbers = iter(given)
+    pairs = np.array([(0.0, 1.0) if flag else parse_bounds(next(numbers), "feature_bounds") for flag in flags])
     half = (pairs[:, 1] - pairs[:, 0]) / 2
     # A box with half-widths h lies in the ball after dividing each feature by h·√d.
     root = math.sqrt(features)

@@ -16,16 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.bounding import HETEROGENEITY
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
 from evenhand.learning.base import choice, pay
-from evenhand.learning.inputs import Features, Frame, PerRow
+from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted, named_column
 from evenhand.learning.private_rows import open_rows
-from evenhand.learning.private_values import Floats, double, identity, same, unwarned
+from evenhand.learning.private_values import Floats, double, same, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU, limits_to_try, rows_per_user
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
-from evenhand.learning.sources import MemoryRows, random_ranks
 from evenhand.learning.targets import Bounded, Classes
 from evenhand.ledger import Cost, Ledger
 from evenhand.profiles import Profile, Sums, Support
-from evenhand.tables import Secret, Table
 
 LOSSES = ("zero-one", "absolute", "squared")
 
@@ -61,7 +59,8 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         label_bounds: (low, high) of a numeric label.
         rows_per_user: τ, or ``"auto"``.
         profile: a public or bought `Profile` of rows per user.
-        protects: ``"presence"`` or ``"values"``.
+        protects: ``"presence"`` or ``"values"``; a table knows its own.
+        population: a name for the people, so that arrays and tables about them share a ledger; a table has its own.
         ledger: where to debit ε before the release.
 
     Attributes:
@@ -85,6 +84,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         rows_per_user: int | str = "auto",
         profile: Profile | None = None,
         protects: str = "presence",
+        population: str | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self.hypotheses = hypotheses
@@ -95,49 +95,68 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         self.rows_per_user = rows_per_user
         self.profile = profile
         self.protects = protects
+        self.population = population
         self.ledger = ledger
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
-        """Bound, debit ε, and choose."""
+        """Bound, debit ε, and choose; arguments as in `BoundedERM.fit`.
+
+        Of a table at most τ random rows per user are taken into memory, after the debit.
+        """
         epsilon = parse_epsilon(self.epsilon)
         if not len(self.hypotheses):
             raise UsageError("hypotheses= is empty; expected a list of fitted models or functions to choose from.")
-        if isinstance(X, Table):
-            raise UsageError("hypotheses are evaluated in memory: give arrays or a data frame instead of a table.")
         tau = rows_per_user(self.rows_per_user)
         classifies = choice("loss", self.loss, LOSSES) == "zero-one"
         targets = Classes.parse(self.classes) if classifies else Bounded.parse(self.label_bounds)
         require_public(self.profile)
-        source, names, _ = open_rows(X, y, users, features=None, targets=targets, protects=self.protects)
-        assert isinstance(source, MemoryRows)
+        source, encoding, _ = open_rows(
+            X, y, users, features=None, targets=targets, protects=self.protects, population=self.population
+        )
+        names = encoding.names
         for index, model in enumerate(self.hypotheses):
-            _try_on_zeros(index, model, source.X.shape[1])
+            _try_on_zeros(index, model, len(names))
         guarantee = source.guarantee(epsilon, profile=self.profile)
         query = {"statistic": "selection among hypotheses", "hypotheses": len(self.hypotheses)}
         query |= {"features": list(names), "loss": self.loss}
         receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), query)
         left = epsilon
-        if tau is None:
-            _, left = profile_price(source, self.profile, epsilon)
-            support = rows_support(source, self.profile, epsilon, receipt)
-            tau = best_limit(support, len(self.hypotheses), left)
-        kept = random_ranks(source.users, source.counts) < tau
-        rows, truth = _clean(source.X[kept]), source.targets[kept]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning about a row would tell about it
-            scores = Secret([[-self._total_loss(model, rows, truth, targets) for model in self.hypotheses]])
+        with source.reading():
+            if tau is None:
+                _, left = profile_price(source, self.profile, epsilon)
+                support = rows_support(source, self.profile, epsilon, receipt)
+                tau = best_limit(support, len(self.hypotheses), left)
+            scores = source.sample(tau).map(lambda rows: [self._scores(*rows, targets)])
         # Under presence adding a user lowers every score.
         monotone = source.relation is Relation.PRESENCE
         (self.best_index_,) = receipt.choices(scores, tau * _UNIT, left, monotone).places
         self.best_hypothesis_ = self.hypotheses[self.best_index_]
         self.guarantee_, self.rows_per_user_ = guarantee, tau
+        self.columns_ = names if hasattr(X, "columns") else None
+        self.n_features_in_ = len(names)
+        if isinstance(targets, Classes):
+            self.classes_ = np.array(targets.labels)
         return self
 
     def predict(self, X: ArrayLike | Frame) -> ArrayLike:
         """What the chosen hypothesis predicts."""
         check_is_fitted(self, "best_hypothesis_")
-        return _predict(self.best_hypothesis_, X)
+        rows: Any = as_fitted(X, self.columns_)
+        return _predict(self.best_hypothesis_, rows if self.columns_ is None else np.asarray(rows, dtype=np.float64))
+
+    def score(self, X: ArrayLike | Frame, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy, or R² for a numeric label; ``y`` may name a column. It is computed from the rows given: not private."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        measure = accuracy_score if self.loss == "zero-one" else r2_score
+        return float(measure(named_column(X, y), self.predict(X), sample_weight=sample_weight))
+
+    def _scores(self, rows: Floats, truth: Floats, targets: Classes | Bounded) -> list[int]:
+        """Minus the total loss of each hypothesis."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning about a row would tell about it
+            return [-self._total_loss(model, _clean(rows), truth, targets) for model in self.hypotheses]
 
     def _total_loss(self, model: Hypothesis, rows: Floats, truth: Floats, targets: Classes | Bounded) -> int:
         """The sum of the losses of a hypothesis, in integer steps."""
@@ -147,9 +166,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
     def _steps(self, predicted: object, target: float, targets: Classes | Bounded) -> int:
         """The loss of one prediction, from 0 to _UNIT; what is no prediction has the largest."""
         if isinstance(targets, Classes):
-            if identity(predicted) is None:
-                return _UNIT
-            return 0 if (1.0 if same(predicted, targets.labels[1]) else -1.0) == target else _UNIT
+            return 0 if same(predicted, targets.labels[int(target > 0)]) else _UNIT
         off = abs(double(predicted) - targets.offset - target) / targets.width
         if not off < 1:  # NaN too
             return _UNIT

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_array, column_or_1d
 
 from evenhand.guarantee import DataError, UsageError, suggest
+from evenhand.learning.categories import Categories, Encoding
 from evenhand.learning.private_values import Floats, declared, doubles, identity, missing
 from evenhand.tables import Table
 
@@ -44,14 +46,20 @@ class Given:
     levels: Levels = ()
 
 
-def take_apart(X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequence[str] | None) -> Given:
-    """Resolve column names against a data frame; leave arrays as they are."""
+def take_apart(
+    X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequence[str] | None, population: str | None = None
+) -> Given:
+    """Resolve column names against a data frame; leave arrays as they are.
+
+    ``population`` names the people, so that arrays and tables about them share a ledger.
+    """
     if users is None:
         raise UsageError(
             "users= is missing: one id per row, saying whose row it is; the guarantee is for all rows of a user. "
             "If every row belongs to a different person, say so with users=range(len(X))."
         )
-    unit = (users,) if isinstance(users, str) else (str(getattr(users, "name", None) or "users"),)
+    column = users if isinstance(users, str) else str(getattr(users, "name", None) or "users")
+    unit = (population or column,)
     if not is_frame(X):
         if isinstance(users, str) or isinstance(y, str) or features is not None:
             raise UsageError(
@@ -67,6 +75,14 @@ def take_apart(X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequenc
             raise DataError(f"there is no column {name!r}; the frame has {list(columns)}.{suggest(str(name), columns)}")
     labels, ids = (X[columns[given]] if isinstance(given, str) else given for given in (y, users))
     return Given(X[[columns[name] for name in chosen]], labels, ids, tuple(chosen), unit)
+
+
+def require_no_population(population: str | None) -> None:
+    """Refuse a second name for the people of a table."""
+    if population is not None:
+        raise UsageError(
+            f"population={population!r} is for arrays and data frames; name the people of a table in eh.read(..., population=)."
+        )
 
 
 def is_frame(X: object) -> TypeGuard[Frame]:
@@ -87,28 +103,57 @@ def feature_matrix(X: ArrayLike | Frame) -> Floats:
     return np.asarray(check_array(X, dtype=np.float64, input_name="X"))
 
 
-def private_feature_matrix(X: ArrayLike | Frame) -> Floats:
-    """Private features as doubles, NaN where there is no number.
+def encoding_of(X: ArrayLike | Frame, categories: Categories | None) -> Encoding:
+    """The features that private columns become; of an array or frame, from its shape and names alone."""
+    if is_frame(X):
+        return Encoding.parse([str(name) for name in X.columns], categories, named=True)
+    declares: Any = np.empty(0) if isinstance(X, list | tuple) else X if hasattr(X, "shape") else np.asarray(X)
+    shape = tuple(declares.shape)
+    columns = shape[1] if len(shape) == 2 else 0
+    return Encoding.parse([f"x{place}" for place in range(columns)], categories, named=False)
+
+
+def dense(X: ArrayLike | Frame) -> ArrayLike | Frame:
+    """A sparse matrix as an array, anything else as it is."""
+    given: Any = X
+    return np.asarray(given.toarray()) if sparse.issparse(X) else X
+
+
+def private_feature_matrix(X: ArrayLike | Frame, encoding: Encoding | None = None) -> Floats:
+    """Private features as doubles, NaN where there is no number; categories as 0 and 1.
 
     Only types and shapes that are declared are checked: an error that depends on a value, or quotes it, would reveal
-    it. (scikit-learn's own checks print the array.)
+    it. (scikit-learn's own checks print the array.) A sparse matrix becomes a dense one, whatever it holds.
     """
+    levels = {} if encoding is None else encoding.levels
     if is_frame(X):
-        columns = [_number_column(X[name], str(name)) for name in X.columns]
+        columns = [
+            feature
+            for name in X.columns
+            for feature in (
+                encoding.indicators(str(name), declared(X[name]))
+                if encoding is not None and str(name) in levels
+                else [_number_column(X[name], str(name))]
+            )
+        ]
         return np.column_stack(columns) if columns else _without_features()
     if isinstance(X, list | tuple):
         raise UsageError(
             f"X is a {type(X).__name__}, whose shape and types would have to be read from private rows; expected an array "
             "(np.array(X, dtype=float)), a data frame, or a table from eh.read."
         )
-    if hasattr(X, "toarray"):
-        raise TypeError("Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert it.")
-    array = np.asarray(X)
+    array = np.asarray(dense(X))
     if array.ndim != 2:
         raise UsageError(
             f"X has {array.ndim} dimension(s); expected 2, one row for each label and one column per feature."
         )
-    return doubles(array, "X") if array.shape[1] else _without_features()
+    if encoding is None or not levels:
+        return doubles(array, "X") if array.shape[1] else _without_features()
+    parts = [
+        encoding.indicators(name, column) if name in levels else [doubles(column, "X")]
+        for name, column in zip(encoding.columns, array.T, strict=True)
+    ]
+    return np.column_stack([feature for part in parts for feature in part])
 
 
 def _number_column(column: pd.Series[Any], name: str) -> Floats:
@@ -190,10 +235,26 @@ def with_dummies(given: Given, categories: Sequence[str]) -> Given:
     return replace(given, X=expanded, names=tuple(expanded.columns), levels=levels)
 
 
-def as_fitted(X: ArrayLike | Frame, features: Sequence[str] | None, levels: Levels = ()) -> ArrayLike | Frame:
-    """New rows with the columns that a model was fitted on, if they have names."""
-    rows: Any = X
-    return expand(rows[list(features)] if features is not None and hasattr(X, "columns") else rows, levels)
+def as_fitted(X: ArrayLike | Frame, columns: Sequence[str] | None, levels: Levels = ()) -> ArrayLike | Frame:
+    """New rows with the columns that a model was fitted on, taken by name where both have names."""
+    if columns is None or not is_frame(X):
+        return X
+    there = {str(name): name for name in X.columns}
+    missing = [name for name in columns if name not in there]
+    if missing:
+        raise DataError(
+            f"the columns {missing} are missing; the model was fitted on {list(columns)}, and the frame has {list(there)}."
+        )
+    return expand(X[[there[name] for name in columns]], levels)
+
+
+def named_column(X: ArrayLike | Frame, values: ArrayLike) -> ArrayLike:
+    """One value per row: as given, or the column of a frame that ``values`` names."""
+    if not isinstance(values, str):
+        return values
+    if not is_frame(X) or values not in X.columns:
+        raise DataError(f"there is no column {values!r}; expected a data frame that has it, or one value per row.")
+    return np.asarray(X[values])
 
 
 def expand(X: Frame, levels: Levels) -> Frame:

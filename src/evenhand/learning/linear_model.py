@@ -9,16 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.learning.base import choice
+from evenhand.learning.categories import Categories
 from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
-from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted
+from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted, dense, named_column, private_feature_matrix
 from evenhand.learning.losses import LOSSES, Loss, loss_named
-from evenhand.learning.private_rows import open_rows
+from evenhand.learning.private_rows import open_rows, with_names
 from evenhand.learning.private_values import Floats
 from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Classes, Targets
+
+
+def _is_logistic(model: LinearModel) -> bool:
+    if model.loss != "logistic":
+        raise AttributeError(f"predict_proba is for loss='logistic', not {model.loss!r}.")
+    return True
 
 
 class LinearModel(BaseEstimator):  # type: ignore[misc]
@@ -32,31 +40,46 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     features: Sequence[str] | None
     fit_intercept: bool
     protects: str
+    population: str | None
+    categories: Categories | None
+    coef_: Floats
+    intercept_: Any  # a number, or an array with one per row of ``coef_``
 
     def decision_function(self, X: ArrayLike | Frame) -> Floats:
-        """The margin ⟨coef, x⟩ + intercept; a missing feature counts as the middle of its range."""
+        """The margin ⟨coef, x⟩ + intercept; a missing feature counts as the middle of its range.
+
+        Of a frame the columns of the fit are taken by name; others, such as the label, may be there.
+        """
         check_is_fitted(self)
-        rows = as_fitted(X, self.features)
+        rows = self._encoded(as_fitted(X, self.columns_))
         rows = validate_data(self, rows, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        return np.asarray(np.where(np.isnan(rows), self.feature_map_.centre, rows) @ self.coef_ + self.intercept_)
+        rows = np.where(np.isnan(rows), self.feature_map_.centre, rows)
+        return np.asarray(rows @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0])
+
+    def _encoded(self, X: ArrayLike | Frame) -> ArrayLike | Frame:
+        """New rows with the features of the fit: categories as 0 and 1, a sparse matrix as a dense one."""
+        if not self.encoding_.levels:
+            return dense(X)
+        matrix = private_feature_matrix(X, self.encoding_)
+        return matrix if self.columns_ is None else with_names(matrix, self.encoding_)
 
     def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:
         """The predicted class, or number."""
         margin = self.decision_function(X)
         return self.classes_[(margin > 0).astype(int)] if self.loss != "squared" else margin
 
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike | Frame) -> Floats:
         """Class probabilities, for the logistic loss."""
-        if self.loss != "logistic":
-            raise AttributeError(f"predict_proba is for loss='logistic', not {self.loss!r}.")
         positive = 1 / (1 + np.exp(-np.clip(self.decision_function(X), -500, 500)))
         return np.column_stack([1 - positive, positive])
 
-    def score(self, X: ArrayLike | Frame, y: ArrayLike) -> float:
-        """Accuracy, or R² for the squared loss. It is computed from the rows given: not private."""
+    def score(self, X: ArrayLike | Frame, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy, or R² for the squared loss; ``y`` may name a column. It is computed from the rows given: not private."""
         from sklearn.metrics import accuracy_score, r2_score
 
-        return float((r2_score if self.loss == "squared" else accuracy_score)(y, self.predict(X)))
+        measure = r2_score if self.loss == "squared" else accuracy_score
+        return float(measure(named_column(X, y), self.predict(X), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -67,6 +90,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
         tags.target_tags.required = True
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         tags.non_deterministic = True
         return tags
 
@@ -87,20 +111,31 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         self, X: Features, y: PerRow, users: PerRow, targets: Targets
     ) -> tuple[Source, tuple[str, ...], FeatureMap]:
         """The rows, and the features' names and scales; their number and names are kept, as scikit-learn does."""
-        source, names, matrix = open_rows(X, y, users, features=self.features, targets=targets, protects=self.protects)
+        source, encoding, matrix = open_rows(
+            X,
+            y,
+            users,
+            features=self.features,
+            targets=targets,
+            protects=self.protects,
+            population=self.population,
+            categories=self.categories,
+        )
+        self.encoding_, names = encoding, encoding.names
+        self.columns_ = encoding.columns if hasattr(X, "columns") else None
         if matrix is not None:
             validate_data(self, matrix, skip_check_array=True)
         else:
             self.n_features_in_ = len(names)
             self.feature_names_in_ = np.array(names, dtype=object)
-        norm = 1.0 if self.feature_norm is None else self.feature_norm
-        return source, names, feature_map(len(names), norm, self.feature_bounds, self.fit_intercept)
+        return source, names, feature_map(encoding.flags, self.feature_norm, self.feature_bounds, self.fit_intercept)
 
     def _adopt(self, coefficients: Floats, mapped: FeatureMap, targets: Targets) -> None:
         """Keep coefficients of scaled features as a model of the features as they came."""
         self.feature_map_ = mapped
-        self.coef_, self.intercept_ = mapped.to_original(coefficients)
+        slopes, constant = mapped.to_original(coefficients)
         if isinstance(targets, Bounded):
-            self.intercept_ += targets.offset
-        else:
+            self.coef_, self.intercept_ = slopes, constant + targets.offset
+        else:  # as scikit-learn shapes them: one row per class, or one for two classes
+            self.coef_, self.intercept_ = slopes[None, :], np.array([constant])
             self.classes_ = np.array(targets.labels)

@@ -36,7 +36,7 @@ class PublicRows:
 
         users = {f"user_{index}": table.expression[name] for index, name in enumerate(table.user)}
         columns = {f"feature_{index}": column(name) for index, name in enumerate(names)}
-        self._table, self._public = table, (*users, *columns)
+        self._table, self._public, self.names = table, (*users, *columns), names
         rows = table.expression.select(**users, **columns, **{_LABEL: number(table, label)})
         self._rows = rows.order_by(list(self._public))
         self._first = public(table.engine.fetch(self._rows.select(*self._public)), table.relation)

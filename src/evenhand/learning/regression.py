@@ -24,6 +24,7 @@ from evenhand.learning.inputs import (
     as_fitted,
     feature_matrix,
     label_column,
+    require_no_population,
     take_apart,
     user_codes,
     with_dummies,
@@ -71,9 +72,10 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
             first while all columns (and the intercept) are within a factor of ten in size.
         row_limit: rows per user for ``weighting="row-limit"``; chosen by forecast if left out.
         features: names of the feature columns of a frame or table; default all but label and user.
+        population: a name for the people, so that arrays and tables about them share a ledger; a table has its own.
         categories: names of feature columns to replace by 0/1 columns, one for each value but the first.
         weights: `RegressionWeights` to reuse instead of computing new ones.
-        tol: relative gap to the optimum at which the optimiser stops.
+        tol: relative gap to the optimum at which the optimiser stops; it may stop earlier, and ``weights_.gap`` says where.
         ledger: where to debit ε before the release.
 
     Attributes:
@@ -104,9 +106,10 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         target: str = "auto",
         row_limit: int | None = None,
         features: Sequence[str] | None = None,
+        population: str | None = None,
         categories: Sequence[str] = (),
         weights: RegressionWeights | None = None,
-        tol: float = 1e-5,
+        tol: float = 1e-3,
         ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -117,6 +120,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.target = target
         self.row_limit = row_limit
         self.features = features
+        self.population = population
         self.categories = categories
         self.weights = weights
         self.tol = tol
@@ -156,9 +160,9 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def predict(self, X: ArrayLike | Frame) -> Floats:
-        """Predicted labels, not clipped to the label bounds."""
+        """Predicted labels, not clipped to the label bounds; of a frame the columns of the fit are taken by name."""
         check_is_fitted(self)
-        rows = validate_data(self, as_fitted(X, self.features, self.levels_), reset=False, dtype=np.float64)
+        rows = validate_data(self, as_fitted(X, self.columns_, self.levels_), reset=False, dtype=np.float64)
         return np.asarray(rows @ self.coef_ + self.intercept_)
 
     def interval(self, confidence: float = 0.95) -> Floats:
@@ -199,14 +203,16 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
         if isinstance(X, Table):
             guarantee = Guarantee(epsilon, Decimal(0), X.relation, X.unit, public, user=X.user)
             admit(self.ledger, guarantee)
+            require_no_population(self.population)
             rows = PublicRows(X, y, self.features, self.categories)
-            given = rows.given
+            given, columns = rows.given, rows.names
         else:
-            given = take_apart(X, y, users, self.features)
+            given = take_apart(X, y, users, self.features, self.population)
             guarantee = Guarantee(epsilon, Decimal(0), Relation.LABELS, given.unit, public)
             admit(self.ledger, guarantee)
+            columns = given.names or ()
             given = with_dummies(given, self.categories)
-        self.levels_ = given.levels
+        self.columns_, self.levels_ = columns or None, given.levels
         features = self._validated(given)
         codes = user_codes(given.users, len(features))
         design = np.column_stack([np.ones(len(features)), features]) if self.fit_intercept else features

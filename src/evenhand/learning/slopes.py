@@ -7,7 +7,7 @@ the code of a loss, which may be anybody's, never sees a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,12 @@ class Slopes:
             bits, width = _CLASS_BITS, 1.0
         steps = np.clip(np.rint(np.nan_to_num(np.array(rows)) / loss.steepest * SLOPE), -SLOPE, SLOPE)
         return cls(steps.astype(np.int16).ravel(), bits, loss.roundest * width / loss.steepest, width)
+
+    def weighted(self, weights: tuple[float, float]) -> Slopes:
+        """The same for a loss whose classes have weights; the heavier one keeps its steps, so no slope becomes steeper."""
+        parts = np.array(weights)[:, None] / max(weights)
+        table = np.rint(self.table.reshape(2, _CELLS) * parts).astype(np.int16)
+        return replace(self, table=table.ravel())
 
     def at(self, margins: Floats, targets: Shorts) -> Floats:
         """The integer slope of each row, as a double."""

@@ -87,6 +87,10 @@ class Source(ABC):
         """The exact number of users with each number of rows, where that is public."""
 
     @abstractmethod
+    def sample(self, tau: int) -> Secret[tuple[Floats, Floats]]:
+        """Features as they came (NaN where missing) and targets of at most ``tau`` random rows of each user, in memory."""
+
+    @abstractmethod
     @contextmanager
     def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:
         """At most ``tau`` random rows of each user, for a while; their exact sums are opened with ``opener``."""
@@ -118,6 +122,10 @@ class MemoryRows(Source):
 
     def public_support(self) -> Secret[Support]:
         return Secret(support_of_counts(self.counts if len(self.counts) else [1]))  # an empty table: any bound will do
+
+    def sample(self, tau: int) -> Secret[tuple[Floats, Floats]]:
+        kept = random_ranks(self.users, self.counts) < tau
+        return Secret((self.X[kept], self.targets[kept]))
 
     @contextmanager
     def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.base import public_number
-from evenhand.learning.private_values import Floats, doubles, equal, missing
+from evenhand.learning.private_values import Floats, doubles, equal
 from evenhand.tables import parse_bounds
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Two public class labels: +1 for the second, −1 for anything else."""
+    """Two public class labels: +1 for the second, −1 for the first. Any other label counts as missing."""
 
     labels: tuple[Any, Any]
     middle: ClassVar[float] = -1.0
@@ -34,8 +34,33 @@ class Classes:
         return cls(labels)
 
     def targets(self, column: NDArray[Any]) -> Floats:
-        """±1, and NaN where the label is missing."""
-        return np.where(missing(column), np.nan, np.where(equal(column, self.labels[1]), 1.0, -1.0))
+        """±1, and NaN where the label is missing or neither class."""
+        self.require_kind(column.dtype.kind in "biufc", column.dtype.kind in "US", str(column.dtype))
+        first, second = (equal(column, label) for label in self.labels)
+        return np.where(second, 1.0, np.where(first, -1.0, np.nan))
+
+    def weights(self, given: Mapping[Any, float] | str | None) -> tuple[float, float]:
+        """Read ``class_weight={label: weight}``: public numbers for both classes."""
+        if given is None:
+            return 1.0, 1.0
+        if not isinstance(given, Mapping) or set(given) != set(self.labels):
+            raise UsageError(
+                f"class_weight={given!r}; expected one weight for each of the classes {self.labels!r}. How many labels there are of "
+                "each is private, so 'balanced' would have to buy it: session.count(by=label, epsilon=...), then give the weights."
+            )
+        first, second = (
+            public_number(f"class_weight[{label!r}]", given[label], smallest=1e-3, largest=1e3) for label in self.labels
+        )
+        return first, second
+
+    def require_kind(self, numbers: bool, text: bool, declared: str) -> None:
+        """Refuse labels of a declared type that can't hold the classes: every row would count as missing."""
+        of_numbers = [isinstance(label, int | float | np.number | np.bool_) for label in self.labels]
+        if (numbers and not any(of_numbers)) or (text and all(of_numbers)):
+            raise UsageError(
+                f"y holds {declared}, but classes={self.labels!r}; expected labels of the type of the classes. Give the classes "
+                "as they are in y, or convert y."
+            )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +14,7 @@ import numpy as np
 from evenhand.bounding import HETEROGENEITY, smooth_bound
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import choice, is_auto, pay, public_number, whole_number
+from evenhand.learning.categories import Categories
 from evenhand.learning.descent import Start, descend, started
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
@@ -24,6 +25,7 @@ from evenhand.learning.private_values import unwarned
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.slopes import Slopes
 from evenhand.learning.standard import VECTORS, Standard, bought
+from evenhand.learning.targets import Classes
 from evenhand.learning.threads import single_threaded
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
@@ -71,7 +73,8 @@ class WeightedERM(LinearModel):
         regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
         profile: with ``clip="lipschitz"``: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
-        fit_intercept, features, ledger: as in `BoundedERM`.
+        class_weight: a public weight for each class, ``{0: 1, 1: 20}``; what one user can do is unchanged.
+        fit_intercept, features, categories, population, ledger: as in `BoundedERM`.
 
     Attributes:
         coef_, intercept_: the released model, for features as they came.
@@ -106,6 +109,9 @@ class WeightedERM(LinearModel):
         protects: str = "presence",
         fit_intercept: bool = True,
         features: Sequence[str] | None = None,
+        categories: Categories | None = None,
+        class_weight: Mapping[Any, float] | None = None,
+        population: str | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -123,6 +129,9 @@ class WeightedERM(LinearModel):
         self.protects = protects
         self.fit_intercept = fit_intercept
         self.features = features
+        self.categories = categories
+        self.class_weight = class_weight
+        self.population = population
         self.ledger = ledger
 
     @unwarned
@@ -131,6 +140,9 @@ class WeightedERM(LinearModel):
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
         loss, targets = self._problem()
         self._check(delta)
+        weights = targets.weights(self.class_weight) if isinstance(targets, Classes) else None
+        if weights is None and self.class_weight is not None:
+            raise UsageError(f"class_weight={self.class_weight!r} is for losses of classes; leave it out.")
         source, names, ball = self._open(X, y, users, targets)
         box = self._box(ball)
         require_public(self.profile)
@@ -143,6 +155,7 @@ class WeightedERM(LinearModel):
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
         slopes = Slopes.of(loss, targets)
+        slopes = slopes if weights is None else slopes.weighted(weights)
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)

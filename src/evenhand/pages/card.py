@@ -17,7 +17,8 @@ def card_page(card: Mapping[str, Any]) -> str:
     worth = "".join(paragraphs(line) for line in worth_lines(card))
     return page(
         f"{card['model']} of {card['label']}",
-        f"{paragraphs(card['guarantee']['words'])}<h2>Is it worth using?</h2>{worth}<h2>How each user is bounded</h2>{paragraphs(card['bounding'])}"
+        f"{paragraphs(card['guarantee']['words'] + chr(10) + card['accounting'])}<h2>Is it worth using?</h2>{worth}"
+        f"<h2>How each user is bounded</h2>{paragraphs(card['bounding'])}"
         f"<h2>Coefficients</h2>{table(head, coefficients(card))}{paragraphs(card['range_covers'])}<h2>Forecast</h2>{table((), forecast)}"
         "<footer>Everything on this page is public or was released with the model.</footer>",
     )

@@ -47,13 +47,7 @@ def evaluate(problem: Problem, M: Floats, variances: Floats, guess: Floats | Non
     """Maximise the dual over θ for this ``M``, with σ_j² per coordinate; ``guess`` is a θ from nearby."""
     G = problem.Z @ M.T
     size = np.abs(G)
-    low = np.zeros(len(problem.counts)) if guess is None else guess * _SLACK
-    while True:
-        block = _Block.above(problem, size, 1 / (2 * variances), low)
-        theta = block.thresholds(problem.noise, low)
-        if (theta >= low).all():
-            break
-        low = np.where(theta < low, theta * _SLACK, low)
+    block, theta = Block.thresholds_of(problem, size, 1 / (2 * variances), problem.noise, guess)
     above = block.values > theta[block.users]
     flat, users, columns = block.flat[above], block.users[above], block.columns[above]
     excess = block.values[above] - theta[users]
@@ -67,8 +61,18 @@ def evaluate(problem: Problem, M: Floats, variances: Floats, guess: Floats | Non
     return Point(M, variances, float(value), theta, residual, entries, magnitudes)
 
 
+def lower_bound(problem: Problem, M: Floats) -> float:
+    """The dual function at ``M`` with its best θ, where σ > 0: no feasible matrix costs less."""
+    size = np.abs(problem.Z @ M.T)
+    compliance = np.full(problem.size[1], 1 / (2 * problem.variance))
+    block, theta = Block.thresholds_of(problem, size, compliance, problem.noise)
+    excess = np.maximum(block.values - theta[block.users], 0.0)
+    paid = theta.sum() ** 2 / (4 * problem.noise) + excess @ excess / (4 * problem.variance)
+    return float(np.sum(M * problem.T) - paid)
+
+
 @dataclass(frozen=True, eq=False)
-class _Block:
+class Block:
     """The entries above a lower bound of their user's threshold, by row, and where each user's begin."""
 
     problem: Problem
@@ -81,7 +85,20 @@ class _Block:
     starts: Integers
 
     @classmethod
-    def above(cls, problem: Problem, size: Floats, compliance: Floats, low: Floats) -> _Block:
+    def thresholds_of(
+        cls, problem: Problem, size: Floats, compliance: Floats, noise: float, guess: Floats | None = None
+    ) -> tuple[Block, Floats]:
+        """Every user's threshold for entries of this size, and the entries that were looked at; ``guess`` is from nearby."""
+        low = np.zeros(len(problem.counts)) if guess is None else guess * _SLACK
+        while True:
+            block = cls.above(problem, size, compliance, low)
+            theta = block.thresholds(noise, low)
+            if (theta >= low).all():
+                return block, theta
+            low = np.where(theta < low, theta * _SLACK, low)
+
+    @classmethod
+    def above(cls, problem: Problem, size: Floats, compliance: Floats, low: Floats) -> Block:
         flat = np.flatnonzero(size > low[problem.users][:, None])
         rows, columns = np.divmod(flat, problem.size[1])
         users = problem.users[rows]

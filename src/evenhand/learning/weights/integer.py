@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -36,6 +37,7 @@ TARGETS = ("auto", "coefficients", "predictions")
 COMPARABLE = 10.0
 """With ``target="auto"``, columns whose root mean squares differ by more than this count as differently scaled."""
 
+_DENSE = 0.1  # from this share of nonzero entries on, products are faster without regard to the others
 _SUM_BITS = 61  # Σ|c|·|y| stays below, for every possible label
 _NOISE_BITS = 55  # the noise scale stays below, in grid units
 
@@ -93,16 +95,19 @@ class RegressionWeights:
 
     def row_norms(self) -> Floats:
         """The Euclidean norms of the rows of ``decode · C``: sampling error per unit of σ."""
-        return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", self.decode, self._gram(), self.decode)))
+        return np.asarray(np.sqrt(np.sum((self.decode @ self._gram) * self.decode, axis=1)))
 
     def spread(self) -> float:
         """‖Q · decode · C‖²: the sampling variance of the target per unit of σ²."""
         maps = self.target @ self.decode
-        return float(np.einsum("ij,jk,ik->", maps, self._gram(), maps))
+        return float(np.sum((maps @ self._gram) * maps))
 
+    @cached_property
     def _gram(self) -> Floats:
         floats = self.matrix.astype(np.float64)
-        return np.asarray((floats.T @ floats).toarray() * float(self.unit) ** 2)
+        dense = floats.nnz > _DENSE * math.prod(floats.shape)
+        product = (full := floats.toarray()).T @ full if dense else (floats.T @ floats).toarray()
+        return np.asarray(product * float(self.unit) ** 2)
 
     def check(self, X: Floats, users: Integers) -> None:
         """Refuse weights that can't be used safely, wherever they come from, or that were made for other rows."""

@@ -19,12 +19,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from scipy.sparse.linalg import LinearOperator, cg
 
 from evenhand.learning.weights.problem import Floats, Integers, Problem
-
-DENSE = 100
-"""Up to this many coordinates the d² × d² matrix is formed; beyond, conjugate gradients."""
 
 _CACHED = 20_000_000  # numbers kept between iterations instead of gathered again
 _CHUNK = 8_000_000  # numbers of S held at a time
@@ -101,12 +97,12 @@ class Normal:
         self.r = entries.forward(self._spread)
         self.total = 2 * entries.problem.noise + float(self._inverse.sum())
         blocks = [(rows := entries.signed_rows(j)).T @ (rows * self._part(j)[:, None]) for j in range(d)]
-        self.solve: Callable[[Floats], Floats] = self._dense(blocks) if d <= DENSE else self._iterative(blocks)
+        self.solve = self._factorised(blocks)
 
     def _part(self, j: int) -> Floats:
         return self._weights[self._entries.starts[j] : self._entries.starts[j + 1]]
 
-    def _dense(self, blocks: list[Floats]) -> Callable[[Floats], Floats]:
+    def _factorised(self, blocks: list[Floats]) -> Callable[[Floats], Floats]:
         d = len(blocks)
         matrix = linalg.block_diag(*blocks)
         self._subtract_users(matrix, [self._user_sums(j) for j in range(d)])
@@ -155,29 +151,3 @@ class Normal:
             return groups, weighted
         first = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
         return groups[first], np.add.reduceat(weighted, first, axis=0)
-
-    def _iterative(self, blocks: list[Floats]) -> Callable[[Floats], Floats]:
-        d, groups = len(blocks), self._entries.groups
-        ridge = [1e-12 * np.trace(block) / d * np.eye(d) for block in blocks]
-        factors = [linalg.cho_factor(block + extra) for block, extra in zip(blocks, ridge, strict=True)]
-
-        def product(flat: Floats) -> Floats:
-            matrix = flat.reshape(d, d)
-            image = self._weights * self._entries.backward(matrix)
-            image -= self._spread * np.where(groups >= 0, self._entries.per_user(image)[groups], 0.0)
-            result = self._entries.forward(image) + self.r * (np.sum(self.r * matrix) / self.total)
-            return np.asarray(result.ravel())
-
-        def precondition(flat: Floats) -> Floats:
-            rows = zip(factors, flat.reshape(d, d), strict=True)
-            return np.concatenate([linalg.cho_solve(factor, row) for factor, row in rows])
-
-        shape = (d * d, d * d)
-        operator = LinearOperator(shape, matvec=product, dtype=np.float64)
-        preconditioner = LinearOperator(shape, matvec=precondition, dtype=np.float64)
-
-        def solve(right: Floats) -> Floats:
-            flat, _ = cg(operator, right.ravel(), rtol=1e-4, maxiter=200, M=preconditioner)
-            return np.asarray(flat).reshape(d, d)
-
-        return solve

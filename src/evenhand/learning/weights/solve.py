@@ -5,8 +5,10 @@
 2. Where privacy noise dominates, the entries that remain nonzero become so few that the dual loses its
    curvature. From there solve the programme on those entries alone (`interior`) and let every entry whose
    price exceeds its user's threshold enter, until none does.
+3. Where both are too dear (many coordinates; features with many equal values, whose dual is full of kinks), a first-order
+   method (`splitting`) comes within a few percent.
 
-Each candidate is made exactly feasible and kept if it is the best so far, and each dual point gives a lower
+The work is limited by counts that depend on the size of the problem only, never by a clock. Each candidate is made exactly feasible and kept if it is the best so far, and each dual point gives a lower
 bound, so the method can be stopped at any time with a proven gap; least squares is the first candidate.
 """
 
@@ -20,19 +22,28 @@ import numpy as np
 from scipy import linalg
 
 from evenhand.learning.threads import single_threaded
-from evenhand.learning.weights import interior
-from evenhand.learning.weights.dual import Point, climb, evaluate
-from evenhand.learning.weights.normal import DENSE, Entries
+from evenhand.learning.weights import interior, splitting
+from evenhand.learning.weights.dual import Point, climb, evaluate, lower_bound
+from evenhand.learning.weights.normal import Entries
 from evenhand.learning.weights.problem import Floats, Integers, Problem, scattered
 
 Progress = Callable[[float], None]
 """Called now and then with the best known relative gap (infinite at first)."""
+
+NEWTON = 40
+"""Up to this many coordinates d the system of d² unknowns is formed: 20 MB, and a fraction of a second to factorise."""
 
 _LARGE = 1_000_000  # entries above which a smaller look-alike is solved first
 _SMALL = 2_000  # entries up to which all of them are simply solved for at once
 _SPARSE = 20  # times d²: with fewer free entries than this the dual is too flat for Newton
 _ENTER = 4  # times d: entries a user may add in the first round; twice as many in each later one
 _ROUNDS = 40
+_FEW = 20_000_000  # entries times d² with which entries begin to enter
+_MANY = 150_000_000  # entries times d² after which no more do, over all rounds
+_CLOSE = 1e-3  # a gap that is not worth the first-order method
+_WORK = 1e10  # of the first-order method: steps times entries, each counted as
+_PASS = 150  # ... so many operations of thresholds, plus d of products
+_STEPS = (20, 150)  # at least and at most
 _SAMPLE = 20_000  # rows among which d independent ones are looked for
 
 
@@ -71,12 +82,21 @@ class _Search:
         with np.errstate(all="ignore"):  # a step that overflows is not taken
             if n * d <= _SMALL:
                 self._generate(*_both_signs(np.arange(n * d)))
+            elif d > NEWTON:
+                self._split()
             else:
-                point, optimal = self.descend()
-                if not optimal and d <= DENSE:
-                    held = point.entries.rows * d + point.entries.columns, point.entries.signs
-                    self._generate(*_merged(held, _both_signs(_basis(self._problem))))
+                level, point, converged = self._first()
+                self._finish(self.descend(level, point) if converged else point)
+                if self._gap > max(self._tolerance, _CLOSE):
+                    self._split()
         return Optimum(self._C, self._value, self._bound)
+
+    def _finish(self, point: Point) -> None:
+        """Let entries enter, if those that are nonzero are few."""
+        d = self._problem.size[1]
+        if self._gap > self._tolerance and len(point.magnitudes) * d * d <= _FEW:
+            held = point.entries.rows * d + point.entries.columns, point.entries.signs
+            self._generate(*_merged(held, _both_signs(_basis(self._problem))))
 
     @property
     def _gap(self) -> float:
@@ -91,21 +111,43 @@ class _Search:
         self._bound = max(self._bound, noiseless_bound(self._problem, M), *bounds)
         C = np.zeros(self._problem.size)
         np.add.at(C, (entries.rows, entries.columns), magnitudes * entries.signs)
-        achieved = C.T @ self._problem.Z
-        try:
-            feasible = C @ np.linalg.solve(achieved.T, self._problem.T.T)
-        except np.linalg.LinAlgError:
-            return
-        error = np.abs(feasible.T @ self._problem.Z - self._problem.T).max()
-        value = cost(self._problem, feasible)
-        if value < self._value and error <= 1e-9 * np.abs(self._problem.T).max():
-            self._C, self._value = feasible, value
+        self._keep(self._feasible(C))
         self._report()
 
-    def descend(self) -> tuple[Point, bool]:
-        """Lower σ² step by step; return the last good point, and whether nothing is left to do."""
+    def _feasible(self, C: Floats) -> Floats:
+        """The closest multiple of ``C`` that meets the constraint; ``C`` itself if there is none."""
+        achieved = C.T @ self._problem.Z
+        try:
+            return np.asarray(C @ np.linalg.solve(achieved.T, self._problem.T.T))
+        except np.linalg.LinAlgError:
+            return C
+
+    def _keep(self, C: Floats) -> None:
+        """Keep a candidate if it is feasible and the best so far."""
+        value = cost(self._problem, C)
+        if value < self._value:
+            error = np.abs(C.T @ self._problem.Z - self._problem.T).max()
+            if error <= 1e-9 * np.abs(self._problem.T).max():
+                self._C, self._value = C, value
+
+    def _split(self) -> None:
+        """The first-order method, until the gap is closed or the work is done."""
+        problem = self._problem
+        n, d = problem.size
+        steps = int(np.clip(_WORK // (n * d * (_PASS + d)), *_STEPS))
+        for found in splitting.candidates(problem, self._C, self._value, steps):
+            for M in found.duals:
+                exact = lower_bound(problem, M) if problem.variance > 0 else 0.0
+                self._bound = max(self._bound, noiseless_bound(problem, M), exact)
+            self._keep(found.feasible)
+            self._keep(self._feasible(found.sparse))
+            self._report()
+            if self._gap <= self._tolerance:
+                return
+
+    def descend(self, level: float, point: Point) -> Point:
+        """Lower σ² step by step, from a level and a point there; return the last good point."""
         problem, d = self._problem, self._problem.size[1]
-        level, point = self._first()
         factor = 1.0
         good = None
         while True:
@@ -115,13 +157,13 @@ class _Search:
                 good = reached
                 self._account(good.entries, good.magnitudes, good.M, *([good.value] if last else []))
             if last or self._gap <= self._tolerance:
-                return good, self._gap <= self._tolerance
+                return good
             if converged:
                 factor = 100.0 if good.free > 10 * _SPARSE * d * d else 10.0
             else:  # too far down at once: go back and take a smaller step, a few times
                 level, factor = level * factor, math.sqrt(factor)
             if factor < 1.5 or good.free < _SPARSE * d * d:
-                return good, False
+                return good
             level /= factor
             point = evaluate(problem, good.M, self._smoothing(level), good.theta)
 
@@ -130,27 +172,36 @@ class _Search:
         reach: Floats = np.linalg.norm(self._problem.T, axis=1)
         return np.asarray(np.maximum(self._problem.variance, level * reach.max() / reach))
 
-    def _first(self) -> tuple[float, Point]:
-        """The level and dual point to start from: what a smaller look-alike suggests, else least squares."""
+    def _first(self) -> tuple[float, Point, bool]:
+        """The level and dual point to start from, and whether Newton gets on there: near least squares, or for large problems
+        what a smaller look-alike suggests."""
         problem = self._problem
         n, d = problem.size
         if n * d > _LARGE:
             part, share = problem.coarse(rows=max(n // 20, _LARGE // (4 * d)))
-            found, _ = _Search(part, 1e-2, None).descend()
+            small = _Search(part, 1e-2, None)
+            found = small.descend(*small._near_least_squares())
             start = evaluate(problem, share * found.M, found.variances)
             point, converged = climb(problem, start, 3e-2, 6, self._report)
-            if converged:
-                return float(found.variances.min()), point
+            return float(found.variances.min()), point, converged
+        return *self._near_least_squares(), True
+
+    def _near_least_squares(self) -> tuple[float, Point]:
+        problem = self._problem
         spread = (self._C**2).sum(axis=0)
         private = self._value - problem.variance * float(spread.sum())
         level = 0.1 * private / float(spread @ self._smoothing(1.0))
         smooth = self._smoothing(level)
-        return level, evaluate(problem, 2 * smooth[:, None] * problem.T / n, smooth)
+        return level, evaluate(problem, 2 * smooth[:, None] * problem.T / problem.size[0], smooth)
 
     def _generate(self, flat: Integers, signs: Floats) -> None:
         """Entries enter as long as their price ``|g_e|`` exceeds their user's threshold."""
         problem, d = self._problem, self._problem.size[1]
+        work = 0
         for turn in range(_ROUNDS):
+            work += len(flat) * d * d
+            if work > _MANY and turn:
+                return
             order = np.lexsort((flat, flat % d))
             flat, signs = flat[order], signs[order]
             present = np.zeros(len(problem.counts), dtype=bool)
