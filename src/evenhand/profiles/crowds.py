@@ -10,7 +10,8 @@ import numpy as np
 
 from evenhand.profiles.support import Array
 
-_PRIOR = 0.01  # that there is one
+_PRIOR = 0.015  # that there is one
+_SPLITS = ((1.0,), (1 / 3, 2 / 3), (2 / 3, 1 / 3))  # how it spreads over buckets
 _PEOPLE = np.geomspace(1.5, 12.0, 6)  # in scales of the noise: more would stand out
 _NEAREST, _FARTHEST = 1.0, 7.0  # from J, in logarithms
 _UNLIKELY = 1e-3  # odds below which a crowd is left out
@@ -27,10 +28,10 @@ def crowds(noisy: Array, expected: Array, distance: Array, scale: float) -> tupl
     """
     places = np.flatnonzero((distance >= _NEAREST) & (distance <= _FARTHEST))
     members = []
-    for run in (1, 2):  # in one bucket, or in two
-        for place in places[: len(places) - run + 1]:
+    for split in _SPLITS:
+        for place in places[: len(places) - len(split) + 1]:
             users = np.zeros((len(_PEOPLE), len(noisy)))
-            users[:, place : place + run] = (_PEOPLE * scale / run)[:, None]
+            users[:, place : place + len(split)] = np.outer(_PEOPLE * scale, split)
             members.append(users)
     if not members:
         return np.zeros((0, len(noisy))), np.zeros(0)

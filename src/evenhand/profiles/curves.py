@@ -28,6 +28,8 @@ _POWERS = (1.0, 1.2, 1.5, 1.8, 2.2, 2.7, 3.3, 4.0, 5.0, 7.0, 10.0, 15.0, 25.0)
 _RISING = (-1.3, -0.4, 0.2, 0.65)  # J may lie before the fullest bucket; only with a curve that bends down
 _BENDS = (0.0, 0.025, 0.05, 0.12, 0.2, 0.4, 0.65, 1.2, 2.1, 3.7)
 _STRAIGHT = 0.1  # how likely a power law is beforehand, against all that bend down: as likely as each bend
+_MODERATE, _UNUSUAL = 2.0, 2.0
+"""Below this slope, far above J, a curve is the less likely beforehand the nearer it comes to 1, a law without a mean; and how fast."""
 _LEAST_BEND = 0.09  # of a rising curve
 _LEVELS = tuple(np.linspace(-1.3, 0.35, 6))  # J is the last to stand out, so its count is rather too high than too low
 _SLOPES = {1.0: 0.40, 0.7: 0.12, 1.4: 0.12}
@@ -106,6 +108,7 @@ def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, int]
     smooth, steep = -slope * distance - bend * distance**2, slope + 2 * bend * distance
     falls, bends = slope.ravel(), bend.ravel() >= _LEAST_BEND
     shapes, filled, priors = [], [], []
+    shown = int(np.searchsorted(distance, _SHOWN))
 
     def add(
         logs: Array, slopes: Array, least: float, prior: float, end: float = 1.0, beneath: float | Array = 0.0
@@ -114,7 +117,8 @@ def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, int]
         density = np.exp(np.minimum(logs[allowed], 40.0)) + beneath
         shapes.append(density * widths * np.where(at, end, 1.0))
         filled.append(_filled(slopes[allowed], ratio) * np.where(at, end, 1.0))
-        priors.append(np.log(prior * straight[allowed]))
+        heavy = np.maximum(_MODERATE - slopes[:, shown - 1], 0.0)
+        priors.append((np.log(prior * straight) - _UNUSUAL * heavy)[allowed])
 
     for factor, prior in _SLOPES.items():
         more = (factor - 1) * slope
@@ -125,7 +129,6 @@ def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, int]
     for (part, power), prior in _BENEATH.items():
         thin = np.where(above, part * np.exp(-power * distance), 0.0)
         add(smooth, np.where(above, np.minimum(steep, power), steep), power, prior, 1.0, thin)
-    shown = int(np.searchsorted(distance, _SHOWN))
     return first, np.concatenate(shapes), np.concatenate(filled), np.concatenate(priors), shown
 
 
