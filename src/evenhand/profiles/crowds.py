@@ -14,6 +14,9 @@ _PRIOR = 0.015  # that there is one
 _SPLITS = ((1.0,), (1 / 3, 2 / 3), (2 / 3, 1 / 3))  # how it spreads over buckets
 _PEOPLE = np.geomspace(1.5, 12.0, 6)  # in scales of the noise: more would stand out
 _NEAREST, _FARTHEST = 1.0, 7.0  # from J, in logarithms
+_AT_MOST = 0.09
+"""However many are there: it then counts in intervals, and chooses no bound. For that it has to stand out (`occupied.py`): a bound at a crowd that
+is not there multiplies the noise."""
 _UNLIKELY = 1e-3  # odds below which a crowd is left out
 
 
@@ -41,4 +44,4 @@ def crowds(noisy: Array, expected: Array, distance: Array, scale: float) -> tupl
     fit = without / width + np.log(width) - np.abs(noisy - expected - found) / wider - np.log(wider)
     odds = _PRIOR / len(found) * np.exp(np.minimum(fit.sum(axis=1), 50.0))
     likely = odds > _UNLIKELY
-    return found[likely], odds[likely]
+    return found[likely], odds[likely] * min(_AT_MOST / max(float(odds[likely].sum()), 1e-9), 1.0)
