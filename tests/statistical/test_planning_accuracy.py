@@ -14,18 +14,25 @@ from benchmarks.accuracy.cases import COUNTS, VALUES, draw_means
 
 from evenhand.guarantee import Relation
 
-ON = ["shop", "course", "Zipf 2.5, 2k users"]
+ON = [
+    "shop",
+    "course",
+    "Zipf 2.5, 2k users",
+    "log-normal 1, 20k users",
+    "geometric, 2k users",
+    "all equal to 1025, 2k users",
+]
 
 
 @pytest.mark.parametrize("name", ON)
 @pytest.mark.parametrize("statistic", ["count", "sum"])
 def test_counts_and_sums_stay_near_the_oracle(name: str, statistic: str) -> None:
-    """20 profiles each. The 95% quantile of light tails at ε = 0.1 is beyond the bar of 6: the posterior fears users who are not there."""
+    """20 profiles each; measured: medians up to 1.7, 95% quantiles up to 5.5."""
     for epsilon in (0.1, 1.0):
         found = totals.measure(statistic, COUNTS[name](), epsilon, 20, seed=1, rules=False)["Evenhand"]
-        assert found["median"] <= 3
-        assert found["95%"] <= 10
-        assert found["99.9%"] <= 50
+        assert found["median"] <= 2
+        assert found["95%"] <= 6
+        assert found["99.9%"] <= 20
 
 
 def test_the_obvious_mechanism_fails_the_same_bars() -> None:

@@ -26,7 +26,7 @@ SHAPES: dict[str, tuple[Any, tuple[float, float], tuple[float, float]]] = {
     "zeros": (np.zeros(USERS), (0, 1), (0, 1)),
     "ages": (rng.integers(18, 90, USERS), (0, 100), (0, 120)),
     "temperatures": (rng.normal(5, 9, USERS), (-20, 30), (-50, 60)),
-    "losses": (-rng.gamma(4, 20, USERS), (-250, 0), (-600, 0)),
+    "losses": (-rng.gamma(4, 20, USERS), (-200, 0), (-600, 0)),  # 32 lie beyond 200
     "constants": (np.full(USERS, 7.0), (6, 8), (6, 10)),
     "large": (rng.lognormal(14, 0.3, USERS), (0, 2.5e6), (0, 6e6)),
     "a single giant": (np.append(np.full(USERS - 1, 3.0), 1e12), (2.5, 3), (2.5, 4)),

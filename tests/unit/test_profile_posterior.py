@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand.profiles import Cut, posterior, row_buckets, total_buckets
+from evenhand.profiles.largest import LARGEST_WEIGHTS, Largest
 
 BUCKETS = row_buckets()
 
@@ -65,3 +66,32 @@ def test_amounts_of_either_sign_have_no_median_and_the_other_sign_turns_them() -
     assert cut.times(-1).median == -2
     assert cut.times(-1).quantile(0.01) == -4
     assert cut.of_either_sign().median == 0
+
+
+def test_the_largest_user_counts_for_one() -> None:
+    """A tenth of a user expected, at 1000: nobody with probability 0.9, and otherwise somebody, not a tenth of them."""
+    largest = Largest.of(np.array([[50.0, 0.1]]))
+    own = largest.place(np.array([1.0, 1000.0]), np.array([[1.0, 1000.0]])).ravel()
+    assert set(own) == {1.0, 1000.0}
+    assert LARGEST_WEIGHTS[own == 1000].sum() == pytest.approx(1 - np.exp(-0.1), abs=0.03)
+    sums = largest.sum(np.array([[50.0, 0.0]])).ravel()  # those below are as many as before
+    assert sums[own == 1000] == pytest.approx(50)
+
+
+def test_a_power_law_that_begins_above_a_crowd_of_people_who_are_alike_is_seen() -> None:
+    """9,500 people with about 18 rows and 500 of a heavy kind: a curve through all of them would end far too early."""
+    rng = np.random.default_rng(6)
+    rows = np.ceil(np.concatenate([rng.gamma(6, 3, 9500), 12 * (1 + rng.pareto(1.5, 500))])).astype(np.int64)
+    believed = posterior(BUCKETS, BUCKETS.histogram(rows) + rng.laplace(0, 1, BUCKETS.size), 1.0)
+    cut, exact = believed.cut(161), np.maximum(rows - 161, 0).sum()
+    assert cut.quantile(0.05) < exact < cut.quantile(0.95)
+
+
+def test_a_crowd_far_above_all_others_is_feared_as_far_as_the_counts_say() -> None:
+    """90 robots among 5,000 people, noise of scale 10: too few to stand out, too many for noise. The noise itself is left out."""
+    people = BUCKETS.histogram(np.random.default_rng(7).geometric(0.1, 5000))
+    robots = BUCKETS.histogram(np.random.default_rng(8).integers(2000, 4001, 90))
+    without, with_robots = (posterior(BUCKETS, counts, 10.0) for counts in (people, people + robots))
+    assert with_robots.last == without.last
+    assert with_robots.cut(101).quantile(0.975) > 90 * 2000
+    assert without.cut(101).quantile(0.975) < 5000

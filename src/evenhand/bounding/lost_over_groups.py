@@ -17,13 +17,9 @@ import numpy as np
 
 from evenhand.bounding.over_groups import concentration, finely
 from evenhand.profiles import Array, Histogram, Posterior, Support
+from evenhand.profiles.largest import LARGEST_WEIGHTS, up_to_largest
+from evenhand.profiles.posterior import SHARED
 
-_LARGEST = np.array([0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.998])
-"""Quantiles of the largest user's place, as in `posterior.py`."""
-_LARGEST_WEIGHTS = np.diff(np.concatenate([[0.0], (_LARGEST[1:] + _LARGEST[:-1]) / 2, [1.0]]))
-_SHARED = (
-    0.5  # by which all users above the last visible bucket together may be more or fewer than a curve says, as there
-)
 _POINTS = (np.arange(4) + 0.5) / 4
 _TOLERANCE = 0.15  # by which users per bucket of L2 norms may miss what L1 norms say, besides noise and chance
 _FITTED = 4  # breadths that are kept; more differ little
@@ -132,7 +128,7 @@ class Lost:
                 posterior, [one.mean(axis=1) for one in each]
             )
             # Two independent errors as one: how many users each bucket holds, and all that are hidden together.
-            spread = np.sqrt(variance + (_SHARED * hidden) ** 2)
+            spread = np.sqrt(variance + (SHARED * hidden) ** 2)
             for step, part in _AROUND:
                 outcomes.append(
                     (
@@ -168,24 +164,6 @@ def _with_largest(posterior: Posterior, losses: Sequence[Array]) -> tuple[Array,
         return posterior.weights[:, None], [nothing for _ in losses], nothing, nothing
     first = int(np.argmax(losses[0] > 0))
     users, spread = posterior.users[:, first:], posterior.spread[:, first:]
-    sums, weights = up_to_largest(users, [loss[first:] for loss in losses])
-    (variance,), _ = up_to_largest(users, [losses[0][first:] ** 2], spread)
+    sums, variance = up_to_largest(users, [loss[first:] for loss in losses], spread)
     seen = users[:, : max(posterior.last + 1 - first, 0)] @ losses[0][first : max(posterior.last + 1, first)]
-    return posterior.weights[:, None] * weights, sums, variance, np.maximum(sums[0] - seen[:, None], 0.0)
-
-
-def up_to_largest(users: Array, terms: Sequence[Array], counted: Array | None = None) -> tuple[list[Array], Array]:
-    """Sums of each term over users up to the largest, by curve and by place of the largest; and the weights of the places.
-
-    Args:
-        users: by curve and bucket.
-        terms: by bucket.
-        counted: what is summed instead of users.
-    """
-    above = np.cumsum(users[:, ::-1], axis=1)[:, ::-1]  # users in this bucket or a higher one
-    place = (above[:, None, :] > -np.log(_LARGEST)[None, :, None]).sum(axis=2)
-    found = []
-    for term in terms:
-        sums = np.cumsum((users if counted is None else counted) * term, axis=1)
-        found.append(np.take_along_axis(np.concatenate([np.zeros((len(users), 1)), sums], axis=1), place, axis=1))
-    return found, _LARGEST_WEIGHTS
+    return posterior.weights[:, None] * LARGEST_WEIGHTS, sums, variance, np.maximum(sums[0] - seen[:, None], 0.0)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.bounding.lost_over_groups import up_to_largest
 from evenhand.profiles import Array, Posterior, Support
+from evenhand.profiles.largest import LARGEST_WEIGHTS, up_to_largest
 
 USERS_DIFFER = 0.1
 """τ, a prior: the standard deviation of users' means. Ratings from ½ to 5 have 0.45, a tenth of their range."""
@@ -47,8 +47,8 @@ class MovedWeight:
         if isinstance(rows, Support):
             sums, beliefs = [np.array([rows.users @ term]) for term in terms], np.ones(1)
         else:
-            matrices, places = up_to_largest(rows.users, terms)
-            sums, beliefs = [one.ravel() for one in matrices], (rows.weights[:, None] * places).ravel()
+            matrices, _ = up_to_largest(rows.users, terms, rows.spread)
+            sums, beliefs = [one.ravel() for one in matrices], (rows.weights[:, None] * LARGEST_WEIGHTS).ravel()
         real, bounded = np.maximum(sums[0], 1e-9), np.maximum(sums[1], 1e-9)
         few = sums[3] / bounded**2 - 2 * sums[4] / (bounded * real) + sums[2] / real**2
         chi = np.sqrt(np.maximum(real * sums[5] / bounded**2 - 1, 0.0))

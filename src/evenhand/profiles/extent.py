@@ -6,7 +6,7 @@ decade, and those numbers are the bounds that can be found: values are clamped w
 
 Reading the noisy histogram costs nothing more. First the cells that stand out: from the run of cells with most evidence outwards, where
 evidence has to grow with the width that it adds, since noise will grow with it. Then, at an end away from zero, a model of the tail
-(`tail.py`) says how many users may lie beyond, and the bound is the number with the least forecast error. It is a model: it serves to
+(`posterior.py`) says how many users may lie beyond, and the bound is the number with the least forecast error. It is a model: it serves to
 choose a bound, never a guarantee.
 """
 
@@ -20,8 +20,8 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.profiles.buckets import Buckets
+from evenhand.profiles.posterior import posterior
 from evenhand.profiles.support import Array
-from evenhand.profiles.tail import smoothed_support
 
 MANTISSAS = ("1", "1.2", "1.5", "2", "2.5", "3", "4", "5", "6", "8")
 DECADES = range(-9, 15)
@@ -217,9 +217,9 @@ def _end(counts: Array, scale: float, last: int, epsilon: float) -> float:
     edges = (0, *(int(1000 * top / tops[0]) for top in tops))
     buckets = Buckets(edges, edges[last - first + 1])
     above = np.minimum(counts[last + 1 : beyond + 1], _UNSEEN * scale)
-    support = smoothed_support(buckets, [0.0, *counts[first : last + 1], *above, 0.0], scale).spread_out()
+    believed = posterior(buckets, [0.0, *counts[first : last + 1], *above, 0.0], scale)
     ends = np.array(edges[1 + last - first :], dtype=np.float64)
-    cut = np.maximum(support.sizes[None, :] - ends[:, None], 0.0) @ support.users
+    cut = np.array([believed.cut(end).median for end in ends])
     squared = 2 * (ends / epsilon) ** 2 + cut**2
     return float(_HIGHS[last + int(np.flatnonzero(squared <= _SLACK * squared.min())[0])])
 

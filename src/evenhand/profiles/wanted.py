@@ -17,7 +17,6 @@ from evenhand.profiles.posterior import Posterior, posterior
 from evenhand.profiles.profile import Profile
 from evenhand.profiles.shelf import About, Shelf
 from evenhand.profiles.support import Support, support_of_histogram
-from evenhand.profiles.tail import smoothed_support
 from evenhand.release import Measurement, Receipt, debit
 from evenhand.tables import Table
 from evenhand.tables.summaries import per_user
@@ -54,7 +53,7 @@ class Histogram:
     @property
     def smoothed(self) -> Support:
         """The same, with users who are too few to be seen."""
-        return smoothed_support(self.buckets, self.counts, 1 / self.epsilon)
+        return self.posterior.typical
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ COVERS = (
 )
 UNKNOWN = "covers the noise; how much the bound cuts off is not known, so the truth may lie beyond"
 _LIKELY = 0.975  # the upper end of a 95% interval
+_UNTOLD = 3.0  # times what is kept, from which on not even the magnitude is known if it may be cut off
 _NOTICED = 0.05  # standard deviations of the noise from which a correction is worth making
 
 
@@ -41,9 +42,9 @@ def corrected(measured: Additive, cut: Cut, whole: bool) -> Corrected:
     amount = round(amount) if whole else amount
     kept, beyond = abs(measured.value), max(cut.quantile(_LIKELY), -cut.quantile(1 - _LIKELY))
     why = ""
-    if beyond > kept:
+    if beyond > _UNTOLD * kept:
         why = (
-            f"what the bound cuts off (up to about {rounded(float(f'{beyond:.2g}'))}) may exceed what it keeps: too few users, or too "
+            f"what the bound cuts off (up to about {rounded(float(f'{beyond:.2g}'))}) may be far more than what it keeps: too few users, or too "
             "little ε, to see the heavy ones"
         )
     interval = Believed(measured, cut.amounts, cut.weights, COVERS, why)

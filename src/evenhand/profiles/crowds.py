@@ -1,0 +1,47 @@
+"""A crowd apart: users far above all others, too few to stand out from the noise, and yet more than it usually brings.
+
+A robot farm among people is no part of a curve that falls off. There are many places where one could be, so a single high count says
+little: each place and size has its prior, and the counts decide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand.profiles.support import Array
+
+_PRIOR = 0.015  # that there is one
+_SPLITS = ((1.0,), (1 / 3, 2 / 3), (2 / 3, 1 / 3))  # how it spreads over buckets
+_PEOPLE = np.geomspace(1.5, 12.0, 6)  # in scales of the noise: more would stand out
+_NEAREST, _FARTHEST = 1.0, 7.0  # from J, in logarithms
+_AT_MOST = 0.09
+"""However many are there: it then counts in intervals, and chooses no bound. For that it has to stand out (`occupied.py`): a bound at a crowd that
+is not there multiplies the noise."""
+_UNLIKELY = 1e-3  # odds below which a crowd is left out
+
+
+def crowds(noisy: Array, expected: Array, distance: Array, scale: float) -> tuple[Array, Array]:
+    """Users by crowd and bucket, and the odds for each crowd against none.
+
+    Args:
+        noisy: counts.
+        expected: users without a crowd.
+        distance: of each bucket from J.
+        scale: of the noise.
+    """
+    places = np.flatnonzero((distance >= _NEAREST) & (distance <= _FARTHEST))
+    members = []
+    for split in _SPLITS:
+        for place in places[: len(places) - len(split) + 1]:
+            users = np.zeros((len(_PEOPLE), len(noisy)))
+            users[:, place : place + len(split)] = np.outer(_PEOPLE * scale, split)
+            members.append(users)
+    if not members:
+        return np.zeros((0, len(noisy))), np.zeros(0)
+    found = np.concatenate(members)
+    without, width = np.abs(noisy - expected), np.sqrt(scale**2 + expected / 2)
+    wider = np.sqrt(scale**2 + (expected + found) / 2)
+    fit = without / width + np.log(width) - np.abs(noisy - expected - found) / wider - np.log(wider)
+    odds = _PRIOR / len(found) * np.exp(np.minimum(fit.sum(axis=1), 50.0))
+    likely = odds > _UNLIKELY
+    return found[likely], odds[likely] * min(_AT_MOST / max(float(odds[likely].sum()), 1e-9), 1.0)
