@@ -35,10 +35,11 @@ from evenhand.noise import NoisyMax
 from evenhand.profiles import posterior, row_buckets
 from evenhand.release import Choices, Measurement, Noisy, OfSpread, Receipt, noise_for
 from evenhand.statistics import Quantiles
-from evenhand.statistics.busy_ranks import measured_ranks, moved_ranks
+from evenhand.statistics.busy_ranks import Moved, measured_ranks, moved_ranks
 from evenhand.statistics.finding import Points, find
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import PROFILE_SHARE
+from evenhand.statistics.shape import Shape
 from evenhand.statistics.weighted_rows import FULL, capacity_of
 from evenhand.tables import Grid, Secret
 
@@ -186,11 +187,15 @@ def released(
     cells = {"rows": table.weights(busy.bound).ravel().tolist(), "cut": table.cut(busy.bound).ravel().tolist()}
     rest, receipt, wanted = Decimal(str(left)), Simulated(Decimal(str(left)), rng), sorted(set(asked.wanted))
     share = busy.best_share(quantiles, left, asked.searched, table.groups)
-    believed = moved_ranks(busy, wanted)
-    if share:
-        paid, rest = split(rest, share)
-        believed = measured_ranks(receipt, Secret(cells), POINTS, wanted, busy, capacity, Relation.PRESENCE, paid)
-    points = find(receipt, Secret(cells["rows"]), POINTS, wanted, capacity, Relation.PRESENCE, rest, believed)
+    paid, rest = split(rest, share)
+
+    def believed(shape: Shape) -> Mapping[Fraction, Moved]:
+        if not share:
+            return moved_ranks(busy, wanted)
+        return measured_ranks(receipt, Secret(cells), shape, wanted, busy, capacity, Relation.PRESENCE, paid)
+
+    weight = busy.weight * capacity / busy.bound
+    points = find(receipt, Secret(cells["rows"]), POINTS, wanted, capacity, Relation.PRESENCE, rest, believed, weight)
     each = [
         [RankInterval(GRID, *one) for one in zip(points.places[q], points.ends[q], points.reaches[q], strict=True)]
         for q in asked.wanted

@@ -61,8 +61,8 @@ class Tree:
     def shape(self, noisy: Sequence[int], deviation: float) -> Shape:
         """The shape behind noisy counts whose noise has this standard deviation.
 
-        Each node's weight is divided among its children by their counts. What may be noise, one standard deviation, counts for
-        nothing, and a quarter of one is added for the children's size: where nothing is visible, points are alike.
+        Each node's weight is divided among its children by their counts. What may be noise, two standard deviations, counts for
+        nothing, and an eighth of one is added for the children's size: where nothing is visible, points are alike.
         """
         values = np.asarray(noisy, dtype=np.float64)
         coarse = _divided(values[:COARSE], np.bincount(self._parents, minlength=COARSE), deviation)
@@ -81,7 +81,7 @@ def moved(levels: int, capacity: int, relation: Relation) -> tuple[int, int]:
 
 def _divided(counts: Array, sizes: npt.NDArray[np.float64] | npt.NDArray[np.int64], deviation: float) -> Array:
     """Shares of the children of one node."""
-    parts = np.maximum(counts - deviation, 0.0) + deviation / 4 * sizes / float(sizes.mean())
+    parts = np.maximum(counts - 2 * deviation, 0.0) + deviation / 8 * sizes / float(sizes.mean())
     return np.asarray(parts / parts.sum())
 
 
@@ -137,3 +137,8 @@ class Shape:
         first, last = self.node(point)
         low, high = self.below[first], self.below[last + 1]
         return float(min(max((q - low) / max(high - low, 1e-12), 0.0), 1.0))
+
+    def split_doubt(self, point: int) -> float:
+        """The standard deviation of that, as a share of all rows: at most what lies in the node."""
+        first, last = self.node(point)
+        return min(self.doubt(point), float(self.below[last + 1] - self.below[first]) / 2)
