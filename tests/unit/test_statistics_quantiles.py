@@ -16,7 +16,7 @@ from evenhand.bounding import BusyUsers, Family
 from evenhand.guarantee import Relation
 from evenhand.noise import seam
 from evenhand.release import Receipt
-from evenhand.statistics.busy_ranks import by_part, in_sentence, measured_ranks, moved_ranks
+from evenhand.statistics.busy_ranks import by_part, corrections, in_sentence, measured_ranks, moved_ranks
 from evenhand.statistics.ends import moves, settled, wanted_ends, within_node
 from evenhand.statistics.finding import Cost, find
 from evenhand.statistics.search import SPLIT_BITS, Split, rank_scales, rounds, scores
@@ -159,6 +159,8 @@ def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:
     assert [one.rank < q for q, one in ranks.items()] == [True] * 3
     assert sorted(one.rank for one in ranks.values()) == [one.rank for one in ranks.values()]
     assert "was measured" in in_sentence(ranks)
+    assert corrections(ranks)["correction"]["ranks"] == {float(q): float(one.rank) for q, one in ranks.items()}
+    assert corrections(moved_ranks(busy, quantiles)) == {}
     assert "prior" in in_sentence(moved_ranks(busy, quantiles))
 
 

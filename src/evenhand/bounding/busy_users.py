@@ -171,7 +171,7 @@ class BusyUsers:
     def moved(self, q: float, belief: Belief) -> Shift:
         """How far the rank of the q-quantile among weighted rows is from q, given a belief about r."""
         chance = math.sqrt(_CAUTION * self.random + self.curved)
-        return Shift.of(belief, self.lost, np.asarray(self.losses), math.sqrt(q * (1 - q)), chance)
+        return Shift.of(belief, np.asarray(self.losses), math.sqrt(q * (1 - q)), chance)
 
     def expected(
         self, quantiles: Sequence[float], epsilon: float, searched: float, share: float, groups: int = 1

@@ -73,23 +73,22 @@ class Shift:
     """How far the rank of a quantile among weighted rows is from its rank among all rows, as a share of the rows.
 
     Args:
-        mean: expected.
+        by: as likely too little as too much.
         below: how far below that it may lie, with `CONFIDENCE` on both sides together.
         above: how far above.
     """
 
-    mean: float
+    by: float
     below: float
     above: float
 
     @classmethod
-    def of(cls, belief: Belief, usual: float, lost: Array, spread: float, chance: float) -> Shift:
+    def of(cls, belief: Belief, lost: Array, spread: float, chance: float) -> Shift:
         """−r·lost·spread, and chance besides.
 
         Args:
             belief: about r.
-            usual: by how much all rows are busier than the weighted ones, in standard deviations of log(rows).
-            lost: equally likely amounts of that.
+            lost: equally likely amounts by which all rows are busier than the weighted ones, in standard deviations of log(rows).
             spread: √(q(1−q)).
             chance: the standard deviation of what moves a rank besides, as a multiple of ``spread``.
         """
@@ -98,10 +97,10 @@ class Shift:
         values = (likely[:, None] + chance * _STEPS).ravel() * spread
         order = np.argsort(values)
         reached = np.cumsum(np.tile(_STEP_WEIGHTS / len(likely), len(likely))[order])
-        places = np.searchsorted(reached, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-        low, high = values[order][np.minimum(places, len(values) - 1)]
-        mean = -belief.mean * usual * spread
-        return cls(mean, max(mean - float(low), 0.0), max(float(high) - mean, 0.0))
+        places = np.searchsorted(reached, np.array([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) * reached[-1])
+        low, high = values[order][np.minimum(places, len(values) - 1)].tolist()
+        by = float(np.median(likely)) * spread
+        return cls(by, max(by - low, 0.0), max(high - by, 0.0))
 
 
 def equally_likely(values: Array, weights: Array, number: int) -> Array:

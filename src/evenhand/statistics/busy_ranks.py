@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from evenhand.statistics.shape import Shape, moved
 from evenhand.tables import Secret
 
 _LEAST_STEP = Fraction(1, 500)
+_ELSEWHERE = 0.3  # by which r may differ at another rank, for each unit of rank
 _MOST = 0.7  # of the way to either end that a rank is moved
 
 
@@ -81,11 +83,13 @@ def measured_ranks(
     shifts, weighted, ranks = list[Shift](), [0.0], [0.0]
     for place, q in enumerate(quantiles, 1):
         below, above = (sum(uncut[:place]), sum(cut[:place])), (sum(uncut[place:]), sum(cut[place:]))
-        belief = Belief.after(busy.measured(below, above), busy.error(float(q), scale))
-        shifts.append(busy.moved(float(q), belief))
         # What is measured holds where it was: at this rank among the weighted rows, and that rank among all rows.
         weighted.append(min(max(sum(below) / everything, weighted[-1] + 1e-3), 1 - 1e-3))
-        ranks.append(min(max(weighted[-1] - busy.moved(weighted[-1], belief).mean, ranks[-1] + 1e-3), 1 - 1e-3))
+        there = min(max(weighted[-1], 0.02), 0.98)
+        error = math.hypot(busy.error(there, scale), _ELSEWHERE * abs(there - float(q)))
+        belief = Belief.after(busy.measured(below, above), error)
+        shifts.append(busy.moved(float(q), belief))
+        ranks.append(min(max(weighted[-1] - busy.moved(weighted[-1], belief).by, ranks[-1] + 1e-3), 1 - 1e-3))
     looked_for = np.interp([float(q) for q in quantiles], [*ranks, 1.0], [*weighted, 1.0])
     result: dict[Fraction, Moved] = {}
     least = Fraction(0)
@@ -114,5 +118,13 @@ def in_sentence(moved: Mapping[Fraction, Moved]) -> str:
     """What is known about the bias."""
     if not any(one.measured for one in moved.values()):
         return "of bounding is in the interval, by a prior about how far busy users differ"
-    ranks = ", ".join(f"{float(one.rank):.3f} for {float(q):g}" for q, one in moved.items())
-    return f"of bounding is corrected and in the interval: how far busy users differ was measured (rank {ranks})"
+    return "of bounding is corrected and in the interval: how far busy users differ was measured"
+
+
+def corrections(moved: Mapping[Fraction, Moved]) -> dict[str, Any]:
+    """For the details of a release: at which rank among the bounded rows each quantile was looked for, if at another than its own."""
+    ranks = {float(q): float(one.rank) for q, one in moved.items() if one.rank != q}
+    if not ranks:
+        return {}
+    words = ", ".join(f"{q:g} was looked for at rank {rank:.3f}" for q, rank in ranks.items())
+    return {"correction": {"words": f"{words} of the bounded rows, since busy users differ", "ranks": ranks}}

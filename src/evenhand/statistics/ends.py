@@ -29,7 +29,7 @@ _INWARDS = 0.6
 """Part of the scale of an end's noise that it is moved out by: only an end that falls too near the answer does harm, and the
 noise of both is seldom large at once."""
 
-_SEEN = 2.0  # standard deviations that a share of the shape is taken to be off by
+_SEEN = 2.5  # standard deviations that a share of the shape is taken to be off by
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ def settled(
 
 def within_node(shape: Shape, answer: int, rank: float, below: float, above: float) -> tuple[int, int]:
     """The ends where many rows share a value: those of the answer's node, if the shape shows that the rank lies well inside it."""
-    first, last = shape.node(answer)
+    (first, last), (before, upto) = shape.node(answer), shape.around(answer)
     doubt = _SEEN * shape.doubt(answer)
-    low = first if rank - float(shape.below[first]) > math.hypot(below, doubt) else 0
-    high = last if float(shape.below[last + 1]) - rank > math.hypot(above, doubt) else shape.tree.points - 1
+    low = first if rank - before > math.hypot(below, doubt) else 0
+    high = last if upto - rank > math.hypot(above, doubt) else shape.tree.points - 1
     return low, high

@@ -26,7 +26,7 @@ WEIGHTS_SHARE = Fraction(1, 16)
 ENDS_SHARE = Fraction(1, 3)
 """For the shape, where nothing is known about the weight; of the rest for the weights of the groups; of the rest for the ends of intervals."""
 
-_SHAPE_SHARES = (Fraction(6, 100), Fraction(1, 4))
+_SHAPE_SHARES = (Fraction(8, 100), Fraction(1, 4))
 _SEEN = 40
 """If the weight of all rows is known: what shows a node with 1/40 of it, between these limits. A shape that shows less draws answers into empty stretches."""
 

@@ -35,7 +35,7 @@ class RankInterval:
         return (
             "covers the noise and, by a prior about how far busy users differ, the bound"
             if self.bounded
-            else "covers the noise"
+            else "covers the noise, about: its ends are those for noise and bound, scaled by how far ranks may be off"
         )
 
     @property

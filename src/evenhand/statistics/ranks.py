@@ -17,7 +17,7 @@ from evenhand.noise import LARGEST_SCALE
 from evenhand.profiles import public_sizes
 from evenhand.release import Error, OfSpread, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
-from evenhand.statistics.busy_ranks import Moved, in_sentence, measured_ranks, moved_ranks
+from evenhand.statistics.busy_ranks import Moved, corrections, in_sentence, measured_ranks, moved_ranks
 from evenhand.statistics.cells import GridCells
 from evenhand.statistics.finding import ENDS_SHARE, SHAPE_SHARE, WEIGHTS_SHARE, Cost, find
 from evenhand.statistics.histogram import RowsInCells
@@ -121,9 +121,8 @@ class Ranks(WeightedPart):
                 Estimate(one.value, rank_interval(one, known), one.spread) for one in intervals
             ]
         basis = in_sentence(points.moved) if known else Error(None).basis
-        return Prepared(
-            keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, Error(None, None, basis)
-        )
+        error, details = Error(None, None, basis), corrections(points.moved)
+        return Prepared(keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, error, details)
 
     def _moved_ranks(
         self, sums: Sums, keys: GridCells, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
