@@ -122,9 +122,9 @@ class Users:
         return shifts(activity, usual)[:, None, :] * self.tau[:, None]
 
     def shrunk(self, own: float) -> Array:
-        """By size, the standard deviation of user means in τ, if a part ``own`` of its square does not shrink with more rows."""
+        """By size, the standard deviation of user means in τ, if a part ``own`` of its square does not shrink with more rows; above 1 it grows."""
         usual = self._heavy.sum() / (self._heavy / self.sizes.sizes).sum()
-        found: Array = np.sqrt(np.minimum(own + (1 - own) * usual / self.sizes.sizes, 4.0))
+        found: Array = np.sqrt(np.clip(own + (1 - own) * usual / self.sizes.sizes, 0.25, 4.0))
         return found
 
 
