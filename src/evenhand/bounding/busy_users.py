@@ -27,7 +27,7 @@ from evenhand.profiles import Array, Posterior, Support
 USERS_DIFFER = 0.1
 """Prior: the share of the variance of ``1{x ≤ v}`` that lies between users."""
 
-TAIL_DOUBT = 0.4
+TAIL_DOUBT = 0.5
 """Relative standard deviation of how much busier all rows are than the weighted ones, besides what the posterior says: r is taken to be
 the same for the busiest, and there are few of them."""
 
@@ -38,7 +38,7 @@ _ANYWHERE = 0.1  # squared rank error of an answer that noise alone decides
 _LEAST_PART = 0.05  # of the weight that either kind of users must have, to be compared
 _LARGEST = ((1.9, 0.3), (0.69, 0.4), (0.16, 0.3))
 """The largest user is where so many are expected at or above, with these weights: three parts of the Poisson law."""
-_DOUBTS = np.array([-1.2, 0.0, 1.2])  # three equally likely parts of a normal distribution, about
+_DOUBTS = np.exp(1.2 * TAIL_DOUBT * np.array([-1.0, 0.0, 1.0]))  # three equally likely factors, about
 SHARES = (Fraction(0), Fraction(1, 10), Fraction(1, 5))
 """Of ε, for measuring r."""
 
@@ -220,4 +220,4 @@ def bound_for_quantiles(
 
 def _doubted(lost: Array, weights: Array) -> tuple[float, ...]:
     """Equally likely values, with `TAIL_DOUBT`."""
-    return tuple((equally_likely(lost, weights, 20)[:, None] * (1 + TAIL_DOUBT * _DOUBTS)).ravel().tolist())
+    return tuple((equally_likely(lost, weights, 20)[:, None] * _DOUBTS).ravel().tolist())

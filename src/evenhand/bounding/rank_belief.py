@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand.profiles import Array
 
-PRIOR = ((0.45, 0.01), (0.35, 0.07), (0.2, 0.18))
+PRIOR = ((0.4, 0.01), (0.35, 0.07), (0.25, 0.2))
 """Prior of r, weights and standard deviations. Where a part p of the variance of ``1{x ≤ v}`` lies between users whose means correlate with their activity by ρ, r
 is about ρ√p. Real tables showed ρ from 0.02 to 0.34 and p from a few percent to a third: mostly next to nothing, often 0.07, at times
 0.2."""
