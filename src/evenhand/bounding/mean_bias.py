@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from evenhand.bounding.forecasts import ROW_SD
+from evenhand.bounding.forecasts import ROW_SD, USUAL_SPREAD
 from evenhand.bounding.located_mean import LocatedMean
 from evenhand.bounding.mean_evidence import Compared, Tilt, Users, prior, shifts
 from evenhand.bounding.strategy import Strategy
@@ -30,7 +30,7 @@ from evenhand.profiles import Array, MeanShapes, evenly
 OWN = (1.0, 0.4, 2.0)
 """Parts of the variance of user means that do not shrink with more rows: busy users vary as others do, or less, since chance in their own rows
 evens out, or more, since amounts grow in proportion."""
-UNLOCATED = (0.03, 0.08, 0.2)
+UNLOCATED = (0.03, USUAL_SPREAD, 0.2)
 """Standard deviations of user means as parts of the range, where nothing was located."""
 
 _LINE = 0.1  # by which means of users may miss a line in the logarithm of rows, in τ
