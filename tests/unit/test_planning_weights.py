@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reproductions.rameshwar2024.figures import centred_worst_case
 
-from evenhand.bounding import BusyUsers, Family, belief, bound_for_quantiles, smooth_bound
+from evenhand.bounding import Belief, BusyUsers, Family, bound_for_quantiles, smooth_bound
 from evenhand.bounding.centred_interval import centred_bound
 from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
 from evenhand.bounding.smooth_weights import smooth_variance
@@ -123,7 +123,8 @@ def test_a_bound_for_quantiles_grows_with_epsilon_and_knows_whom_it_cuts() -> No
     assert found[0].bound < found[2].bound
     nobody = BusyUsers.of(family, float(family.sizes[-1]))
     assert not nobody.can_measure
-    assert nobody.moved(0.5, (0.1, 0.1)) == pytest.approx((0.0, 0.0), abs=1e-6)
+    shift = nobody.moved(0.5, Belief.beforehand())
+    assert [shift.by, shift.below, shift.above] == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
 
 
 def test_what_is_measured_about_busy_users_is_believed_as_far_as_its_error_allows() -> None:
@@ -131,8 +132,18 @@ def test_what_is_measured_about_busy_users_is_believed_as_far_as_its_error_allow
     busy = BusyUsers.of(Family(np.array([1.0, 100.0]), np.array([[500.0, 500.0]]), np.ones(1)), 1.0)
     assert [busy.weight, busy.cut, busy.apart] == pytest.approx([1000, 0.5, 2.0])
     assert busy.measured((200.0, 300.0), (300.0, 200.0)) == pytest.approx(0.2)
-    assert belief(0.2, 1e-6)[0] == pytest.approx(0.2, rel=1e-3)
-    assert abs(belief(0.2, 10.0)[0]) < 1e-3
-    shift, deviation = busy.moved(0.5, (0.1, 0.0))
-    assert shift == pytest.approx(-0.05 * busy.lost)
-    assert 0 < deviation < busy.moved(0.5, (0.1, 0.1))[1]
+    assert Belief.after(0.2, 1e-6).mean == pytest.approx(0.2, rel=1e-3)
+    assert abs(Belief.after(0.2, 10.0).mean) < 1e-3
+    known, doubted = (busy.moved(0.5, Belief.after(0.1, error)) for error in (1e-6, 0.1))
+    assert -0.05 * busy.lost < known.by < -0.04 * busy.lost  # a little less: what is lost is in doubt
+    assert known.by < doubted.by <= 0
+    assert 0 < known.below < doubted.below
+
+
+def test_an_interval_of_ranks_reaches_to_what_was_measured_where_it_is_half_believed() -> None:
+    """Either busy users hardly differ or about as measured: the interval holds both, and more."""
+    busy = BusyUsers.of(Family(np.array([1.0, 100.0]), np.array([[500.0, 500.0]]), np.ones(1)), 1.0)
+    shift = busy.moved(0.5, Belief.after(0.06, 0.03))
+    measured = -0.03 * busy.lost
+    assert measured < shift.by < 0
+    assert shift.by - shift.below < measured < 0 < shift.by + shift.above

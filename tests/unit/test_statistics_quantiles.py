@@ -16,7 +16,7 @@ from evenhand.bounding import BusyUsers, Family
 from evenhand.guarantee import Relation
 from evenhand.noise import seam
 from evenhand.release import Receipt
-from evenhand.statistics.busy_ranks import by_part, in_sentence, measured_ranks, moved_ranks
+from evenhand.statistics.busy_ranks import by_part, corrections, in_sentence, measured_ranks, moved_ranks
 from evenhand.statistics.ends import moves, settled, wanted_ends, within_node
 from evenhand.statistics.finding import Cost, find
 from evenhand.statistics.search import SPLIT_BITS, Split, rank_scales, rounds, scores
@@ -105,7 +105,10 @@ def test_a_shape_is_even_where_nothing_is_visible_and_follows_what_is() -> None:
     seen = tree.shape(tree.counts(weights.tolist()), 1.0)
     assert seen.shares[984:1121].sum() > 0.99
     assert seen.node(1050) == (1041, 1056)
-    assert within_node(seen, 1050, 0.5, 0.4)[0] == 0
+    assert [within_node(seen, 1050, 0.5, below, above) for below, above in ((0.4, 0.4), (0.4, 0.0))] == [
+        (0, 4096),
+        (0, 1056),
+    ]
     assert seen.doubt(0) < seen.doubt(2000) < 1e-4
 
 
@@ -113,7 +116,9 @@ def test_a_shape_is_even_where_nothing_is_visible_and_follows_what_is() -> None:
 def test_ends_of_one_round_share_no_row_and_move_by_no_more_than_is_declared(relation: Relation) -> None:
     """All small tables: what one unit of weight, more or moved, does to the scores of all ends of a round, added up over the ends."""
     for answers in itertools.combinations_with_replacement(range(4), 2):
-        plan = wanted_ends([[place] for place in answers], [0.3, 0.7], [[1.0], [1.0]], [10], 4)
+        plan = wanted_ends(
+            [[place] for place in answers], [0.3, 0.7], {above: [[1.0], [1.0]] for above in (False, True)}, [10], 4
+        )
         for ends in plan:
             for weights in itertools.product((0, 1, 5), repeat=4):
                 mine = [one.scores(weights) for one in ends]
@@ -149,15 +154,18 @@ def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:
     quantiles = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
     with seam.replaced(seam.silent):
         receipt = Receipt(Decimal(100), Decimal(0), "test")
-        ranks = measured_ranks(receipt, Secret(cells), 16, quantiles, busy, 2**16, Relation.PRESENCE, Decimal(100))
+        shape = Tree(16).shape(Tree(16).counts(cells["rows"]), 1.0)
+        ranks = measured_ranks(receipt, Secret(cells), shape, quantiles, busy, 2**16, Relation.PRESENCE, Decimal(100))
     assert [one.rank < q for q, one in ranks.items()] == [True] * 3
     assert sorted(one.rank for one in ranks.values()) == [one.rank for one in ranks.values()]
     assert "was measured" in in_sentence(ranks)
+    assert corrections(ranks)["correction"]["ranks"] == {float(q): float(one.rank) for q, one in ranks.items()}
+    assert corrections(moved_ranks(busy, quantiles)) == {}
     assert "prior" in in_sentence(moved_ranks(busy, quantiles))
 
 
 def test_ends_beyond_the_next_quantile_are_its_own() -> None:
-    plan = wanted_ends([[3], [6]], [0.25, 0.75], [[30.0], [10.0]], [40], 10)
+    plan = wanted_ends([[3], [6]], [0.25, 0.75], {False: [[30.0], [10.0]], True: [[30.0], [11.0]]}, [40], 10)
     assert [(end.place, end.above, end.first, end.last, end.rank) for end in itertools.chain(*plan)] == [
         (1, False, 3, 6, 500)
     ]

@@ -10,11 +10,13 @@ import numpy as np
 
 from evenhand.audit.mechanism import Pair
 from evenhand.audit.releases import Transcript
+from evenhand.bounding import BusyUsers, Family
 from evenhand.guarantee import Relation
 from evenhand.release import Receipt
+from evenhand.statistics.busy_ranks import measured_ranks
 from evenhand.statistics.ends import moves, wanted_ends
 from evenhand.statistics.finding import find
-from evenhand.statistics.shape import COARSE
+from evenhand.statistics.shape import COARSE, Tree
 from evenhand.tables import Secret
 
 CAPACITY = 100
@@ -33,6 +35,13 @@ END_PAIRS = (
 """The same for the ends of an interval around the second point."""
 
 
+BUSY_PAIRS = (
+    Pair("a user who is cut, nobody else", (0, 0, 0, CAPACITY), (0, 0, 0, 0)),
+    Pair("a user who is cut among others", (300, 0, 0, 200 + CAPACITY), (300, 0, 0, 200)),
+)
+"""The same for what is measured about users who are cut: all of them are."""
+
+
 def searched(
     weights: Sequence[int], capacity: int = CAPACITY, receipt: type[Transcript] = Transcript
 ) -> Sequence[float]:
@@ -47,8 +56,21 @@ def searched(
 
 def ended(weights: Sequence[int], sensitivity: int = CAPACITY * moves(Relation.PRESENCE)) -> Sequence[float]:
     """Both ends of the interval around an answer at the second point, and how far apart they are."""
-    (ends,) = wanted_ends([[1]], [0.5], [[400.0]], [1000], 4)
+    (ends,) = wanted_ends([[1]], [0.5], {False: [[400.0]], True: [[400.0]]}, [1000], 4)
     scores = Secret([end.scores(weights) for end in ends])
     chosen = Receipt(Decimal(1), Decimal(0), "audit").choices(scores, [sensitivity] * len(ends), Decimal(1)).places
     low, high = (end.first + place for end, place in zip(ends, chosen, strict=True))
     return [low, high, high - low]
+
+
+_EVEN = Tree(4).shape([0] * len(Tree(4).counts([0] * 4)), 1.0)
+_BUSY = BusyUsers.of(Family(np.array([1.0, 100.0]), np.array([[3.0, 3.0]]), np.ones(1)), 1.0)
+
+
+def compared(weights: Sequence[int], receipt: type[Transcript] = Transcript) -> Sequence[float]:
+    """From the weights of users who are cut at four points: what is measured above the middle of both kinds of users, and the rank that follows."""
+    paid, half = receipt(Decimal(1), Decimal(0), "audit"), Fraction(1, 2)
+    cells = Secret({"rows": list(weights), "cut": list(weights)})
+    found = measured_ranks(paid, cells, _EVEN, [half], _BUSY, CAPACITY, Relation.PRESENCE, Decimal(1))
+    _, uncut, _, cut = paid.seen
+    return [uncut, cut, float(found[half].rank)]

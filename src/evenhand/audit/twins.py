@@ -17,7 +17,7 @@ from evenhand.audit.located import located_mean, tilted
 from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript, names_of_one
-from evenhand.audit.searching import CAPACITY, END_PAIRS, PAIRS, ended, searched
+from evenhand.audit.searching import BUSY_PAIRS, CAPACITY, END_PAIRS, PAIRS, compared, ended, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise, NormalThreshold, Round, TopK, TruncatedGeometric, Way
@@ -238,7 +238,7 @@ def twins() -> Sequence[Twin]:
     counts_public = EndToEnd("secret counts taken for public", claim, lambda ask: mean(public_counts(ask)))
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
     unbounded, of_a_row = partial(searched, capacity=CAPACITY // 20), partial(searched, receipt=CountsOfARow)
-    of_one = partial(ended, sensitivity=CAPACITY)
+    of_one, busy = partial(ended, sensitivity=CAPACITY), partial(compared, receipt=CountsOfARow)
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
     shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, names_of_one, AnyGroup)
     totals = UnclampedTotal("v", BOUNDS, "total")
@@ -275,6 +275,7 @@ def twins() -> Sequence[Twin]:
             END_PAIRS[0].name,
             END_PAIRS,
         ),
+        Twin(BlackBox("busy users, counted as rows", claim, busy), presence, BUSY_PAIRS[0].name, BUSY_PAIRS),
         Twin(counts_public, presence, giant),
         Twin(one_cap, values, giant),
         Twin(unsplit, presence, giant),

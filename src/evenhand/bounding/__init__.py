@@ -1,7 +1,7 @@
 """The strategies: how one user's contribution is bounded, by how much that user can move the result, and which bound is best."""
 
 from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean
-from evenhand.bounding.busy_users import BusyUsers, Family, belief, bound_for_quantiles, unmeasured
+from evenhand.bounding.busy_users import BusyUsers, Family, bound_for_quantiles
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
@@ -33,6 +33,7 @@ from evenhand.bounding.over_groups import (
     l2_of_rows,
     roots,
 )
+from evenhand.bounding.rank_belief import Belief, Shift
 from evenhand.bounding.residual_norms import (
     Distances,
     best_groups_bound,
@@ -60,6 +61,7 @@ __all__ = [
     "STRATEGIES",
     "Assumptions",
     "Auto",
+    "Belief",
     "Bounded",
     "Breadth",
     "BusyUsers",
@@ -83,13 +85,13 @@ __all__ = [
     "NormClip",
     "Question",
     "RowLimit",
+    "Shift",
     "Sizes",
     "SmoothWeights",
     "Strategy",
     "Summary",
     "Tilt",
     "TotalCap",
-    "belief",
     "best_bound",
     "best_cap",
     "best_groups_bound",
@@ -116,6 +118,5 @@ __all__ = [
     "shrunken_steps",
     "smooth_bound",
     "typical_groups",
-    "unmeasured",
     "weight_for_average",
 ]

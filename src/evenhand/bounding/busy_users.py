@@ -14,7 +14,6 @@ for this are chosen together, by the least expected error.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,16 +21,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from evenhand.bounding.rank_belief import PRIOR, Belief, Shift, equally_likely
 from evenhand.profiles import Array, Posterior, Support
 
 USERS_DIFFER = 0.1
 """Prior: the share of the variance of ``1{x ≤ v}`` that lies between users."""
 
-PRIOR = ((0.6, 0.005), (0.4, 0.1))
-"""Prior of r: in most tables busy users hardly differ, in the others r has this standard deviation; 0.1 is a correlation of 0.3 between
-users' means and activity where users differ as above. Real tables showed 0.02 to 0.34."""
-
-TAIL_DOUBT = 0.3
+TAIL_DOUBT = 0.5
 """Relative standard deviation of how much busier all rows are than the weighted ones, besides what the posterior says: r is taken to be
 the same for the busiest, and there are few of them."""
 
@@ -42,6 +38,7 @@ _ANYWHERE = 0.1  # squared rank error of an answer that noise alone decides
 _LEAST_PART = 0.05  # of the weight that either kind of users must have, to be compared
 _LARGEST = ((1.9, 0.3), (0.69, 0.4), (0.16, 0.3))
 """The largest user is where so many are expected at or above, with these weights: three parts of the Poisson law."""
+_DOUBTS = np.exp(1.2 * TAIL_DOUBT * np.array([-1.0, 0.0, 1.0]))  # three equally likely factors, about
 SHARES = (Fraction(0), Fraction(1, 10), Fraction(1, 5))
 """Of ε, for measuring r."""
 
@@ -97,6 +94,7 @@ class BusyUsers:
         apart: how much busier these are than the others, in standard deviations of log(rows).
         lost: how much busier all rows are than the weighted ones, in the same unit.
         lost_variance: of that.
+        losses: equally likely values of it.
         chances: variance of the share below v, as a multiple of q(1−q): among users who are not cut, and among those who are.
         random: the same for the difference between weighted and all rows.
         curved: prior variance of what no line through log(rows) shows.
@@ -108,6 +106,7 @@ class BusyUsers:
     apart: float
     lost: float
     lost_variance: float
+    losses: tuple[float, ...]
     chances: tuple[float, float]
     random: float
     curved: float
@@ -141,6 +140,7 @@ class BusyUsers:
             (middles[1] - middles[0]) / unit if min(parts) >= _LEAST_PART else 0.0,
             usual / unit,
             (float(beliefs @ (lost - usual) ** 2) + (TAIL_DOUBT * usual) ** 2) / unit**2,
+            _doubted(lost / unit, beliefs),
             (chances[0], chances[1]),
             float(beliefs @ by_chance),
             _CURVED**2 * float(beliefs @ chi_square),
@@ -168,12 +168,10 @@ class BusyUsers:
         q = min(max(sum(shares) / 2, 0.02), 0.98)
         return (shares[1] - shares[0]) / (self.apart * math.sqrt(q * (1 - q)))
 
-    def moved(self, q: float, belief: tuple[float, float]) -> tuple[float, float]:
-        """How far the rank of the q-quantile among weighted rows is from q, and the standard deviation of that, given a belief about r."""
-        mean, deviation = belief
-        spread = math.sqrt(q * (1 - q))
-        variance = (self.lost * deviation) ** 2 + self.lost_variance * (mean**2 + deviation**2)
-        return -mean * self.lost * spread, spread * math.sqrt(variance + _CAUTION * self.random + self.curved)
+    def moved(self, q: float, belief: Belief) -> Shift:
+        """How far the rank of the q-quantile among weighted rows is from q, given a belief about r."""
+        chance = math.sqrt(_CAUTION * self.random + self.curved)
+        return Shift.of(belief, np.asarray(self.losses), math.sqrt(q * (1 - q)), chance)
 
     def expected(
         self, quantiles: Sequence[float], epsilon: float, searched: float, share: float, groups: int = 1
@@ -220,22 +218,6 @@ def bound_for_quantiles(
     return min(found, key=lambda one: one[0])[1]
 
 
-def belief(measured: float, error: float) -> tuple[float, float]:
-    """Mean and standard deviation of r, given its measurement: `PRIOR` and a normal error."""
-    variances = [deviation**2 + error**2 for _, deviation in PRIOR]
-    logs = [
-        math.log(weight) - measured**2 / 2 / variance - math.log(variance) / 2
-        for (weight, _), variance in zip(PRIOR, variances, strict=True)
-    ]
-    weights = [math.exp(one - max(logs)) for one in logs]
-    means = [measured * deviation**2 / variance for (_, deviation), variance in zip(PRIOR, variances, strict=True)]
-    inner = [(deviation * error) ** 2 / variance for (_, deviation), variance in zip(PRIOR, variances, strict=True)]
-    mean = sum(w * m for w, m in zip(weights, means, strict=True)) / sum(weights)
-    square = sum(w * (m * m + v) for w, m, v in zip(weights, means, inner, strict=True)) / sum(weights)
-    return mean, math.sqrt(max(square - mean**2, 0.0))
-
-
-@functools.cache
-def unmeasured() -> tuple[float, float]:
-    """The belief about r where nothing was measured."""
-    return 0.0, math.sqrt(sum(weight * deviation**2 for weight, deviation in PRIOR))
+def _doubted(lost: Array, weights: Array) -> tuple[float, ...]:
+    """Equally likely values, with `TAIL_DOUBT`."""
+    return tuple((equally_likely(lost, weights, 20)[:, None] * _DOUBTS).ravel().tolist())

@@ -7,7 +7,7 @@ depends on four things that are not released exactly, and for each of them on a 
 - how user means lie around the centre (`profiles/mean_shapes.py`);
 - how far busy users differ: a user's mean grows by κ·τ with each standard deviation of the logarithm of the number of rows, τ being the
   standard deviation of user means. Beforehand κ is about ± 0.25 (`mean_evidence.py`);
-- how much of τ is chance in a user's own rows, which shrinks for busy users (`OWN`).
+- whether busy users vary less, as chance in a user's own rows does, or more (`OWN`).
 
 Every combination predicts the bounded mean as well. It was released, so combinations that miss it count for little: a row mean that lies
 above the mean of users says that busy users lie above, for nothing. All of it is post-processing.
@@ -20,16 +20,17 @@ from typing import TypeAlias
 
 import numpy as np
 
-from evenhand.bounding.forecasts import ROW_SD
+from evenhand.bounding.forecasts import ROW_SD, USUAL_SPREAD
 from evenhand.bounding.located_mean import LocatedMean
 from evenhand.bounding.mean_evidence import Compared, Tilt, Users, prior, shifts
 from evenhand.bounding.strategy import Strategy
 from evenhand.bounding.user_lists import Sizes
 from evenhand.profiles import Array, MeanShapes, evenly
 
-OWN = (1.0, 0.4)
-"""Parts of the variance of user means that do not shrink with more rows."""
-UNLOCATED = (0.03, 0.08, 0.2)
+OWN = (1.0, 0.4, 2.0)
+"""Parts of the variance of user means that do not shrink with more rows: busy users vary as others do, or less, since chance in their own rows
+evens out, or more, since amounts grow in proportion."""
+UNLOCATED = (0.03, USUAL_SPREAD, 0.2)
 """Standard deviations of user means as parts of the range, where nothing was located."""
 
 _LINE = 0.1  # by which means of users may miss a line in the logarithm of rows, in τ

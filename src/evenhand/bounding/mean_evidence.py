@@ -14,15 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.bounding.forecasts import USUAL_TILT
 from evenhand.bounding.user_lists import Sizes
 from evenhand.profiles import Array, MeanShapes
 from evenhand.profiles.tilt import STEPS, TiltRequest
 
 TILTS = np.array([-0.8, -0.45, -0.2, 0.0, 0.2, 0.45, 0.8])
-"""Possible κ, correlations of a user's mean with the logarithm of their rows."""
-USUAL_TILT = 0.25
-"""Their usual size, a prior: correlations from 0.1 to 0.4 are common between how much people do and how they do it, larger ones rare. The
-tails are those of a t law, so that a large one that was seen is believed."""
+"""Possible κ, correlations of a user's mean with the logarithm of their rows; `USUAL_TILT` is their usual size. The tails are those of a t law, so
+that a large one that was seen is believed."""
 BENDS = {-0.4: 0.15, 0.0: 0.7, 0.4: 0.15}
 """Possible changes of κ above `KNEE`, and how likely each is: the busiest users may be of another kind, such as machines or shops."""
 KNEE = 1.5
@@ -122,9 +121,9 @@ class Users:
         return shifts(activity, usual)[:, None, :] * self.tau[:, None]
 
     def shrunk(self, own: float) -> Array:
-        """By size, the standard deviation of user means in τ, if a part ``own`` of its square does not shrink with more rows."""
+        """By size, the standard deviation of user means in τ, if a part ``own`` of its square does not shrink with more rows; above 1 it grows."""
         usual = self._heavy.sum() / (self._heavy / self.sizes.sizes).sum()
-        found: Array = np.sqrt(np.minimum(own + (1 - own) * usual / self.sizes.sizes, 4.0))
+        found: Array = np.sqrt(np.clip(own + (1 - own) * usual / self.sizes.sizes, 0.25, 4.0))
         return found
 
 

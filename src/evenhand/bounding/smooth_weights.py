@@ -16,7 +16,15 @@ import numpy as np
 
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Summary
-from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Evaluate, Question, sum_curve, weighted_mean_curve
+from evenhand.bounding.forecasts import (
+    HETEROGENEITY,
+    ROW_SD,
+    USUAL_TILT,
+    Evaluate,
+    Question,
+    sum_curve,
+    weighted_mean_curve,
+)
 from evenhand.bounding.strategy import LARGEST_AMOUNT, LARGEST_LIMIT, UNSET, Limit, Strategy
 from evenhand.bounding.total_cap import believed_cap, with_cut
 from evenhand.guarantee import Relation
@@ -127,8 +135,8 @@ def smooth_weights_for_mean(
 
 
 def _differ(location: Location | None) -> float:
-    """ρτ, how far busy users differ from others, as a part of the range: 1/5 of the spread, where one was found."""
-    return HETEROGENEITY if location is None else max(HETEROGENEITY, location.spread / 5)
+    """ρτ, how far busy users differ from others, as a part of the range: by the prior of ρ, and of τ where nothing was located."""
+    return HETEROGENEITY if location is None else max(HETEROGENEITY, USUAL_TILT * location.spread)
 
 
 def _pair_shape(relation: Relation, location: Location | None) -> float:

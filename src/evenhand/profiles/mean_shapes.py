@@ -1,7 +1,7 @@
 """How the means of users lie around a centre: a weighted family of curves behind a noisy histogram of them.
 
-Each curve has two sides of their own width and a tail like a normal, an exponential or a slower law, because what clipping cuts off on
-one side and not on the other is what moves a mean. A curve is weighted by how well it explains the noisy counts; where users are
+Most curves have two sides of their own width and a tail like a normal, an exponential or a slower law, others are log-normal from either end of
+the range, because what clipping cuts off on one side and not on the other is what moves a mean. A curve is weighted by how well it explains the noisy counts; where users are
 visible the counts decide, so that two groups of users need not look like one hump. It reads released numbers only.
 """
 
@@ -20,6 +20,7 @@ _WIDTHS = (0.1, 0.2, 0.35, 0.55, 0.85, 1.3, 2.0, 3.2)  # of a side, in radii of 
 _CENTRES = np.linspace(-1.0, 1.0, 9)  # of the curve, likewise
 _TAILS = (2.0, 1.0, 0.6, 0.4)  # exponent of the distance in the logarithm of the density
 _BETA = (0.3, 0.6, 1.0, 2.0)  # exponents of beta laws over the whole range: users at both ends, at one end, anywhere
+_LOG_WIDTHS = (0.3, 0.5, 0.8, 1.2, 1.7)  # standard deviations of the logarithm
 _ONE_SIDED = 1.0  # standard deviation of the logarithm of one side's width over the other's, beforehand
 _TOLERANCE = 0.15  # by which a curve may miss a count, besides noise and chance
 _FINE = 192  # points of a curve, at least
@@ -66,7 +67,14 @@ def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Locat
     )
     humps = np.exp(-(np.abs((places - middle) / np.where(places < middle, left, right)) ** power))
     first, last = (grid.reshape(-1, 1) for grid in np.meshgrid(_BETA, _BETA, indexing="ij"))
-    curves = np.concatenate([humps, places ** (first - 1) * (1 - places) ** (last - 1)])
+    curves = np.concatenate(
+        [
+            humps,
+            places ** (first - 1) * (1 - places) ** (last - 1),
+            _log_normal(places, location.centre + radius * _CENTRES),
+            _log_normal(1 - places, 1 - location.centre - radius * _CENTRES),
+        ]
+    )
     curves = np.maximum(curves / np.maximum(curves.sum(axis=1, keepdims=True), 1e-300), 1e-12)  # nowhere impossible
     users = people * curves.reshape(len(curves), bins, fine).sum(axis=2)
     chance = (_TOLERANCE * users) ** 2 + users
@@ -88,6 +96,13 @@ def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Locat
     points, weights = _points(curves, offsets)
     points, likely = _with_tails(points)
     return MeanShapes(points, np.tile(weights, (len(_HEAVIER), 1)), likely, min(doubt, radius))
+
+
+def _log_normal(places: Array, middles: Array) -> Array:
+    """Curves whose logarithm is normal, from one end of the range: amounts that are mostly small and at times very large."""
+    middle, width = (grid.reshape(-1, 1) for grid in np.meshgrid(middles[middles > 0], _LOG_WIDTHS, indexing="ij"))
+    found: Array = np.exp(-((np.log(places / middle) / width) ** 2) / 2) / places
+    return found
 
 
 def _with_tails(points: Array) -> tuple[Array, Array]:

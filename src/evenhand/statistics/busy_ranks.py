@@ -12,17 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
-from evenhand.bounding import BusyUsers, belief, unmeasured
-from evenhand.guarantee import Relation, split
+import numpy as np
+
+from evenhand.bounding import Belief, BusyUsers, Shift
+from evenhand.guarantee import Relation
 from evenhand.release import Measurement, Receipt
-from evenhand.statistics.shape import Tree, moved
+from evenhand.statistics.shape import Shape, moved
 from evenhand.tables import Secret
 
-GUESS_SHARE = Fraction(1, 4)
-"""Of what measuring costs, for guesses where the quantiles are."""
-
 _LEAST_STEP = Fraction(1, 500)
+_ELSEWHERE = 0.3  # by which r may differ at another rank, for each unit of rank
 _MOST = 0.7  # of the way to either end that a rank is moved
 
 
@@ -32,24 +33,27 @@ class Moved:
 
     Args:
         rank: there.
-        deviation: how far bounding may move the rank besides, one standard deviation, as a share of the rows.
+        below: how far below that its rank may be in truth, with 95% on both sides together, as a share of the rows.
+        above: how far above.
         measured: whether it was measured.
     """
 
     rank: Fraction
-    deviation: float
+    below: float
+    above: float
     measured: bool
 
 
 def moved_ranks(busy: BusyUsers, quantiles: Sequence[Fraction]) -> dict[Fraction, Moved]:
     """Without a measurement ranks stay, and the prior says how far they may be off."""
-    return {q: Moved(q, busy.moved(float(q), unmeasured())[1], False) for q in quantiles}
+    shifts = {q: busy.moved(float(q), Belief.beforehand()) for q in quantiles}
+    return {q: Moved(q, shift.below, shift.above, False) for q, shift in shifts.items()}
 
 
 def measured_ranks(
     receipt: Receipt,
     weights: Secret[dict[str, list[int]]],
-    points: int,
+    shape: Shape,
     quantiles: Sequence[Fraction],
     busy: BusyUsers,
     capacity: int,
@@ -61,35 +65,40 @@ def measured_ranks(
     Args:
         receipt: pays.
         weights: at each point, group after group: of all ``rows``, and of users who are ``cut``.
-        points: of each group.
+        shape: released before; says about where the quantiles are.
         quantiles: in increasing order.
         busy: what is known about users who are cut.
         capacity: the weight of one user over all groups.
         relation: which neighbours count.
         epsilon: for this.
     """
-    guessed, left = split(epsilon, GUESS_SHARE)
-    tree = Tree(points)
-    counts = Measurement(
-        lambda: weights.map(lambda cells: tree.counts(cells["rows"])), *moved(Tree.levels, capacity, relation)
-    )
-    counted = receipt.numbers(counts, guessed)
-    shape = tree.shape(counted.values, math.sqrt(counted.noise.variance))
+    points = shape.tree.points
     edges = [0, *(shape.place(float(q)) for q in quantiles), points]
     parts = Measurement(lambda: weights.map(lambda cells: by_part(cells, edges, points)), *moved(1, capacity, relation))
-    noisy = receipt.numbers(parts, left)
+    noisy = receipt.numbers(parts, epsilon)
     uncut, cut = noisy.values[: len(edges) - 1], noisy.values[len(edges) - 1 :]
     # In rows; a sum over some of the parts has the noise of all of them.
     scale = float(noisy.noise.scale) / capacity * busy.bound * math.sqrt(len(uncut) / 2)
-    result: dict[Fraction, Moved] = {}
-    least = Fraction(0)
+    everything = max(sum(noisy.values), 1)
+    shifts, weighted, ranks = list[Shift](), [0.0], [0.0]
     for place, q in enumerate(quantiles, 1):
         below, above = (sum(uncut[:place]), sum(cut[:place])), (sum(uncut[place:]), sum(cut[place:]))
-        shift, deviation = busy.moved(float(q), belief(busy.measured(below, above), busy.error(float(q), scale)))
-        shift = min(max(shift, -_MOST * float(q)), _MOST * (1 - float(q)))
-        rank = max((q + Fraction(shift)).limit_denominator(1000), least + _LEAST_STEP)
+        # What is measured holds where it was: at this rank among the weighted rows, and that rank among all rows.
+        weighted.append(min(max(sum(below) / everything, weighted[-1] + 1e-3), 1 - 1e-3))
+        there = min(max(weighted[-1], 0.02), 0.98)
+        error = math.hypot(busy.error(there, scale), _ELSEWHERE * abs(there - float(q)))
+        belief = Belief.after(busy.measured(below, above), error)
+        shifts.append(busy.moved(float(q), belief))
+        ranks.append(min(max(weighted[-1] - busy.moved(weighted[-1], belief).by, ranks[-1] + 1e-3), 1 - 1e-3))
+    looked_for = np.interp([float(q) for q in quantiles], [*ranks, 1.0], [*weighted, 1.0])
+    result: dict[Fraction, Moved] = {}
+    least = Fraction(0)
+    for place, (q, shift, wanted) in enumerate(zip(quantiles, shifts, looked_for.tolist(), strict=True), 1):
+        limited = float(q) + min(max(wanted - float(q), -_MOST * float(q)), _MOST * (1 - float(q)))
+        rank = max(Fraction(limited).limit_denominator(1000), least + _LEAST_STEP)
         least = min(rank, 1 - _LEAST_STEP * (len(quantiles) - place + 1))
-        result[q] = Moved(least, deviation, True)
+        off = float(least) - wanted  # what the limits above took back may be there as well
+        result[q] = Moved(least, shift.below + max(off, 0.0), shift.above + max(-off, 0.0), True)
     return result
 
 
@@ -109,5 +118,13 @@ def in_sentence(moved: Mapping[Fraction, Moved]) -> str:
     """What is known about the bias."""
     if not any(one.measured for one in moved.values()):
         return "of bounding is in the interval, by a prior about how far busy users differ"
-    ranks = ", ".join(f"{float(one.rank):.3f} for {float(q):g}" for q, one in moved.items())
-    return f"of bounding is corrected and in the interval: how far busy users differ was measured (rank {ranks})"
+    return "of bounding is corrected and in the interval: how far busy users differ was measured"
+
+
+def corrections(moved: Mapping[Fraction, Moved]) -> dict[str, Any]:
+    """For the details of a release: at which rank among the bounded rows each quantile was looked for, if at another than its own."""
+    ranks = {float(q): float(one.rank) for q, one in moved.items() if one.rank != q}
+    if not ranks:
+        return {}
+    words = ", ".join(f"{q:g} was looked for at rank {rank:.3f}" for q, rank in ranks.items())
+    return {"correction": {"words": f"{words} of the bounded rows, since busy users differ", "ranks": ranks}}

@@ -29,7 +29,7 @@ _INWARDS = 0.6
 """Part of the scale of an end's noise that it is moved out by: only an end that falls too near the answer does harm, and the
 noise of both is seldom large at once."""
 
-_SEEN = 2.0  # standard deviations that a share of the shape is taken to be off by
+_SEEN = 2.5  # standard deviations that a share of the shape is taken to be off by
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,19 @@ class Reach:
     Args:
         noise: scale of the rank error.
         own: scale of the rank error of an end.
-        bias: how far bounding may move the rank, one standard deviation.
+        below, above: how far bounding may have moved the rank in each direction, with `CONFIDENCE`.
     """
 
     noise: float
     own: float
-    bias: float
+    below: float
+    above: float
 
-    def at(self, confidence: float, bias: bool = True) -> float:
-        """With this probability at most so far; the tails of a choice fall like a Laplace variable's."""
+    def at(self, confidence: float, above: bool, bias: bool = True) -> float:
+        """With this probability at most so far to one side; the tails of a choice fall like a Laplace variable's."""
         tail = math.log(1 / (1 - confidence))
-        bounded = NormalDist().inv_cdf((1 + confidence) / 2) * self.bias if bias else 0.0
+        part = NormalDist().inv_cdf((1 + confidence) / 2) / NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+        bounded = part * (self.above if above else self.below) if bias else 0.0
         return math.hypot(self.noise * tail, _INWARDS * self.own * tail, bounded)
 
 
@@ -95,7 +97,7 @@ def moves(relation: Relation) -> int:
 def wanted_ends(
     answers: Sequence[Sequence[int]],
     ranks: Sequence[float],
-    reaches: Sequence[Sequence[float]],
+    reaches: Mapping[bool, Sequence[Sequence[float]]],
     weights: Sequence[float],
     points: int,
 ) -> list[list[End]]:
@@ -104,7 +106,7 @@ def wanted_ends(
     Args:
         answers: chosen points by quantile and group.
         ranks: of the quantiles.
-        reaches: how far ends are, in weight, by quantile and group.
+        reaches: how far ends are, in weight, below and above, by quantile and group.
         weights: of the groups, as far as they are known.
         points: of the grid.
     """
@@ -116,7 +118,7 @@ def wanted_ends(
                 inside = 0 <= after < len(ranks)
                 bound = answers[after][group] if inside else (points - 1 if above else 0)
                 room = abs((ranks[after] if inside else float(above)) - rank) * weights[group]
-                part = reaches[place][group] / room if room > 0 else math.inf
+                part = reaches[above][place][group] / room if room > 0 else math.inf
                 if part < 1 and bound != answer:
                     thousandths = min(max(round(PARTS * part), 1), PARTS - 1)
                     first, last = (answer, bound) if above else (bound, answer)
@@ -149,10 +151,10 @@ def settled(
     return result
 
 
-def within_node(shape: Shape, answer: int, rank: float, reach: float) -> tuple[int, int]:
+def within_node(shape: Shape, answer: int, rank: float, below: float, above: float) -> tuple[int, int]:
     """The ends where many rows share a value: those of the answer's node, if the shape shows that the rank lies well inside it."""
-    first, last = shape.node(answer)
-    doubt = math.hypot(reach, _SEEN * shape.doubt(answer))
-    low = first if rank - float(shape.below[first]) > doubt else 0
-    high = last if float(shape.below[last + 1]) - rank > doubt else shape.tree.points - 1
+    (first, last), (before, upto) = shape.node(answer), shape.around(answer)
+    doubt = _SEEN * shape.doubt(answer)
+    low = first if rank - before > math.hypot(below, doubt) else 0
+    high = last if upto - rank > math.hypot(above, doubt) else shape.tree.points - 1
     return low, high

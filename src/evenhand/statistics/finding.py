@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from types import MappingProxyType
 
 from evenhand.guarantee import Relation, divide, split
 from evenhand.release import Measurement, Receipt
@@ -25,7 +24,30 @@ from evenhand.tables import Secret
 SHAPE_SHARE = Fraction(1, 10)
 WEIGHTS_SHARE = Fraction(1, 16)
 ENDS_SHARE = Fraction(1, 3)
-"""For the shape; of the rest for the weights of the groups; of the rest for the ends of intervals."""
+"""For the shape, where nothing is known about the weight; of the rest for the weights of the groups; of the rest for the ends of intervals."""
+
+_SHAPE_SHARES = (Fraction(8, 100), Fraction(1, 4))
+_SEEN = 40
+"""If the weight of all rows is known: what shows a node with 1/40 of it, between these limits. A shape that shows less draws answers into empty stretches."""
+
+_OF_DEVIATION = 0.65
+"""The scale of a Laplace variable with the 95% quantile of a normal one of standard deviation 1."""
+
+
+def shape_share(capacity: int, weight: float | None, relation: Relation, epsilon: float) -> Fraction:
+    """The part of ε for the shape.
+
+    Args:
+        capacity: the weight of one user.
+        weight: of all rows, as released before; None if nothing is known.
+        relation: which neighbours count.
+        epsilon: for everything.
+    """
+    if weight is None:
+        return SHAPE_SHARE
+    deviation = math.sqrt(2) * moved(Tree.levels, capacity, relation)[0] / epsilon
+    least, most = _SHAPE_SHARES
+    return min(max(Fraction(_SEEN * deviation / max(weight, 1e-9)).limit_denominator(100), least), most)
 
 
 @dataclass(frozen=True)
@@ -41,9 +63,9 @@ class Cost:
     ends: Decimal
 
     @classmethod
-    def of(cls, epsilon: Decimal, relation: Relation) -> Cost:
+    def of(cls, epsilon: Decimal, relation: Relation, shape_share: Fraction = SHAPE_SHARE) -> Cost:
         """Divide."""
-        shape, rest = split(epsilon, SHAPE_SHARE)
+        shape, rest = split(epsilon, shape_share)
         weights, rest = (Decimal(0), rest) if relation.counts_are_public else split(rest, WEIGHTS_SHARE)
         ends, search = split(rest, ENDS_SHARE)
         return cls(shape, weights, search, ends)
@@ -58,12 +80,14 @@ class Points:
         ends: the points where intervals end, by quantile and group.
         reaches: how far ranks may be off, by quantile and group; None where the weight of a group is lost in noise.
         weights: of each group.
+        moved: where each quantile was looked for.
     """
 
     places: dict[Fraction, list[int]]
     ends: dict[Fraction, list[tuple[int, int]]]
     reaches: dict[Fraction, list[Reach | None]]
     weights: Sequence[int]
+    moved: Mapping[Fraction, Moved]
 
 
 def find(
@@ -74,7 +98,8 @@ def find(
     capacity: int,
     relation: Relation,
     epsilon: Decimal,
-    believed: Mapping[Fraction, Moved] = MappingProxyType({}),
+    believed: Callable[[Shape], Mapping[Fraction, Moved]] = lambda _: {},
+    weight: float | None = None,
 ) -> Points:
     """Find quantiles in each group.
 
@@ -85,10 +110,12 @@ def find(
         quantiles: which ones.
         capacity: the weight of one user over all groups.
         relation: which neighbours count.
-        epsilon: for everything.
-        believed: what bounding does to the rank of each quantile; nothing is known where it is left out.
+        epsilon: for everything but what ``believed`` measures.
+        believed: what bounding does to the rank of each quantile, once the shape is seen; nothing is known where it is left out.
+        weight: of all rows, as far as it is known.
     """
-    cost, tree, wanted = Cost.of(epsilon, relation), Tree(points), sorted(set(quantiles))
+    cost = Cost.of(epsilon, relation, shape_share(capacity, weight, relation, float(epsilon)))
+    tree, wanted = Tree(points), sorted(set(quantiles))
     counts = Measurement(lambda: weights.map(tree.counts), *moved(Tree.levels, capacity, relation))
     counted = receipt.numbers(counts, cost.shape)
     shape = tree.shape(counted.values, math.sqrt(counted.noise.variance))
@@ -96,7 +123,8 @@ def find(
     if cost.weights:
         noisy = receipt.numbers(Measurement(lambda: totals, *moved(1, capacity, relation)), cost.weights)
     known = receipt.public(totals, relation) if noisy is None else noisy.values
-    moves_of = {q: believed.get(q, Moved(q, 0.0, False)) for q in wanted}
+    told = believed(shape)
+    moves_of = {q: told.get(q, Moved(q, 0.0, 0.0, False)) for q in wanted}
     ranks = [one.rank for one in moves_of.values()]
     plan = rounds(ranks)
     found: dict[int, list[Split]] = {}
@@ -116,12 +144,17 @@ def find(
     # Of the weight of a group, cautiously: one standard deviation of its noise less.
     slack = 0.0 if noisy is None else math.sqrt(noisy.noise.variance)
     sizes = [max(weight - slack, 0.0) for weight in known]
-    scales = rank_scales(plan, relation, float(cost.search))
     own = 2 * relation.moves * capacity / float(cost.ends) * (1 if len(wanted) == 1 else 2)
-    reaches = [
-        [Reach(scales[place] * capacity, own, moves_of[q].deviation * size) if size else None for size in sizes]
-        for place, q in enumerate(wanted)
-    ]
+    reaches: list[list[Reach | None]] = [[] for _ in wanted]
+    for group, size in enumerate(sizes):
+        doubts = {
+            place: _OF_DEVIATION * shape.split_doubt(splits[group].point) * size / capacity
+            for place, splits in found.items()
+        }
+        scales = rank_scales(plan, relation, float(cost.search), doubts)
+        for place, q in enumerate(wanted):
+            bias = moves_of[q].below * size, moves_of[q].above * size
+            reaches[place].append(Reach(scales[place] * capacity, own, *bias) if size else None)
     answers = [[split.point for split in found[place]] for place, _ in enumerate(wanted)]
     ends = _ends(receipt, weights, ranks, answers, reaches, sizes, shape, capacity, relation, cost.ends)
     return Points(
@@ -129,6 +162,7 @@ def find(
         dict(zip(wanted, ends, strict=True)),
         dict(zip(wanted, reaches, strict=True)),
         known,
+        moves_of,
     )
 
 
@@ -146,7 +180,10 @@ def _ends(
 ) -> list[list[tuple[int, int]]]:
     """The ends of all intervals, in one round or two."""
     points, ranks = shape.tree.points, [float(q) for q in wanted]
-    far = [[math.inf if reach is None else reach.at(CONFIDENCE) for reach in row] for row in reaches]
+    far = {
+        above: [[math.inf if reach is None else reach.at(CONFIDENCE, above) for reach in row] for row in reaches]
+        for above in (False, True)
+    }
     plan = wanted_ends(answers, ranks, far, sizes, points)
     paid, sensitivity = divide(epsilon, 1 if len(wanted) == 1 else 2), capacity * moves(relation)
     scale = 2 * Fraction(sensitivity) / Fraction(paid)
@@ -155,7 +192,7 @@ def _ends(
     for targets in plan:
         asked = []
         for one in targets:
-            rank = ranks[one.place] + (1 if one.above else -1) * far[one.place][one.group] / sizes[one.group]
+            rank = ranks[one.place] + (1 if one.above else -1) * far[one.above][one.place][one.group] / sizes[one.group]
             asked.append((one, likely(min(max(round(100 * rank), 1), 99))[slice(*one.points)]))
 
         def scored(given: list[int], asked: Sequence[tuple[End, Sequence[int]]] = tuple(asked)) -> list[list[int]]:
@@ -176,7 +213,8 @@ def _ends(
     if len(sizes) > 1 or not sizes[0]:
         return ends
     for place, rank in enumerate(ranks):  # the shape is that of the only group
-        low, high = within_node(shape, answers[place][0], rank, far[place][0] / sizes[0])
+        below, above = (far[side][place][0] / sizes[0] for side in (False, True))
+        low, high = within_node(shape, answers[place][0], rank, below, above)
         ends[place][0] = (max(ends[place][0][0], low), min(ends[place][0][1], high))
     return ends
 

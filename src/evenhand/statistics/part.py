@@ -10,10 +10,10 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from evenhand.profiles import Wanted
 from evenhand.release import Bounding, Error, Measurement, Noisy, Receipt
@@ -40,6 +40,7 @@ class Prepared:
         bounding: what was done to heavy users.
         read: estimates by column, from noisy integers; a name of "" stands for the statistic's own.
         error: what is known about the error besides the noise.
+        details: what the release says besides.
     """
 
     keys: Keys
@@ -50,6 +51,7 @@ class Prepared:
     bounding: Bounding
     read: Callable[[Sequence[Noisy]], Mapping[str, list[Estimate]]]
     error: Error = UNKNOWN
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

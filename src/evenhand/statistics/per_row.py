@@ -169,9 +169,10 @@ class PerRow:
             bounding = joint_bounding(
                 {name: one.bounding for name, one in prepared.items() if one.bounding is not UNBOUNDED}
             )
-            return self._outcome(
-                first.keys, estimates, bounding, first.error if len(prepared) == 1 else UNKNOWN, selection, rules
-            )
+            if len(prepared) > 1:
+                return self._outcome(first.keys, estimates, bounding, UNKNOWN, selection, rules)
+            outcome = self._outcome(first.keys, estimates, bounding, first.error, selection, rules)
+            return replace(outcome, details={**outcome.details, **first.details})
 
     def _estimates(
         self, read: Mapping[str, Mapping[str, list[Estimate]]]

@@ -35,7 +35,7 @@ class RankInterval:
         return (
             "covers the noise and, by a prior about how far busy users differ, the bound"
             if self.bounded
-            else "covers the noise"
+            else "covers the noise, about: its ends are those for noise and bound, scaled by how far ranks may be off"
         )
 
     @property
@@ -61,13 +61,21 @@ class RankInterval:
         return (high - low) / 2
 
     def at(self, confidence: float) -> tuple[float, float]:
-        part = 1.0 if self.reach is None else self.reach.at(confidence, self.bounded) / self.reach.at(CONFIDENCE)
-        low, high = (self.point + (end - self.point) * part for end in self.ends)
+        low, high = (
+            self.point + (end - self.point) * self._part(confidence, above)
+            for end, above in zip(self.ends, (False, True), strict=True)
+        )
         # A value counts at the nearest point of the grid; at its ends are all values beyond.
         return (
             self.grid.low if low <= 0 else self._value(low - 0.5),
             self.grid.high if high >= self.grid.width else self._value(high + 0.5),
         )
+
+    def _part(self, confidence: float, above: bool) -> float:
+        """How far an end lies from the answer, as a part of that for 95%."""
+        if self.reach is None:
+            return 1.0
+        return self.reach.at(confidence, above, self.bounded) / self.reach.at(CONFIDENCE, above)
 
     def _value(self, point: float) -> float:
         """A point in the unit of the column, inside the bounds."""

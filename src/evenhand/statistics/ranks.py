@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +17,7 @@ from evenhand.noise import LARGEST_SCALE
 from evenhand.profiles import public_sizes
 from evenhand.release import Error, OfSpread, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
-from evenhand.statistics.busy_ranks import Moved, in_sentence, measured_ranks, moved_ranks
+from evenhand.statistics.busy_ranks import Moved, corrections, in_sentence, measured_ranks, moved_ranks
 from evenhand.statistics.cells import GridCells
 from evenhand.statistics.finding import ENDS_SHARE, SHAPE_SHARE, WEIGHTS_SHARE, Cost, find
 from evenhand.statistics.histogram import RowsInCells
@@ -26,7 +26,7 @@ from evenhand.statistics.limits import given_amount, histogram_of, in_words
 from evenhand.statistics.part import Prepared
 from evenhand.statistics.rank_intervals import RankInterval, rank_interval
 from evenhand.statistics.search import rounds
-from evenhand.statistics.shape import Tree, moved
+from evenhand.statistics.shape import Shape, Tree, moved
 from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_part import Sums, WeightedPart
@@ -89,7 +89,7 @@ class Ranks(WeightedPart):
             family = Family.of_support(public_sizes(request.table, users, receipt, norm.name))
         quantiles = [float(q) for q in statistic.wanted]
         busy = bound_for_quantiles(family, quantiles, float(share.epsilon), statistic.searched, groups)
-        fits = Fraction(LARGEST_SCALE, FULL * 64) * Fraction(share.epsilon)  # the noise must fit 64 bits
+        fits = Fraction(LARGEST_SCALE, FULL * 128) * Fraction(share.epsilon)  # the noise must fit 64 bits
         amount = max(min(Fraction(busy.bound), fits, Fraction(LARGEST_AMOUNT)), Fraction(1, FULL))
         strategy, words = in_words(amount, norm, statistic, groups > 1)
         return norm, amount, Choice(strategy, basis, paid, words=words, busy=busy), share.epsilon
@@ -109,7 +109,8 @@ class Ranks(WeightedPart):
         assert isinstance(statistic, OfRanks)
         weights = sums().map(lambda cells: cells["rows"])
         left, believed = self._moved_ranks(sums, keys, capacity, choice, left, receipt)
-        points = find(receipt, weights, keys.cells, statistic.wanted, capacity, relation, left, believed)
+        weight = None if choice.busy is None else choice.busy.weight * capacity / choice.busy.bound
+        points = find(receipt, weights, keys.cells, statistic.wanted, capacity, relation, left, believed, weight)
         known, estimates = choice.busy is not None, {}
         for name, q in zip(statistic.titles, statistic.wanted, strict=True):
             intervals = [
@@ -119,25 +120,25 @@ class Ranks(WeightedPart):
             estimates["" if statistic.single else name] = [
                 Estimate(one.value, rank_interval(one, known), one.spread) for one in intervals
             ]
-        basis = in_sentence(believed) if known else Error(None).basis
-        return Prepared(
-            keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, Error(None, None, basis)
-        )
+        basis = in_sentence(points.moved) if known else Error(None).basis
+        error, details = Error(None, None, basis), corrections(points.moved)
+        return Prepared(keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, error, details)
 
     def _moved_ranks(
         self, sums: Sums, keys: GridCells, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
-    ) -> tuple[Decimal, dict[Fraction, Moved]]:
+    ) -> tuple[Decimal, Callable[[Shape], Mapping[Fraction, Moved]]]:
         """What is left of ε, and how far bounding moves the rank of each quantile; measured, if that is worth its price."""
         busy, statistic = choice.busy, self.statistic
         assert isinstance(statistic, OfRanks)
         if busy is None:
-            return left, {}
+            return left, lambda _: {}
         quantiles = sorted(set(statistic.wanted))
         share = busy.best_share([float(q) for q in quantiles], float(left), statistic.searched, keys.inner.groups)
         if not share:
-            return left, moved_ranks(busy, quantiles)
+            return left, lambda _: moved_ranks(busy, quantiles)
         paid, rest = split(left, share)
-        return rest, measured_ranks(receipt, sums(), keys.cells, quantiles, busy, capacity, self.request.relation, paid)
+        relation = self.request.relation
+        return rest, lambda shape: measured_ranks(receipt, sums(), shape, quantiles, busy, capacity, relation, paid)
 
 
 class OfRanks(RowsInCells):

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 from evenhand.guarantee import Relation
 from evenhand.profiles import Array
@@ -114,14 +115,29 @@ def rounds(quantiles: Sequence[Fraction]) -> list[list[Target]]:
     return found
 
 
-def rank_scales(plan: Sequence[Sequence[Target]], relation: Relation, epsilon: float) -> dict[int, float]:
-    """About the scale of each quantile's rank error, for one user of weight 1: its own choice, and what it inherits from the splits."""
+def rank_scales(
+    plan: Sequence[Sequence[Target]],
+    relation: Relation,
+    epsilon: float,
+    doubts: Mapping[int, float] = MappingProxyType({}),
+) -> dict[int, float]:
+    """About the scale of each quantile's rank error, for one user of weight 1: its own choice, and what it inherits from the splits.
+
+    Args:
+        plan: the rounds.
+        relation: which neighbours count.
+        epsilon: for all rounds.
+        doubts: how far the share of the rows at a chosen point that a split puts below it may be off, by quantile, in the same unit.
+    """
     scales: dict[int, float] = {}
     for target in itertools.chain.from_iterable(plan):
         own = 2 * target.moves(relation) / target.rank.denominator * len(plan) / epsilon
-        lower = 0.0 if target.lower is None else (1 - float(target.rank)) * scales[target.lower]
-        upper = 0.0 if target.upper is None else float(target.rank) * scales[target.upper]
-        scales[target.place] = math.hypot(own, lower, upper)
+        lower, upper = (
+            0.0 if end is None else math.hypot(scales[end], doubts.get(end, 0.0))
+            for end in (target.lower, target.upper)
+        )
+        rank = float(target.rank)
+        scales[target.place] = math.hypot(own, (1 - rank) * lower, rank * upper)
     return scales
 
 

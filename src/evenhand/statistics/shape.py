@@ -61,8 +61,8 @@ class Tree:
     def shape(self, noisy: Sequence[int], deviation: float) -> Shape:
         """The shape behind noisy counts whose noise has this standard deviation.
 
-        Each node's weight is divided among its children by their counts. What may be noise, one standard deviation, counts for
-        nothing, and a quarter of one is added for the children's size: where nothing is visible, points are alike.
+        Each node's weight is divided among its children by their counts. What may be noise, two standard deviations, counts for
+        nothing, and an eighth of one is added for the children's size: where nothing is visible, points are alike.
         """
         values = np.asarray(noisy, dtype=np.float64)
         coarse = _divided(values[:COARSE], np.bincount(self._parents, minlength=COARSE), deviation)
@@ -71,7 +71,22 @@ class Tree:
         for parent in np.unique(self._parents):
             children = self._parents == parent
             fine[children] = coarse[parent] * _divided(values[COARSE:][children], sizes[children], deviation)
-        return Shape(self, (fine / sizes)[self.fine], deviation / max(float(values[:COARSE].sum()), deviation))
+        total = max(float(values[:COARSE].sum()), deviation)
+        return Shape(self, (fine / sizes)[self.fine], deviation / total, self._ranks(values) / total)
+
+    def _ranks(self, noisy: Array) -> Array:
+        """The weight before each fine node, and all of it, without bias: coarse nodes, then fine ones, from the nearer end."""
+        ranks = np.empty(self._nodes + 1)
+        coarse = np.concatenate([[0.0], np.cumsum(noisy[:COARSE])])
+        for parent in range(COARSE):
+            children = np.flatnonzero(self._parents == parent)
+            if not len(children):
+                continue
+            inside = np.concatenate([[0.0], np.cumsum(noisy[COARSE:][children])])
+            from_above = inside - inside[-1] + coarse[parent + 1] - coarse[parent]
+            nearer = np.arange(len(inside)) * 2 <= len(children)
+            ranks[children[0] : children[-1] + 2] = coarse[parent] + np.where(nearer, inside, from_above)
+        return ranks
 
 
 def moved(levels: int, capacity: int, relation: Relation) -> tuple[int, int]:
@@ -81,7 +96,7 @@ def moved(levels: int, capacity: int, relation: Relation) -> tuple[int, int]:
 
 def _divided(counts: Array, sizes: npt.NDArray[np.float64] | npt.NDArray[np.int64], deviation: float) -> Array:
     """Shares of the children of one node."""
-    parts = np.maximum(counts - deviation, 0.0) + deviation / 4 * sizes / float(sizes.mean())
+    parts = np.maximum(counts - 2 * deviation, 0.0) + deviation / 8 * sizes / float(sizes.mean())
     return np.asarray(parts / parts.sum())
 
 
@@ -93,11 +108,13 @@ class Shape:
         tree: the layout.
         shares: of the points.
         deviation: of the noise in one node's share.
+        ranks: the share before each fine node, and 1, with noise and without bias; it need not increase.
     """
 
     tree: Tree
     shares: Array
     deviation: float
+    ranks: Array
 
     @cached_property
     def below(self) -> Array:
@@ -117,7 +134,16 @@ class Shape:
 
     def place(self, q: float) -> int:
         """About how many points lie below the q-quantile."""
-        return min(int(np.searchsorted(self.below, q)), self.tree.points)
+        ranks = self.ranks[1:-1]
+        # Between the least and the largest increasing curve: either alone lies on one side.
+        rising = (np.maximum.accumulate(ranks) + np.minimum.accumulate(ranks[::-1])[::-1]) / 2
+        node = int(np.searchsorted(rising, q))
+        return int(np.searchsorted(self.tree.fine, node + 0.5))
+
+    def around(self, point: int) -> tuple[float, float]:
+        """The share before the node that holds a point, and the share up to its end."""
+        node = int(self.tree.fine[point])
+        return float(self.ranks[node]), float(self.ranks[node + 1])
 
     def node(self, point: int) -> tuple[int, int]:
         """The first and the last point of the node that holds a point."""
@@ -134,6 +160,10 @@ class Shape:
 
     def part_below(self, point: int, q: float) -> float:
         """Which part of the rows at a point, taken for the q-quantile, lies below it in rank: matters where many rows share a value."""
+        low, high = self.around(point)
+        return min(max((q - low) / (high - low), 0.0), 1.0) if high > low else 0.5
+
+    def split_doubt(self, point: int) -> float:
+        """The standard deviation of that, as a share of all rows: no more than what is seen to lie in the node."""
         first, last = self.node(point)
-        low, high = self.below[first], self.below[last + 1]
-        return float(min(max((q - low) / max(high - low, 1e-12), 0.0), 1.0))
+        return min(self.doubt(point), float(self.below[last + 1] - self.below[first]) / 2)
