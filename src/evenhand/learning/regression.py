@@ -34,6 +34,7 @@ from evenhand.learning.label_grid import label_grid, label_steps
 from evenhand.learning.private_values import Floats, doubles, require_numbers, unwarned
 from evenhand.learning.progress import shown
 from evenhand.learning.public_rows import PublicRows, public_columns
+from evenhand.learning.threads import single_threaded
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
 from evenhand.release import Measurement, Noisy, Receipt, noise_for
@@ -235,7 +236,7 @@ class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[mis
     ) -> RegressionWeights:
         weights = self.weights
         if weights is None:
-            with shown("Weights", design.size) as progress:
+            with single_threaded(), shown("Weights", design.size) as progress:
                 weights = compute(
                     design,
                     codes,
