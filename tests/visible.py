@@ -220,6 +220,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _events(ledger: eh.Ledger) -> Any:
     events = [event.to_dict() for event in ledger.events]
+    for event in events:
+        event["asked"].pop("table", None)  # two sources have two names
     return [{name: part for name, part in event.items() if name not in ("id", "time")} for event in events], [
         str(ledger.spent), str(ledger.remaining), str(ledger.unit), str(ledger.relation),
     ]  # fmt: skip

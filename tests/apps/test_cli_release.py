@@ -57,6 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     """Call ``evenhand`` with these arguments."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # xdist says how wide its terminal is
 
     def call(*arguments: str) -> Result:
         monkeypatch.setattr(sys, "argv", ["evenhand", *arguments])

@@ -116,9 +116,11 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
         by="group", epsilon=0.1, delta=1e-6, n=eh.count(), m=eh.mean("value", bounds=BOUNDS)
     ),
     "ask": lambda ask: ask.ask(eh.sum("value", bounds=BOUNDS), epsilon=1),
+    "sql": lambda ask: ask.sql("SELECT COUNT(*), AVG(value) FROM table", epsilon=1),
     "profile": lambda ask: ask.profile(epsilon=1),
+    "describe": lambda ask: ask.describe(),
 }
-ONLY_ON_A_SESSION = {"preview", "profile"}
+ONLY_ON_A_SESSION = {"preview", "profile", "describe"}
 
 
 def test_every_public_question_is_asked() -> None:

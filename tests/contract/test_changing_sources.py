@@ -45,7 +45,7 @@ from restless import between_statements, while_running
 from watch import Ask, watch
 
 BOUNDS = (-1.0, 3.0)
-PLACES = (*range(1, 9), 13, 23, 43)
+PLACES = (*range(1, 9), 13, 23, 43, 83)
 """Before which statements the source changes. It stays changed, so a change just after the copy was made shows any later statement that reads the
 source; copies are made by the first few."""
 

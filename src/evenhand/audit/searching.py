@@ -63,7 +63,7 @@ def ended(weights: Sequence[int], sensitivity: int = CAPACITY * moves(Relation.P
     return [low, high, high - low]
 
 
-_EVEN = Tree(4).shape([0] * len(Tree(4).counts([0] * 4)), 1.0)
+_EVEN = Tree(4).shape(Tree(4).counts([100] * 4), 1.0)
 _BUSY = BusyUsers.of(Family(np.array([1.0, 100.0]), np.array([[3.0, 3.0]]), np.ones(1)), 1.0)
 
 

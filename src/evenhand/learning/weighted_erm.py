@@ -59,7 +59,7 @@ class WeightedERM(LinearModel):
 
     Args:
         epsilon, delta: the privacy-loss bound of one fit; δ well below one over the number of users, at most 10⁻³.
-        loss: ``"logistic"``, ``"huber-svm"``, ``"squared"``, or a `Loss` of your own.
+        loss: ``"logistic"``, ``"huber-svm"`` or ``"squared"``.
         classes: the two labels (negative, positive).
         label_bounds: (low, high) of a numeric label, for losses of numbers.
         feature_bounds: (low, high) for all features, or one pair each; known without looking at the data. Wide ones cost
