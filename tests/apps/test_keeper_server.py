@@ -27,6 +27,8 @@ import evenhand as eh
 from evenhand.service.accounts import Accounts, Role
 from evenhand.service.client import Remote
 
+pytestmark = pytest.mark.xdist_group("keeper")  # one server for the module
+
 CANARY = "canary-7f3a"
 FILE = """
 deadline = {deadline}
@@ -181,7 +183,9 @@ def test_strangers_are_kept_out(place: tuple[Server, Accounts]) -> None:
     with pytest.raises(eh.UsageError, match="is not an analyst"):
         eh.connect(server.url, token=accounts.issue("mallory", Role.ANALYST)).count(epsilon=1)
     bob = remote(place, "bob")
-    mine = remote(place).history()[0]["id"]
+    ann = remote(place)
+    ann.users(epsilon="0.01")
+    mine = ann.history()[0]["id"]
     with pytest.raises(eh.UsageError, match="no question"):  # another analyst's answer
         bob.answer(mine)
     with pytest.raises(eh.UsageError, match="unencrypted"):

@@ -71,6 +71,8 @@ QUESTIONS: Questions = {
     "count by selected keys": lambda ask: ask.count(by="g", epsilon=1, delta=1e-6),
     "mean by selected keys": lambda ask: ask.mean("v", bounds=BOUNDS, by=["g", "u"], epsilon=1, delta=1e-6),
     "profile": lambda ask: ask.profile(epsilon=1),
+    "sql": lambda ask: ask.sql("SELECT COUNT(*) AS n, SUM(v) AS s FROM table", epsilon=1),
+    "describe": lambda ask: ask.describe(),
     "plan": _planned,
     "mean from the shelf": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1),
     "count from the shelf": lambda ask: ask.count(epsilon="0.01"),

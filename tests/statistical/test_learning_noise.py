@@ -68,7 +68,7 @@ def test_blockwise_noise_has_its_density() -> None:
         assert stats.binomtest(int(first.sum()), DRAWS, size / 5).pvalue > ALARM
         inner = (found[:, place] / largest)[~first] ** size  # uniform in its ball, so the volume within is uniform
         assert stats.kstest(inner, stats.uniform.cdf).pvalue > ALARM
-    skewed = gauges(draws * [1, 1, 1, 1, 1.3], BLOCKS)
+    skewed = gauges(draws * [1, 1, 1, 1, 2], BLOCKS)
     assert stats.kstest(skewed.max(axis=1), law.cdf).pvalue < ALARM
     for coordinate in draws.T:
         assert stats.binomtest(int((coordinate > 0).sum()), DRAWS).pvalue > ALARM

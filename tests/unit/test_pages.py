@@ -27,6 +27,7 @@ CARD = {
     "bounding": SCRIPT,
     "confidence": 0.95,
     "range_covers": SCRIPT,
+    "accounting": "nothing is recorded",
     "coefficients": [
         {"name": SCRIPT, "value": 1.23456789, "low": -1e6, "high": 2.0},
         {"name": "intercept", "value": 0.5, "low": None, "high": None},

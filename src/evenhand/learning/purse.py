@@ -78,7 +78,7 @@ class Purse:
         self._pure = pure
         self._event = event
 
-    def debit(self, cost: Cost, *, query: Mapping[str, Any], guarantee: Guarantee) -> _Paid:
+    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None) -> _Paid:
         """Take what a fit costs; more than is left is a defect, found before the fit reads a row."""
         taken = price(cost, self._pure)
         if taken > self.left:
@@ -117,7 +117,7 @@ class Quote:
     cost: Cost | None = None
     guarantee: Guarantee | None = None
 
-    def debit(self, cost: Cost, *, query: Mapping[str, Any], guarantee: Guarantee) -> _Paid:
+    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None) -> _Paid:
         """Remember, and stop."""
         self.cost, self.guarantee = cost, guarantee
         raise _Asked

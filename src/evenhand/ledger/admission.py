@@ -6,13 +6,21 @@ under ``values`` and hidden under ``presence``. So public facts are admitted lik
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.guarantee import Guarantee, Relation, UsageError, plain
-from evenhand.ledger.composition import Cost
+from evenhand.ledger.composition import Account, Cost
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from evenhand.ledger.events import Event
     from evenhand.ledger.state import State
+
+Admit: TypeAlias = "Callable[[Connection, State, Cost], Event | Mapping[str, Any]]"
+"""Has a say inside the transaction of a debit: raises to refuse it, hands back the event that paid for it earlier, or what
+the event is to note beside the query."""
 
 
 def charge(name: str, state: State, cost: Cost, guarantee: Guarantee) -> Cost:
@@ -67,3 +75,12 @@ def _check_public(name: str, state: State, guarantee: Guarantee) -> None:
             "What is public is fixed by the first release of a ledger. Leave these columns out of public=, or use another "
             "ledger."
         )
+
+
+def refusal(name: str, cost: Cost, account: Account) -> str:
+    """What is said when the total would not hold."""
+    return (
+        f"this release costs {account.price(cost)}, but the budget in ledger {name} has {account.remaining} left of "
+        f"{account.total}. Nothing was read or spent. Ask for less, or stop here: the total is the limit "
+        "that was promised to the people in the table."
+    )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import (
     Amount,
@@ -23,7 +23,7 @@ from evenhand.guarantee import (
     parse_epsilon,
 )
 from evenhand.ledger import admission, failures
-from evenhand.ledger.composition import Account, Budget, Cost
+from evenhand.ledger.composition import Budget, Cost
 from evenhand.ledger.dividing import largest_epsilon
 from evenhand.ledger.events import Asked, Event, Record, account_name
 from evenhand.ledger.store import Store
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from evenhand.ledger.state import State
 
 LARGEST_TOTAL = Decimal(10**9)
-
-Admit: TypeAlias = "Callable[[Connection, State, Cost], Event | Mapping[str, Any]]"
-"""Has a say inside the transaction of a debit: raises to refuse it, hands back the event that paid for it earlier, or what
-the event is to note beside the query."""
 
 
 class Ledger:
@@ -160,7 +156,15 @@ class Ledger:
         state = self._state()
         return state.account.after(admission.charge(self.location, state, cost, guarantee)) is not None
 
-    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None) -> Event:
+    def debit(
+        self,
+        cost: Cost,
+        query: Mapping[str, Any],
+        guarantee: Guarantee,
+        table: str | None = None,
+        *,
+        admit: admission.Admit | None = None,
+    ) -> Event:
         """Record the cost of a release durably, before its noise is drawn.
 
         Guarantee: when this returns, the debit survives the death of the process or the machine. When it
@@ -173,6 +177,7 @@ class Ledger:
             query: public parameters of the release, kept in the event; never data.
             guarantee: what the release promises by itself.
             table: the name of its source, for the event.
+            admit: has a say in the same transaction (`QuestionLedger`).
 
         Raises:
             BudgetExceeded: the total would not hold; nothing was spent.
@@ -180,17 +185,6 @@ class Ledger:
                 ledger without δ.
             LedgerError: the ledger could not be written.
         """
-        return self._debit(cost, query, guarantee, table)
-
-    def _debit(
-        self,
-        cost: Cost,
-        query: Mapping[str, Any],
-        guarantee: Guarantee,
-        table: str | None,
-        admit: Admit | None = None,
-    ) -> Event:
-        """Debit, with ``admit`` inside the same transaction."""
         from evenhand.ledger import state as ledger_state
 
         seen, asked = self._seen, Asked(self.who, table, self.note)
@@ -203,7 +197,7 @@ class Ledger:
                 return noted, state
             account = state.account.after(charged)
             if account is None:
-                raise BudgetExceeded(_refusal(self.location, charged, state.account))
+                raise BudgetExceeded(admission.refusal(self.location, charged, state.account))
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             record = Record.write(
                 state.events + 1, str(uuid.uuid4()), now, guarantee, charged, {**query, **noted}, asked
@@ -304,11 +298,3 @@ def _reopened(store: Store, who: str | None = None, note: str | None = None) -> 
     ledger._store, ledger._seen = store, None
     ledger.who, ledger.note = who, note
     return ledger
-
-
-def _refusal(name: str, cost: Cost, account: Account) -> str:
-    return (
-        f"this release costs {account.price(cost)}, but the budget in ledger {name} has {account.remaining} left of "
-        f"{account.total}. Nothing was read or spent. Ask for less, or stop here: the total is the limit "
-        "that was promised to the people in the table."
-    )

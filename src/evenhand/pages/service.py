@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.pages.style import _STYLE, lines, table, warning
+
+if TYPE_CHECKING:
+    from evenhand.release import Release
 
 _FORMS = """
 .evenhand nav { display: flex; gap: 1rem; flex-wrap: wrap; align-items: center; border-bottom: 1px solid #ddd; padding-bottom: .5rem; }
@@ -95,6 +99,105 @@ def sign_in(message: str = "") -> str:
         f"{warning(message)}{form('/in', parts, 'Sign in', '')}<p>Questions are answered with noise, so that no answer depends on "
         "any one person. What an answer costs is shown before it is paid for.</p>",
     )
+
+
+def not_done(message: str, csrf: str = "", who: str = "") -> str:
+    """Why nothing happened."""
+    return whole("Not done", f'{warning(message)}<p><a href="/">Back</a></p>', csrf, who)
+
+
+def home(
+    tables: Sequence[Mapping[str, Any]],
+    budget: Mapping[str, Any],
+    asked: Sequence[Mapping[str, Any]],
+    csrf: str,
+    who: str,
+) -> str:
+    """What an analyst sees first: tables, what is left, what was asked."""
+    parts = "".join(
+        f"<h2>{escape(one['name'])}</h2><p>{escape(one['description'])}</p>{columns_table(one)}"
+        f'<p><a href="/ask?table={escape(one["name"])}">Ask about {escape(one["name"])}</a></p>'
+        for one in tables
+    )
+    body = f"{parts}<h2>Budget</h2>{budget_lines(budget)}<h2>Asked before</h2>{questions_table(asked, names=False)}"
+    return whole("Ask", body, csrf, who)
+
+
+def overview(
+    asked: Sequence[Mapping[str, Any]], populations: Mapping[str, Mapping[str, str]], csrf: str, who: str
+) -> str:
+    """What the keeper sees: what waits for approval, budgets, questions."""
+    decisions = "".join(_decision(one, csrf) for one in asked if one["standing"] == "waiting")
+    budgets = "".join(f"<h3>{escape(name)}</h3>{lines(list(rows.items()))}" for name, rows in populations.items())
+    body = (
+        f"<h2>Waiting for your approval</h2>{decisions or '<p>Nothing waits.</p>'}<h2>Budgets</h2>{budgets}"
+        f"<h2>Questions</h2>{questions_table(asked, names=True)}"
+    )
+    return whole("The keeper's view", body, csrf, who)
+
+
+def _decision(one: Mapping[str, Any], csrf: str) -> str:
+    facts = lines([("by", one["analyst"]), ("table", one["table"]), ("cost", _amount(one["cost"]))])
+    buttons = "".join(
+        form(
+            "/decide", [field_hidden("id", one["id"]), field_hidden("approve", value)], text, csrf, second=value == "no"
+        )
+        for value, text in (("yes", "Approve"), ("no", "Deny"))
+    )
+    return f'<h3>{escape(in_words(one["question"]))}</h3>{facts}<div class="side">{buttons}</div>'
+
+
+def ask(described: Mapping[str, Any], offered: Sequence[tuple[str, str]], csrf: str, who: str) -> str:
+    """The forms to build a question about a table: by choosing, and in SQL."""
+    name = described["name"]
+    columns = [("", "—"), *((column["name"], column["name"]) for column in described["columns"])]
+    price = [
+        field_text("epsilon", "ε", "What to spend; a smaller one protects more.", "0.1"),
+        field_text("delta", "δ", "For hidden group names, such as 1e-6."),
+    ]
+    parts = [
+        field_hidden("table", name),
+        field_choice("ask", "What", offered),
+        field_choice("column", "Of which column", columns, help="For counts, leave it out."),
+        field_text(
+            "bounds", "Smallest and largest value", "Such as 0 to 240; left out, they are as known, or found privately."
+        ),
+        field_text("quantiles", "Quantiles", "For quantiles, such as 0.5, 0.9."),
+        field_choice("by", "By group", columns),
+        field_text("keys", "Group names", "If they are public: such as drama, comedy. Hidden names need δ."),
+        *price,
+    ]
+    query = field_area("text", "Query", "Such as SELECT genre, COUNT(*) FROM table GROUP BY genre")
+    sql = [field_hidden("table", name), field_hidden("ask", "sql"), query, *price]
+    body = (
+        f"{columns_table(described)}<h2>By choosing</h2>{form('/price', parts, 'Show the price', csrf)}"
+        f"<h2>In SQL</h2>{form('/price', sql, 'Show the price', csrf)}"
+    )
+    return whole(f"Ask about {name}", body, csrf, who)
+
+
+def price(preview: Mapping[str, Any], table: str, key: str, question: Mapping[str, Any], csrf: str, who: str) -> str:
+    """What a question would cost, and the button that pays for it."""
+    hidden = [field_hidden("table", table), field_hidden("key", key), field_hidden("question", json.dumps(question))]
+    pay = form("/pay", hidden, f"Pay ε = {question['epsilon']} and ask", csrf)
+    enough = pay if preview["affordable"] else warning("This is more than your budget, or everybody's, holds.")
+    again = f'<p><a href="/ask?table={escape(table)}">Another question</a></p>'
+    return whole("What it would cost", f"<pre>{escape(preview['text'])}</pre>{enough}{again}", csrf, who)
+
+
+def answer(asked: Mapping[str, Any], release: Release | None, csrf: str, who: str) -> str:
+    """A question with its answer, or when that appears."""
+    title, place = in_words(asked["question"]), f"/answers/{escape(asked['id'])}"
+    if release is None:
+        ready = asked.get("ready")
+        text = f"The answer appears at {ready[:19]} UTC." if ready else f"This question is {asked['standing']}."
+        return whole(title, f"<p>{escape(text)}</p>", csrf, who)
+    links = "".join(f'<a href="{place}/{kind}">{kind.upper()}</a>' for kind in ("csv", "json", "html"))
+    picture = ""
+    if release.grouped and len(release.value):
+        picture = f'<figure><img src="{place}/svg" alt="The groups with their 95% intervals"></figure>'
+    shown = release.to_html().partition("</style>")[2].removesuffix("</section>")
+    return whole(title, f'{shown}{picture}<h2>Download</h2><p class="side">{links}</p>', csrf, who)
 
 
 def budget_lines(budget: Mapping[str, Any]) -> str:

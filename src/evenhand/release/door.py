@@ -27,7 +27,6 @@ T = TypeVar("T")
 SATURATION = 2**62
 """Totals and scores are clamped here before noise; a clamp is 1-Lipschitz, so the declared sensitivity still holds."""
 
-
 _OVERSPENT = (
     "a release tried to use more privacy budget than it was debited; this is a defect in Evenhand, please report it."
 )

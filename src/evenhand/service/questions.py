@@ -10,10 +10,11 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
-from evenhand.bounding import Auto, Strategy, named
+from evenhand.bounding import Strategy, named
 from evenhand.bounding.listing import same_name
 from evenhand.guarantee import EvenhandError, UsageError, suggest
 from evenhand.session import Drafts, Previews, Questions
@@ -89,8 +90,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - parameters of any question
         return value
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, Auto):
-        raise UsageError("bounding=Auto(...) can't be sent to a server; expected 'auto' or a strategy with its bound.")
     if isinstance(value, type) and issubclass(value, Strategy):
         return {"strategy": value.title}
     if isinstance(value, Statistic | Strategy) and is_dataclass(value):
@@ -104,7 +103,11 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - parameters of any question
         value = value.tolist()
     if isinstance(value, list | tuple | set | frozenset | range):
         return [_plain(item) for item in value]
-    return str(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    raise UsageError(
+        f"a {type(value).__name__} can't be sent to a server; expected text, numbers, lists, statistics or strategies."
+    )
 
 
 def _value(data: Any) -> Any:  # noqa: ANN401 - parameters of any question

@@ -1,0 +1,159 @@
+"""The ledger as one question of one analyst sees it: limits are checked in the transaction that debits."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, UsageError, plain
+from evenhand.ledger.composition import Budget, Cost
+from evenhand.ledger.events import Event
+from evenhand.ledger.ledger import Ledger
+from evenhand.ledger.questions import EVERYBODY, Limits, NeedsApproval, Standing, StoredQuestion, stored
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from evenhand.ledger.desk import Desk
+    from evenhand.ledger.state import State
+
+
+class QuestionLedger(Ledger):
+    """A ledger as one question sees it: limits of its analyst are checked in the transaction that debits, once.
+
+    Guarantee: that of the ledger. A second debit is refused; a debit that was made before by the same analyst, under the same
+    key, for the same question at the same cost, is found instead of made again.
+    """
+
+    def __init__(self, desk: Desk, analyst: str, key: str, question: str, limits: Limits) -> None:
+        for name, text in (("analyst", analyst), ("key", key)):
+            if not text or len(text) > 200 or text == EVERYBODY:
+                raise UsageError(f"{name}={text[:40]!r}: expected a name of 1 to 200 characters.")
+        self._store, self._seen = desk.ledger._store, desk.ledger._seen
+        self.desk, self.analyst, self.key, self.question, self.limits = desk, analyst, key, question, limits
+        self.id: str | None = None
+        self.who = analyst
+        self._used, self._charged = False, Cost.pure(0)
+
+    def debit(  # type: ignore[override]
+        self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None
+    ) -> Event:
+        """As `Ledger.debit`, for this question."""
+        if self._used:
+            raise LedgerError(f"question {self.key}: a question is debited once; nothing more was spent.")
+        self._used = True
+        with self.desk.turn:
+            try:
+                return super().debit(cost, query, guarantee, table, admit=self._admit)
+            except NeedsApproval as needed:
+                raise NeedsApproval(f"{needed} Its number is {self._wait()}.") from None
+
+    def can_afford(self, cost: Cost, guarantee: Guarantee) -> bool:
+        """Whether the ledger and the analyst's own limits would allow it now, approval aside."""
+        from evenhand.ledger import desk_tables
+
+        def work(connection: Connection) -> str | None:
+            return self._beyond(connection, cost, desk_tables.period(connection, self.desk.period()))
+
+        return super().can_afford(cost, guarantee) and self._store.run(work) is None
+
+    def _admit(self, connection: Connection, state: State, cost: Cost) -> Event | Mapping[str, Any]:
+        """Inside the debit: find what was paid, refuse what is beyond a limit, or add up what is spent now."""
+        from evenhand.ledger import desk_tables
+        from evenhand.ledger import state as ledger_state
+
+        self._charged = cost
+        row = desk_tables.by_key(connection, self.analyst, self.key)
+        if row is not None:
+            self._check_same(stored(row), cost)
+            self.id = row.id
+            if row.event is not None:
+                return ledger_state.record_at(connection, row.event).read()
+            if row.standing == Standing.DENIED:
+                raise BudgetExceeded(f"the keeper denied this question ({row.id}). Nothing was read or spent.")
+        period = desk_tables.enter_period(connection, self.desk.period())
+        beyond = self._beyond(connection, cost, period)
+        if beyond is not None:
+            raise BudgetExceeded(f"{beyond}. Nothing was read or spent.")
+        approved = row is not None and row.standing == Standing.APPROVED
+        affordable = state.account.after(cost) is not None  # else the ledger refuses it, in its own words
+        if affordable and not approved:
+            self._check_free(connection, cost)
+        if row is None:
+            self._enter(connection, cost, Standing.PAID)
+        assert self.id is not None
+        for holder in (self.analyst, EVERYBODY):
+            desk_tables.add(connection, holder, period, approved, cost)
+        desk_tables.change(connection, self.id, standing=Standing.PAID, event=state.events + 1)
+        return {"desk": {"by": self.analyst, "question": self.id, "period": period, "approved": approved}}
+
+    def _check_same(self, earlier: StoredQuestion, cost: Cost) -> None:
+        if (earlier.question, earlier.cost) != (self.question, Budget(cost.epsilon, cost.delta)):
+            raise UsageError(
+                f"the key {self.key!r} was used for another question; expected a new key for a new question, and the same key "
+                "only to ask the same question again."
+            )
+
+    def _check_free(self, connection: Connection, cost: Cost) -> None:
+        """Refuse what needs the keeper's approval first."""
+        from evenhand.ledger import desk_tables
+
+        free = self.limits.unapproved
+        if free is None:
+            return
+        before = desk_tables.spent(connection, self.analyst, approved=False)
+        if desk_tables.plus(before, cost).epsilon > free:
+            raise NeedsApproval(
+                f"this question waits for the keeper's approval: without it, {self.analyst} may spend ε = {plain(free)} in "
+                f"sum, has spent {plain(before.epsilon)}, and this costs {plain(cost.epsilon)}. Nothing was read or spent. It is "
+                "answered once it is approved."
+            )
+
+    def _wait(self) -> str:
+        """Enter a question that waits for approval, unless it does already; the debit that found so was rolled back."""
+        from evenhand.ledger import desk_tables
+
+        def work(connection: Connection) -> None:
+            row = desk_tables.by_key(connection, self.analyst, self.key)
+            if row is None:
+                self._enter(connection, self._charged, Standing.WAITING)
+            else:
+                self._check_same(stored(row), self._charged)
+                self.id = row.id
+
+        self._store.run(work, write=True)
+        return str(self.id)
+
+    def _enter(self, connection: Connection, cost: Cost, standing: Standing) -> None:
+        from evenhand.ledger import desk_tables
+
+        self.id = str(uuid.uuid4())
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        values = {"analyst": self.analyst, "key": self.key, "question": self.question, "time": now}
+        amounts = {"epsilon": str(cost.epsilon), "delta": str(cost.delta)}
+        desk_tables.enter(connection, id=self.id, standing=standing, **values, **amounts)
+
+    def _beyond(self, connection: Connection, cost: Cost, period: int) -> str | None:
+        """Which limit the question is beyond, in words."""
+        from evenhand.ledger import desk_tables
+
+        limits, whole = self.limits, self.desk.per_period
+        if limits.per_question is not None and cost.epsilon > limits.per_question:
+            return (
+                f"this question costs ε = {plain(cost.epsilon)}; one question may cost ε = {plain(limits.per_question)}"
+            )
+        checked = [
+            (self.analyst, None, limits.total, f"the budget of {self.analyst}"),
+            (self.analyst, period, limits.per_period, f"the budget of {self.analyst} for this period"),
+            (EVERYBODY, period, whole, "the budget of all analysts for this period"),
+        ]
+        for holder, when, allowed, words in checked:
+            if allowed is None:
+                continue
+            before = desk_tables.spent(connection, holder, period=when)
+            after = desk_tables.plus(before, cost)
+            if after.epsilon > allowed.epsilon or after.delta > allowed.delta:
+                return f"this question costs {Budget(cost.epsilon, cost.delta)}, but {words} is {allowed}, with {before} spent"
+        return None

@@ -1,0 +1,96 @@
+"""What a desk knows of a question: what its analyst may spend, where it stands, and its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from evenhand.guarantee import BudgetExceeded
+from evenhand.ledger.composition import Budget
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row
+
+EVERYBODY = "*"
+"""The holder under which the spending of all analysts is added up."""
+
+
+class Standing(StrEnum):
+    """Where a question stands."""
+
+    WAITING = "waiting"
+    """For the keeper's approval."""
+    APPROVED = "approved"
+    DENIED = "denied"
+    PAID = "paid"
+    """Debited; no answer is stored yet."""
+    ANSWERED = "answered"
+
+
+class NeedsApproval(BudgetExceeded):
+    """The question waits for the keeper. Nothing was read or spent."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a keeper grants an analyst, beside the population's total. ε and δ simply add up here.
+
+    Args:
+        total: of all questions, ever.
+        per_period: of all questions in one period; None for no limit but the total.
+        per_question: the largest ε of one question.
+        unapproved: ε in sum, ever, of questions that the keeper did not approve one by one; None if none needs approval.
+            A sum, so that a question split into parts needs approval as soon as the whole would.
+    """
+
+    total: Budget
+    per_period: Budget | None = None
+    per_question: Decimal | None = None
+    unapproved: Decimal | None = None
+
+
+@dataclass(frozen=True)
+class StoredQuestion:
+    """A question as it is stored.
+
+    Args:
+        id: random.
+        analyst: who asked.
+        key: given by the analyst; with the analyst's name it is unique.
+        question: the normalised question, as text.
+        cost: what it costs.
+        standing: where it stands.
+        time: when it was asked, UTC.
+        decided_by: who approved or denied it.
+        event: the number of its debit.
+        answer: as stored, to be sent as often as wanted.
+    """
+
+    id: str
+    analyst: str
+    key: str
+    question: str
+    cost: Budget
+    standing: Standing
+    time: str
+    decided_by: str | None
+    event: int | None
+    answer: str | None
+
+
+def stored(row: Row[Any]) -> StoredQuestion:
+    """A question from its row."""
+    return StoredQuestion(
+        row.id,
+        row.analyst,
+        row.key,
+        row.question,
+        Budget(Decimal(row.epsilon), Decimal(row.delta)),
+        Standing(row.standing),
+        row.time,
+        row.decided_by,
+        row.event,
+        row.answer,
+    )
