@@ -101,7 +101,7 @@ def test_claims_stand(case: Case) -> None:
 @pytest.mark.parametrize("case", SLOW, ids=lambda case: case.title)
 def test_claims_stand_end_to_end(case: Case) -> None:
     # Where names are selected, a run takes ten times as long; their twins are caught in 48 runs.
-    finding = audit(case.mechanism, case.neighbours(quick=True)[:1], 100 if case.mechanism.claim.delta else RUNS)
+    finding = audit(case.mechanism, case.neighbours(quick=True)[:1], 50 if case.mechanism.claim.delta else RUNS)
     assert not finding.refuted, finding
 
 

@@ -141,7 +141,7 @@ def test_objective_perturbation_that_forgets_the_determinant_is_caught(monkeypat
 
 
 def test_weighted_erm_keeps_its_promise() -> None:
-    assert not audit(weighted(), VALUES, samples=500).refuted
+    assert not audit(weighted(), VALUES, samples=200).refuted
 
 
 def test_weighted_erm_without_the_clamp_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,5 +174,5 @@ def test_intervals_cover_the_bounded_value_when_the_bound_is_chosen(question: st
         low, high = noisy.outcome.interval.at(0.8)
         return bool(low <= exact <= high)
 
-    trials = 60
+    trials = 30
     assert happens_at_least(sum(covered(seed) for seed in range(trials)), trials, 0.8)
