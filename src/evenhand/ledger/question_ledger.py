@@ -86,7 +86,7 @@ class QuestionLedger(Ledger):
         assert self.id is not None
         for holder in (self.analyst, EVERYBODY):
             desk_tables.add(connection, holder, period, approved, cost)
-        desk_tables.change(connection, self.id, standing=Standing.PAID, event=state.events + 1)
+        desk_tables.change(connection, self.id, standing=Standing.PAID, event=state.events + 1, time=_now())
         return {"desk": {"by": self.analyst, "question": self.id, "period": period, "approved": approved}}
 
     def _check_same(self, earlier: StoredQuestion, cost: Cost) -> None:
@@ -130,8 +130,7 @@ class QuestionLedger(Ledger):
         from evenhand.ledger import desk_tables
 
         self.id = str(uuid.uuid4())
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        values = {"analyst": self.analyst, "key": self.key, "question": self.question, "time": now}
+        values = {"analyst": self.analyst, "key": self.key, "question": self.question, "time": _now()}
         amounts = {"epsilon": str(cost.epsilon), "delta": str(cost.delta)}
         desk_tables.enter(connection, id=self.id, standing=standing, **values, **amounts)
 
@@ -157,3 +156,7 @@ class QuestionLedger(Ledger):
             if after.epsilon > allowed.epsilon or after.delta > allowed.delta:
                 return f"this question costs {Budget(cost.epsilon, cost.delta)}, but {words} is {allowed}, with {before} spent"
         return None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

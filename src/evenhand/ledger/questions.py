@@ -62,7 +62,7 @@ class StoredQuestion:
         question: the normalised question, as text.
         cost: what it costs.
         standing: where it stands.
-        time: when it was asked, UTC.
+        time: when it was paid, UTC; before that, when it was asked.
         decided_by: who approved or denied it.
         event: the number of its debit.
         answer: as stored, to be sent as often as wanted.

@@ -43,8 +43,6 @@ class Role(StrEnum):
     """Sees budgets, decides approvals, makes tokens; asks nothing."""
     ANALYST = "analyst"
     """Asks, within limits."""
-    READER = "reader"
-    """Sees what was released."""
 
 
 @dataclass(frozen=True)

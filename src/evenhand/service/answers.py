@@ -73,9 +73,10 @@ class Desks:
     def shown(self, account: Account, given: dict[str, Any], wait: float = WAIT) -> dict[str, Any]:
         """A question, with its answer if that may be seen."""
         mine = None if account.role is Role.KEEPER else account.name
-        self._keeper.find(mine, given["id"])  # before waiting: whose question it is
-        self._keeper.wait(given["id"], wait)
         asked, held = self._keeper.find(mine, given["id"])
+        if not held and asked.answer is None:
+            self._keeper.wait(asked, wait)
+            asked, held = self._keeper.find(mine, given["id"])
         shown = _asked(asked)
         if held:
             return {**shown, "ready": held.isoformat()}

@@ -26,6 +26,7 @@ _ERRORS: dict[str, type[EvenhandError]] = {
 A = TypeVar("A")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _TRIES = 5
+_PATIENCE = 600.0  # seconds for an answer that has no deadline
 
 
 def connect(url: str, *, token: str, table: str | None = None) -> Remote:
@@ -110,10 +111,15 @@ class Remote(_Asking[Release]):
         return self._released(self._call("POST", "/v1/questions", asked))
 
     def _released(self, asked: dict[str, Any]) -> Release:
+        until = time.monotonic() + _PATIENCE
         while not asked.get("answer"):
             if asked["standing"] in ("waiting", "denied"):
                 raise NeedsApproval(f"question {asked['id']} is {asked['standing']}.")
             ready = asked.get("ready")
+            if not ready and time.monotonic() > until:
+                raise DataError(
+                    f"question {asked['id']} was paid for and has no answer yet; fetch it later with .answer(id)."
+                )
             pause = (datetime.fromisoformat(ready) - datetime.now(UTC)).total_seconds() if ready else 0.5
             time.sleep(min(max(pause, 0.05), 60))
             asked = self._call("GET", f"/v1/questions/{asked['id']}")

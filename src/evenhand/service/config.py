@@ -121,6 +121,8 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
 
 
 def _analyst(section: Section, tables: dict[str, Offered]) -> Analyst:
+    if section.path[-1] in ("keeper", "*"):
+        raise section.error(None, f"{section.path[-1]!r} can't be an analyst's name; expected another one.")
     section.only("epsilon", "delta", "per_month", "per_question", "approval_above", "tables", "immediate")
     allowed = section.get("tables", list, f"a list of tables among {sorted(tables)}", None)
     for name in allowed or ():

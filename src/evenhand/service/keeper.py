@@ -12,7 +12,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -74,6 +74,7 @@ class Keeper:
     tables: Mapping[str, Offered]
     analysts: Mapping[str, Analyst]
     deadline: float = 10.0
+    _opened: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(WORKERS, "question"), repr=False)
     _running: dict[str, Future[None]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -143,14 +144,11 @@ class Keeper:
                 return asked, held
         raise UsageError(f"there is no question {id!r} of yours.")
 
-    def wait(self, id: str, seconds: float) -> None:
-        """Wait until a question is answered, at most so long."""
-        running = self._running.get(id)
-        if running is not None:
-            try:
-                running.result(timeout=seconds)
-            except TimeoutError:
-                return
+    def wait(self, asked: StoredQuestion, seconds: float) -> None:
+        """Wait until a question is answered, at most so long; not for analysts who may not see how long that takes."""
+        running = self._running.get(asked.id)
+        if running is not None and self._analyst(asked.analyst).immediate:
+            wait([running], timeout=seconds)
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
@@ -194,7 +192,9 @@ class Keeper:
         """Until when an answer is kept back; at that moment one from the empty table takes the place of a missing one."""
         if self._analyst(asked.analyst).immediate or asked.event is None:
             return None
-        ready = datetime.fromisoformat(asked.time) + timedelta(seconds=self.deadline)
+        # What a stopped server left behind is drawn again, with the same time for it.
+        paid = max(datetime.fromisoformat(asked.time), self._opened)
+        ready = paid + timedelta(seconds=self.deadline)
         return ready if datetime.now(UTC) < ready else None
 
     def _found(self, desk: Desk, id: str) -> StoredQuestion:
