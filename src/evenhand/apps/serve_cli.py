@@ -46,7 +46,7 @@ def serve(
 ) -> None:
     """Start, say where, and serve until stopped."""
     if demo == (file is not None):
-        raise UsageError("evenhand serve: expected either a keeper.toml or --demo.")
+        raise UsageError("nothing to serve was named, or too much; expected either a keeper.toml or --demo.")
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
