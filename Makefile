@@ -21,10 +21,22 @@ $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
+# What pip can't bring: Java for Spark, Chromium for the pages. Installed where apt-get may; elsewhere such tests are
+# skipped, and the end of the run names and counts them.
+.PHONY: system
+system:
+	@missing=; command -v java >/dev/null || missing="$$missing default-jre-headless"; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing$$missing"; \
+	  (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing) >/dev/null 2>&1 \
+	    || echo "Could not install$$missing: tests that need it are skipped"; \
+	fi
+
 demo: $(STAMP) ## Private answers next to the true ones, on a generated table
 	@$(BIN)/evenhand demo
 
-test: check ## All checks and tests
+test: check system ## All checks and tests
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(STAMP) ## Lint, types, and which package may import which

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["postgres"]
+pytest_plugins = ["chromium", "postgres"]
 
 # HYPOTHESIS_PROFILE=thorough searches for minutes; the default keeps the whole run short. Exact comparisons can't
 # raise a false alarm, so each run may search elsewhere.
@@ -21,6 +23,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def spark() -> Iterator[None]:
     """The one local Spark session of the run; ``engine="spark"`` finds it. Mark such tests with the xdist group "spark"."""
     pytest.importorskip("pyspark")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("no Java on this machine (Debian: apt-get install default-jre-headless)")
     # Thousands of small queries, each planned once: the optimising compiler of Java never earns its time back.
     quick = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", quick)
@@ -37,3 +41,18 @@ def engine(request: pytest.FixtureRequest) -> str:
     if request.param == "spark":
         request.getfixturevalue("spark")
     return str(request.param)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what did not run because something is missing on this machine: a green run must not look like a full one."""
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        if isinstance(report.longrepr, tuple):
+            reasons[str(report.longrepr[2]).removeprefix("Skipped: ")] += 1
+    missing = {
+        reason: times for reason, times in reasons.items() if reason.startswith(("no ", "needs ", "could not import"))
+    }
+    if missing:
+        terminalreporter.section("NOT RUN: something is missing on this machine")
+        for reason, times in sorted(missing.items()):
+            terminalreporter.line(f"{times:>6} tests: {reason}")
