@@ -196,7 +196,7 @@ def answer(asked: Mapping[str, Any], release: Release | None, csrf: str, who: st
     picture = ""
     if release.grouped and len(release.value):
         picture = f'<figure><img src="{place}/svg" alt="The groups with their 95% intervals"></figure>'
-    shown = release.to_html().partition("</style>")[2].removesuffix("</section>")
+    shown = release._repr_html_().partition("</style>")[2].removesuffix("</section>")
     return whole(title, f'{shown}{picture}<h2>Download</h2><p class="side">{links}</p>', csrf, who)
 
 
