@@ -1,0 +1,51 @@
+// Works offline after loading: serves this page's own files from a copy that was checked against the hashes below, and
+// nothing else. `python web/bundle.py --stamp` writes the hashes.
+
+const FILES = {
+  "app.js": "r74Y6RpjVYG5oWVB1jK8hNAuMipgILM0RO4T7qx4ar4=",
+  "app.webmanifest": "Yn/BrYrY5Vgvc9Q7fetLGNBkXUmc7gvpxp6GbTl+y/g=",
+  "client/answering.js": "IkDzUwo3UThMenmlTzT1fQ6PXhuigG4cbw/kcBMquxw=",
+  "client/bytes.js": "7HayikiSCVGP7cSl77nCHD9+M5bE2RRdS3Pd72HCRiM=",
+  "client/coins.js": "E7YS0RCfYRPC9FXXDmc7oIQZuXre/ZWNus+4qzm2ltM=",
+  "client/decimals.js": "+8ZNUGIsNNwONscOaLTE53tlXbUvD0JRlle3adNjWq0=",
+  "client/diary.js": "Vz5HIdTT+KSO0hIkgJTVRLB//YyTRlEmAfA2I+RmNKQ=",
+  "client/errors.js": "ip+vdEZCRWBPGfrLDE24JRmTgx2llYUfNkn5CRsM3QY=",
+  "client/json.js": "+vYGFt6CXY4NMoQ93MmKlFr7SBcBCD9bh5RUfFyun9k=",
+  "client/messages.js": "ke+6Gkjr98EWFZt4hw8uaUnYppMM/pza88QRpdajnAs=",
+  "client/network.js": "BpmEi1nnl2Pa2N28j2mNeK7O5eb/9fxghdtI5pHFW8o=",
+  "client/recommending.js": "syjzANHmeM+WOwiDSG/Y6Zv7GOIVDtN0OxZAjnQh3EE=",
+  "client/sketches.js": "4ca2aONG/BIMX302MBQSgf3AsYlwWJe/P6in1U9q3Ds=",
+  "client/stream.js": "B75duwj5gaL9AuRYvVu62TFzOMMju+wvlsSfT4N462M=",
+  "icon.svg": "COilZcGHNMxWL2sds/vJgL40oYdXJuNnRocgdQ0lG5Q=",
+  "index.html": "OTqqqf5g6CwvInNWBelRDuLXcOKxIZtHtL0Z+4A3yhM=",
+  "page/dom.js": "b6mLR+sp9Ihz+R6fC/BO6kLqyzGbKjR17KWAm4NHjvE=",
+  "page/words.js": "KHUNaFluE2hGrtejE7YGnHJhNz6/vfE8RU5HqsKcosk=",
+  "style.css": "L3DzYFRfDBzo6WZTJdMY8peYDpa1hQUhLvM92fkz0VU="
+};
+
+const CACHE = "evenhand-home";
+
+self.addEventListener("install", (event) => {
+  event.waitUntil(
+    (async () => {
+      const fetched = await Promise.all(
+        Object.entries(FILES).map(async ([path, hash]) => [path, await fetch(path, { integrity: `sha256-${hash}`, cache: "no-store" })]),
+      );
+      await caches.delete(CACHE);
+      const cache = await caches.open(CACHE);
+      await Promise.all(fetched.map(([path, response]) => cache.put(path, response)));
+      await self.skipWaiting();
+    })(),
+  );
+});
+
+self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+
+self.addEventListener("fetch", (event) => {
+  const url = new URL(event.request.url);
+  const scope = new URL(self.registration.scope);
+  if (url.origin !== scope.origin || !url.pathname.startsWith(scope.pathname)) return;
+  const path = url.pathname.slice(scope.pathname.length) || "index.html";
+  if (!Object.hasOwn(FILES, path)) return;
+  event.respondWith(caches.match(path, { cacheName: CACHE }).then((kept) => kept ?? Response.error()));
+});
