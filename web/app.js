@@ -215,7 +215,7 @@ function explainLimit(field, help, what) {
   const input = byId(field);
   const explain = () => {
     try {
-      say(help, `At most a factor of ${odds(parseEpsilon(input.value.trim()))} by which someone’s odds about you can change ${what}.`);
+      say(help, `Someone’s odds about your ratings can change by at most a factor of ${odds(parseEpsilon(input.value.trim()))} ${what}.`);
     } catch {
       say(help, "Expected a number such as 0.5 or 4.");
     }

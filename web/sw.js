@@ -2,13 +2,13 @@
 // nothing else. `python web/bundle.py --stamp` writes the hashes.
 
 const FILES = {
-  "app.js": "r74Y6RpjVYG5oWVB1jK8hNAuMipgILM0RO4T7qx4ar4=",
+  "app.js": "Y/4sFlxYEYm4cdh8UVPz8L0Wgy9zluVizMCMKj2JycY=",
   "app.webmanifest": "Yn/BrYrY5Vgvc9Q7fetLGNBkXUmc7gvpxp6GbTl+y/g=",
   "client/answering.js": "IkDzUwo3UThMenmlTzT1fQ6PXhuigG4cbw/kcBMquxw=",
   "client/bytes.js": "7HayikiSCVGP7cSl77nCHD9+M5bE2RRdS3Pd72HCRiM=",
   "client/coins.js": "E7YS0RCfYRPC9FXXDmc7oIQZuXre/ZWNus+4qzm2ltM=",
   "client/decimals.js": "+8ZNUGIsNNwONscOaLTE53tlXbUvD0JRlle3adNjWq0=",
-  "client/diary.js": "Vz5HIdTT+KSO0hIkgJTVRLB//YyTRlEmAfA2I+RmNKQ=",
+  "client/diary.js": "bTnn00ykjWSKCIBvZrFnKdypbkwJCQOJV4AyZu3Zz0s=",
   "client/errors.js": "ip+vdEZCRWBPGfrLDE24JRmTgx2llYUfNkn5CRsM3QY=",
   "client/json.js": "+vYGFt6CXY4NMoQ93MmKlFr7SBcBCD9bh5RUfFyun9k=",
   "client/messages.js": "ke+6Gkjr98EWFZt4hw8uaUnYppMM/pza88QRpdajnAs=",
@@ -20,7 +20,7 @@ const FILES = {
   "index.html": "OTqqqf5g6CwvInNWBelRDuLXcOKxIZtHtL0Z+4A3yhM=",
   "page/dom.js": "b6mLR+sp9Ihz+R6fC/BO6kLqyzGbKjR17KWAm4NHjvE=",
   "page/words.js": "KHUNaFluE2hGrtejE7YGnHJhNz6/vfE8RU5HqsKcosk=",
-  "style.css": "L3DzYFRfDBzo6WZTJdMY8peYDpa1hQUhLvM92fkz0VU="
+  "style.css": "/6/GCx2FR7Tuv55tOtBAOkWkbiOqf35edmQCGSBUunU="
 };
 
 const CACHE = "evenhand-home";

@@ -81,8 +81,14 @@ function alone(work) {
   return /** @type {Promise<T>} */ (navigator.locks.request(LOCK, work));
 }
 
+/** Chromium never evicts what an extension with this permission keeps; our manifest has it, and keeps out of private windows. */
+const neverEvicted = () =>
+  location.protocol === "chrome-extension:" &&
+  /** @type {any} */ (globalThis).chrome?.runtime?.getManifest?.().permissions?.includes("unlimitedStorage") === true;
+
 /** Refuse unless the browser has promised not to clear the diary by itself, as it does in private windows. */
 async function requirePersistence() {
+  if (neverEvicted()) return;
   const storage = navigator.storage;
   if (!storage?.persist || !((await storage.persisted()) || (await storage.persist()))) {
     throw new DiaryError(
