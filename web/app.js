@@ -33,7 +33,17 @@ async function act(work) {
     tell(known ? /** @type {Error} */ (error).message : "Something went wrong in this page. Nothing was sent.", true);
     if (!known) console.error(error);
   }
-  await render().catch((error) => tell(error instanceof DiaryError ? error.message : "This browser can't keep a diary.", true));
+  await refresh();
+}
+
+/** Another tab may have changed the diary, and a browser may have lost it. */
+async function refresh() {
+  try {
+    await render();
+  } catch (error) {
+    if (!(error instanceof DiaryError)) throw error;
+    tell(error.message, true);
+  }
 }
 
 /** The person's ratings by the numbers of a catalogue. @param {readonly string[]} items */
@@ -246,7 +256,7 @@ async function start() {
   on("public-no", "click", () => diary.decidePublicRated(false));
   on("public-yes", "click", () => diary.decidePublicRated(true));
   byId("find").addEventListener("input", listFilms);
-  document.addEventListener("visibilitychange", () => document.hidden || render());
+  document.addEventListener("visibilitychange", () => document.hidden || refresh());
   say("origin", `This page comes from ${location.origin}. Whoever runs that address decides what the page does.`);
   await act(async () => {
     await takeUp();

@@ -2,19 +2,19 @@
 // nothing else. `python web/bundle.py --stamp` writes the hashes.
 
 const FILES = {
-  "app.js": "Y/4sFlxYEYm4cdh8UVPz8L0Wgy9zluVizMCMKj2JycY=",
+  "app.js": "t2A8rdkK07uGRVgP4dBQC9EUY4EezSz1Ne8L22mAv0w=",
   "app.webmanifest": "Yn/BrYrY5Vgvc9Q7fetLGNBkXUmc7gvpxp6GbTl+y/g=",
   "client/answering.js": "IkDzUwo3UThMenmlTzT1fQ6PXhuigG4cbw/kcBMquxw=",
-  "client/bytes.js": "7HayikiSCVGP7cSl77nCHD9+M5bE2RRdS3Pd72HCRiM=",
+  "client/bytes.js": "ige51szXbiCc8/+yBV4YbxjloKm8DKa6RipZwKA+hAo=",
   "client/coins.js": "E7YS0RCfYRPC9FXXDmc7oIQZuXre/ZWNus+4qzm2ltM=",
   "client/decimals.js": "+8ZNUGIsNNwONscOaLTE53tlXbUvD0JRlle3adNjWq0=",
   "client/diary.js": "bTnn00ykjWSKCIBvZrFnKdypbkwJCQOJV4AyZu3Zz0s=",
   "client/errors.js": "ip+vdEZCRWBPGfrLDE24JRmTgx2llYUfNkn5CRsM3QY=",
   "client/json.js": "+vYGFt6CXY4NMoQ93MmKlFr7SBcBCD9bh5RUfFyun9k=",
-  "client/messages.js": "ke+6Gkjr98EWFZt4hw8uaUnYppMM/pza88QRpdajnAs=",
+  "client/messages.js": "o5GHTF0sunKWm3E5KV0XJntrOEqR9paYe3fWj8Q/pvM=",
   "client/network.js": "BpmEi1nnl2Pa2N28j2mNeK7O5eb/9fxghdtI5pHFW8o=",
   "client/recommending.js": "syjzANHmeM+WOwiDSG/Y6Zv7GOIVDtN0OxZAjnQh3EE=",
-  "client/sketches.js": "4ca2aONG/BIMX302MBQSgf3AsYlwWJe/P6in1U9q3Ds=",
+  "client/sketches.js": "HDrI+0XlyYuASBNw5nxKnn21RXAQ3hxvI27yrunbCVY=",
   "client/stream.js": "B75duwj5gaL9AuRYvVu62TFzOMMju+wvlsSfT4N462M=",
   "icon.svg": "COilZcGHNMxWL2sds/vJgL40oYdXJuNnRocgdQ0lG5Q=",
   "index.html": "OTqqqf5g6CwvInNWBelRDuLXcOKxIZtHtL0Z+4A3yhM=",

@@ -16,7 +16,7 @@ from typing import Any
 
 from evenhand.guarantee import MessageError
 from evenhand.recommender import Campaign
-from evenhand.recommender.messages import RECORD_SIZE, PublishedModel, Report
+from evenhand.recommender.messages import PublishedModel, Report
 
 mimetypes.add_type("application/manifest+json", ".webmanifest")
 
@@ -123,17 +123,13 @@ class CampaignServer(Server):
         return Reply(404, b"", cors)
 
     def _take(self, body: bytes) -> int:
-        if len(body) != RECORD_SIZE:
-            return 400
+        task = self.campaign.task
         try:
             report = Report.from_bytes(body)
         except MessageError:
             return 400
-        task = self.campaign.task
-        if (
-            report.task != task.short_id
-            or report.serial >= task.tokens
-            or self.campaign.token(report.serial).tag != report.tag
-        ):
+        if report.task != task.short_id or report.serial >= task.tokens or report.answer >> task.questions:
+            return 400
+        if self.campaign.token(report.serial).tag != report.tag:
             return 403
         return 204 if self.reports.setdefault(report.serial, body) == body else 409

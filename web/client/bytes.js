@@ -18,14 +18,14 @@ export function u32(value) {
 /** @param {string} value */
 export function text(value) {
   const bytes = UTF8.encode(value);
-  return join(u32(bytes.length), bytes);
+  return join([u32(bytes.length), bytes]);
 }
 
 /** @param {string} value */
 export const ascii = (value) => UTF8.encode(value);
 
-/** @param {...Uint8Array} parts */
-export function join(...parts) {
+/** @param {Uint8Array[]} parts a list and not arguments, of which there can't be as many as items */
+export function join(parts) {
   const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let at = 0;
   for (const part of parts) {
@@ -62,4 +62,4 @@ export const sha256 = async (bytes) =>
  * @param {string} label
  * @param {...Uint8Array} parts
  */
-export const labelled = (label, ...parts) => sha256(join(ascii(`${PREFIX}${label}\0`), ...parts));
+export const labelled = (label, ...parts) => sha256(join([ascii(`${PREFIX}${label}\0`), ...parts]));

@@ -148,16 +148,16 @@ export class Task {
 
   body() {
     const theta = this.theta === null ? "" : writeDecimal(this.theta);
-    return join(
+    return join([
       ...[this.sketch, writeDecimal(this.epsilon), theta].map(text),
       ...[this.rated, this.questions, this.tokens, this.pool].map(u32),
       u8(Number(this.publicRated)), text(this.epoch), u32(this.items.length), ...this.items.map(text),
-    );
+    ]);
   }
 
   toBytes() {
     const beacon = this.beacon ? [u8(1), this.beacon] : [u8(0)];
-    return join(ascii("EHT1"), this.id, this.body(), ...beacon);
+    return join([ascii("EHT1"), this.id, this.body(), ...beacon]);
   }
 }
 
@@ -188,7 +188,8 @@ export class Token {
  * @param {Token} token
  * @param {number} answer
  */
-export const writeReport = (token, answer) => join(ascii("EHR1"), token.task, u32(token.serial), token.tag, u32(answer));
+export const writeReport = (token, answer) =>
+  join([ascii("EHR1"), token.task, u32(token.serial), token.tag, u32(answer)]);
 
 /**
  * Read a JSON report as its bytes; anything but exactly one is a `MessageError`.

@@ -58,7 +58,7 @@ export function deriveQuery(task, serial, rated) {
 
 /** The query as its canonical bytes. @param {(number[] | Uint8Array)[]} query */
 export const encodeQuery = (query) =>
-  join(...query.map((part) => (part instanceof Uint8Array ? part : join(...part.map(u32)))));
+  join(query.map((part) => (part instanceof Uint8Array ? part : join(part.map(u32)))));
 
 /**
  * The true answer to each question: it never leaves the device unflipped.
