@@ -12,6 +12,7 @@ import { answered, odds, offer } from "./page/words.js";
 
 const SHOWN = 200; // films listed at once; the others are found by typing
 const diary = new Diary();
+const isHosted = ["https:", "http:"].includes(location.protocol);
 
 /** @type {{ address: string, token: string, task: Task | null, model: Model | null, ratings: Map<string, boolean> }} */
 const state = { address: "", token: "", task: null, model: null, ratings: new Map() };
@@ -235,8 +236,7 @@ function explainLimit(field, help, what) {
 }
 
 async function registerWorker() {
-  const hosted = location.protocol === "https:" || location.protocol === "http:";
-  if (!hosted || !navigator.serviceWorker) return;
+  if (!isHosted || !navigator.serviceWorker) return;
   const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("evenhand", { createScriptURL: (/** @type {string} */ url) => url });
   await navigator.serviceWorker.register(policy ? policy.createScriptURL("sw.js") : "sw.js").catch(() => {});
 }
@@ -257,7 +257,8 @@ async function start() {
   on("public-yes", "click", () => diary.decidePublicRated(true));
   byId("find").addEventListener("input", listFilms);
   document.addEventListener("visibilitychange", () => document.hidden || refresh());
-  say("origin", `This page comes from ${location.origin}. Whoever runs that address decides what the page does.`);
+  const hosted = `This page comes from ${location.origin}. Whoever runs that address decides what the page does.`;
+  say("origin", isHosted ? hosted : "This page is part of an extension that you installed.");
   await act(async () => {
     await takeUp();
     readInvitation();

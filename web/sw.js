@@ -2,13 +2,13 @@
 // nothing else. `python web/bundle.py --stamp` writes the hashes.
 
 const FILES = {
-  "app.js": "t2A8rdkK07uGRVgP4dBQC9EUY4EezSz1Ne8L22mAv0w=",
+  "app.js": "XvcOIoCGAVn426+l1RHH3lW2kC+1zFbA41RMi8umwuA=",
   "app.webmanifest": "Yn/BrYrY5Vgvc9Q7fetLGNBkXUmc7gvpxp6GbTl+y/g=",
   "client/answering.js": "IkDzUwo3UThMenmlTzT1fQ6PXhuigG4cbw/kcBMquxw=",
   "client/bytes.js": "ige51szXbiCc8/+yBV4YbxjloKm8DKa6RipZwKA+hAo=",
   "client/coins.js": "E7YS0RCfYRPC9FXXDmc7oIQZuXre/ZWNus+4qzm2ltM=",
   "client/decimals.js": "+8ZNUGIsNNwONscOaLTE53tlXbUvD0JRlle3adNjWq0=",
-  "client/diary.js": "bTnn00ykjWSKCIBvZrFnKdypbkwJCQOJV4AyZu3Zz0s=",
+  "client/diary.js": "XJNkCcNdJ4SqJCYJ56tff1SQ/XZ8Xm/XmW58eZE499I=",
   "client/errors.js": "ip+vdEZCRWBPGfrLDE24JRmTgx2llYUfNkn5CRsM3QY=",
   "client/json.js": "+vYGFt6CXY4NMoQ93MmKlFr7SBcBCD9bh5RUfFyun9k=",
   "client/messages.js": "o5GHTF0sunKWm3E5KV0XJntrOEqR9paYe3fWj8Q/pvM=",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from campaign_people import FILMS, Person, invitation, make_campaign
+from campaign_people import FILMS, Person, grant, invitation, make_campaign
 from campaign_server import CampaignServer, PageServer
 
 from evenhand.recommender.at_home import answer
@@ -110,7 +110,8 @@ def test_the_page_works_without_a_network_once_it_was_loaded(chromium: Browser, 
     publish(campaign)
     person.page.get_by_role("button", name="Fetch the published model").click()
     person.page.wait_for_selector("#list li")
-    person.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    late = "new Promise((done) => setTimeout(done, 20000, false))"  # a worker that fails to install is never ready
+    assert person.page.evaluate(f"Promise.race([navigator.serviceWorker.ready.then(() => true), {late}])")
     home.close()
     asked = len(campaign.requests)
     person.open(home.url)
@@ -133,6 +134,21 @@ def test_without_persistent_storage_nothing_is_begun_or_asked(
     assert person.page.locator("#begin").is_visible()
     assert campaign.requests == []
     person.context.close()
+
+
+def test_inside_another_page_nothing_is_begun(chromium: Browser, home: PageServer, tmp_path: Path) -> None:
+    """There a browser keeps a storage of its own for each site around it, so that each would be a new diary."""
+    (tmp_path / "index.html").write_text(f'<iframe src="{home.url}" width="800" height="800"></iframe>')
+    around = PageServer(tmp_path)
+    context = chromium.new_context()
+    page = context.new_page()
+    grant(page, home.origin)
+    page.goto(around.url)
+    inside = page.frame_locator("iframe")
+    inside.get_by_role("button", name="Begin diary").click()
+    expect(inside.locator("#problem")).to_contain_text("inside another page")
+    context.close()
+    around.close()
 
 
 def test_what_the_person_decided_cannot_be_changed_by_a_campaign(chromium: Browser, home: PageServer) -> None:

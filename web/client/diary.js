@@ -88,6 +88,10 @@ const neverEvicted = () =>
 
 /** Refuse unless the browser has promised not to clear the diary by itself, as it does in private windows. */
 async function requirePersistence() {
+  if (globalThis.top !== globalThis.self) {
+    // Browsers give a page in a frame another storage for each site around it: each would be a new diary.
+    throw new DiaryError("This page is shown inside another page. Open it in a tab of its own; nothing was answered or spent.");
+  }
   if (neverEvicted()) return;
   const storage = navigator.storage;
   if (!storage?.persist || !((await storage.persisted()) || (await storage.persist()))) {
