@@ -23,23 +23,29 @@ const FILES = {
   "style.css": "/6/GCx2FR7Tuv55tOtBAOkWkbiOqf35edmQCGSBUunU="
 };
 
-const CACHE = "evenhand-home";
+// Files of two versions never mix: each version has a cache of its own.
+const CACHE = `evenhand-home ${Object.values(FILES).join(" ")}`;
 
 self.addEventListener("install", (event) => {
-  event.waitUntil(
-    (async () => {
-      const fetched = await Promise.all(
-        Object.entries(FILES).map(async ([path, hash]) => [path, await fetch(path, { integrity: `sha256-${hash}`, cache: "no-store" })]),
-      );
-      await caches.delete(CACHE);
-      const cache = await caches.open(CACHE);
-      await Promise.all(fetched.map(([path, response]) => cache.put(path, response)));
-      await self.skipWaiting();
-    })(),
-  );
+  const keep = async () => {
+    const cache = await caches.open(CACHE);
+    const fetched = Object.entries(FILES).map(async ([path, hash]) => {
+      await cache.put(path, await fetch(path, { integrity: `sha256-${hash}`, cache: "no-store" }));
+    });
+    await Promise.all(fetched);
+    await self.skipWaiting();
+  };
+  event.waitUntil(keep());
 });
 
-self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener("activate", (event) => {
+  const tidy = async () => {
+    const others = (await caches.keys()).filter((name) => name !== CACHE);
+    await Promise.all(others.map((name) => caches.delete(name)));
+    await self.clients.claim();
+  };
+  event.waitUntil(tidy());
+});
 
 self.addEventListener("fetch", (event) => {
   const url = new URL(event.request.url);

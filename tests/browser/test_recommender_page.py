@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from campaign_people import FILMS, Person, grant, invitation, make_campaign
 from campaign_server import CampaignServer, PageServer
+from web.bundle import stamped_worker
 
 from evenhand.recommender.at_home import answer
 from evenhand.recommender.at_home.coins import SecureCoins
@@ -101,6 +103,11 @@ def test_several_people_take_part_and_nothing_but_the_report_leaves(
         person.context.close()
 
 
+def wait_for_worker(person: Person) -> None:
+    late = "new Promise((done) => setTimeout(done, 20000, false))"  # a worker that fails to install is never ready
+    assert person.page.evaluate(f"Promise.race([navigator.serviceWorker.ready.then(() => true), {late}])")
+
+
 def test_the_page_works_without_a_network_once_it_was_loaded(chromium: Browser, campaign: CampaignServer) -> None:
     home = PageServer(ROOT / "web")
     person = Person(chromium.new_context(), home.url, invitation(campaign, 0))
@@ -110,8 +117,7 @@ def test_the_page_works_without_a_network_once_it_was_loaded(chromium: Browser, 
     publish(campaign)
     person.page.get_by_role("button", name="Fetch the published model").click()
     person.page.wait_for_selector("#list li")
-    late = "new Promise((done) => setTimeout(done, 20000, false))"  # a worker that fails to install is never ready
-    assert person.page.evaluate(f"Promise.race([navigator.serviceWorker.ready.then(() => true), {late}])")
+    wait_for_worker(person)
     home.close()
     asked = len(campaign.requests)
     person.open(home.url)
@@ -122,6 +128,32 @@ def test_the_page_works_without_a_network_once_it_was_loaded(chromium: Browser, 
     assert person.page.locator("#films li").all_inner_texts()[0].startswith("Léon")
     assert len(campaign.requests) == asked
     person.context.close()
+
+
+def test_a_new_version_replaces_the_old_one_as_a_whole(chromium: Browser, tmp_path: Path) -> None:
+    web = tmp_path / "web"
+    shutil.copytree(ROOT / "web", web)
+    home = PageServer(web)
+    person = Person(chromium.new_context(), home.url)
+    heading = person.page.locator("h1")
+    wait_for_worker(person)
+    page = (web / "index.html").read_text(encoding="utf-8")
+    (web / "index.html").write_text(page.replace("<h1>Recommended at home", "<h1>Version two"), encoding="utf-8")
+    person.open(home.url)
+    expect(heading).to_have_text("Recommended at home")  # its hash is not in the worker, so it is not taken
+    (web / "sw.js").write_text(stamped_worker(web), encoding="utf-8")
+    before = person.page.evaluate("caches.keys()")
+    # Browsers look for a new worker some time after a page was opened; here at once.
+    person.page.evaluate("navigator.serviceWorker.getRegistration().then((mine) => mine.update()).then(() => {})")
+    for _ in range(200):
+        kept = person.page.evaluate("caches.keys()")
+        if len(kept) == 1 and kept != before:
+            break
+        person.page.wait_for_timeout(100)
+    person.open(home.url)
+    expect(heading).to_have_text("Version two")
+    person.context.close()
+    home.close()
 
 
 def test_without_persistent_storage_nothing_is_begun_or_asked(

@@ -267,6 +267,26 @@ def test_both_clients_refuse_the_same_messages(ask: Ask) -> None:
     assert 500 < refused < len(messages) - 200
 
 
+def test_bytes_that_are_not_utf8_are_refused(ask: Ask) -> None:
+    task = small_task("pairwise")
+    text = task.to_json().replace("item 1", "él")
+    right = Task(("item 0", "él", "item 2", "item 3"), "pairwise", task.epsilon, 2, 8, 8, beacon=bytes(32))
+    text = text.replace(task.id.hex(), right.id.hex())
+    wrong = [
+        b"\xef\xbb\xbf" + text.encode(),
+        text.encode("latin-1"),
+        text.encode("utf-16"),
+        text.encode()[:-1] + b"\xff}",
+        b"",
+    ]
+    wrong.append(text.encode().replace(b"item 0", b"item \xc0\xb0"))  # an overlong 0
+    for data in wrong:
+        with pytest.raises(MessageError):
+            Task.from_json(data)
+    said = ask([{"do": "bytes", "data": data.hex()} for data in (text.encode(), *wrong)])
+    assert said == [right.id.hex(), *[REFUSED for _ in wrong]]
+
+
 def test_recommendations_are_the_same(ask: Ask) -> None:
     draw = random.Random(20)
     for dimensions, popular in ((0, True), (0, False), (3, True), (2, False)):

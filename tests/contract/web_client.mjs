@@ -85,6 +85,8 @@ const OPERATIONS = {
       questionEpsilon: task.questionEpsilon.toString(),
     };
   },
+  /** From bytes, as they come from a server. */
+  bytes: async ({ data }) => toHex((await read(bytes(data))).id),
   async answer({ task: text, serial, rated, ratings, words, tag }) {
     const task = await read(text);
     const query = deriveQuery(task, serial, rated);

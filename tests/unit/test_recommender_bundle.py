@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -59,5 +60,26 @@ def test_the_policy_of_page_and_extension() -> None:
         assert rules["default-src"] == "'none'"
         assert rules["script-src"] == rules["style-src"] == rules["img-src"] == "'self'"
         assert set(rules["connect-src"].split()) - {"'self'"} == {"https:", "http://localhost:*", "http://127.0.0.1:*"}
+    project = tomllib.loads((WEB.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert manifest["version"] == project["version"]
     assert manifest["incognito"] == "not_allowed"
     assert manifest["permissions"] == ["unlimitedStorage"]
+
+
+def luminance(colour: str) -> float:
+    """As WCAG 2 defines it."""
+    digits = colour if len(colour) == 6 else "".join(2 * digit for digit in colour)
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_texts_stand_out_from_what_is_behind_them(scheme: int) -> None:
+    """A ratio of 4.5, as WCAG 2 asks of text (level AA)."""
+    style = (WEB / "style.css").read_text(encoding="utf-8")
+    colours = dict(re.findall(r"--([\w-]+): #(\w+);", style.split("@media (prefers-color-scheme: dark)")[scheme]))
+    pairs = "ink/paper ink/card ink/notice soft/paper soft/card accent/card on-accent/accent card/like card/dislike"
+    for pair in pairs.split():
+        low, high = sorted(luminance(colours[name]) for name in pair.split("/"))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, pair
