@@ -31,7 +31,7 @@ class WrittenCoins {
   }
 }
 
-/** Every outcome of the coins in turn, with its exact probability as numerator and denominator. */
+/** Every outcome of the coins in turn: for each result, exact probabilities as denominators and the sum of numerators over each. */
 function lawOf(experiment) {
   const law = {};
   let path = [];
@@ -50,10 +50,12 @@ function lawOf(experiment) {
       ([a, b], [branch, weights]) => [a * weights[branch], b * weights.reduce((x, y) => x + y)],
       [1n, 1n],
     );
-    (law[outcome] ??= []).push([top.toString(), bottom.toString()]);
+    law[outcome] ??= {};
+    law[outcome][bottom] = (law[outcome][bottom] ?? 0n) + top;
     const last = taken.findLastIndex(([branch, weights]) => branch + 1 < weights.length);
     path = last < 0 ? null : [...taken.slice(0, last).map(([branch]) => branch), taken[last][0] + 1];
   }
+  for (const parts of Object.values(law)) for (const bottom in parts) parts[bottom] = parts[bottom].toString();
   return law;
 }
 
