@@ -6,6 +6,7 @@ file. What needs a browser (diary, page) is tested in ``tests/browser``.
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import shutil
@@ -13,14 +14,13 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evenhand.guarantee import MessageError
-from evenhand.recommender.at_home import answer, recommend
+from evenhand.recommender.at_home import answer, recommend, stream
 from evenhand.recommender.at_home.coins import flip_threshold
 from evenhand.recommender.messages import SKETCHES, PublishedModel, Report, Task, Token
 from recommender_examples import MODEL
@@ -159,8 +159,9 @@ KINDS = [*((sketch, False) for sketch in SKETCHES), ("pairwise", True)]
 @pytest.mark.parametrize(("sketch", "public_rated"), KINDS)
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
 def test_no_report_tells_two_inputs_apart_by_more_than_epsilon(
-    ask: Ask, sketch: str, public_rated: bool, epsilon: str
+    ask: Ask, sketch: str, public_rated: bool, epsilon: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(stream, "block", functools.lru_cache(stream.block))  # a few queries, thousands of times
     task = small_task(sketch, epsilon, public_rated)
     laws = list(laws_in_the_browser(ask, task, range(task.tokens)))
     bound = power_below(task.epsilon)
@@ -170,7 +171,9 @@ def test_no_report_tells_two_inputs_apart_by_more_than_epsilon(
     for serial in (0, 5):  # and the laws are those of Python's client
         token = Token(task.short_id, serial, bytes(8))
         for ratings, law in list(zip(INPUTS, laws[serial], strict=True))[::7]:
-            assert law == law_of(partial(lambda t, x, coins: answer(task, t, x, coins).answer, token, ratings))
+            assert law == law_of(
+                functools.partial(lambda t, x, coins: answer(task, t, x, coins).answer, token, ratings)
+            )
 
 
 @pytest.mark.parametrize("sketch", SKETCHES)
@@ -209,6 +212,11 @@ def test_ratings_that_cannot_be_used_change_no_law(ask: Ask, sketch: str) -> Non
     case = {"do": "law", "task": small_task(sketch).to_json(), "serial": 0, "inputs": inputs}
     without, liked, with_junk, liked_and_junk = ask([case])[0]
     assert (without, liked) == (with_junk, liked_and_junk)
+
+
+def test_a_sketch_that_fails_is_answered_for(ask: Ask) -> None:
+    """An error could depend on ratings: the missing bit counts as no, and is flipped like any other."""
+    assert ask([{"do": "failing", "task": small_task("projection").to_json()}]) == ["01000000"]
 
 
 # -- Refusals

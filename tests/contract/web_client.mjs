@@ -113,6 +113,12 @@ const OPERATIONS = {
     const coins = new SecureCoins((array) => array.forEach((_, place) => (array[place] = words[at++])));
     return threshold ? coins.chance(BigInt(threshold)) : [coins.below(n), at];
   },
+  /** A sketch that fails, here for want of a coin. */
+  async failing({ task: text }) {
+    const task = await read(text);
+    const coins = { below: () => { throw new Error("no coin"); }, chance: () => true };
+    return toHex(answer(task, tokenFor(task, 0), new Map(), coins)).slice(-8);
+  },
   token: ({ text }) => Token.parse(text).toString(),
   report: ({ text }) => toHex(readReport(text)),
   model: ({ text }) => new Model(text).items.length,
