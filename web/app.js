@@ -165,6 +165,7 @@ async function renderOffer(kept) {
   const button = byId("send-button");
   button.disabled = objection !== null;
   button.textContent = entry?.sent ? "Send the same bytes again" : entry ? "Send the stored answer" : "Answer and send";
+  button.classList.toggle("main", !entry?.sent);
   // What the coin said is shown once it is sent: who saw it before could send only what they like.
   show("answered", Boolean(entry?.sent && entry.report));
   if (entry?.sent && entry.report) {
