@@ -12,6 +12,7 @@ nothing (post-processing).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -167,8 +168,8 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
     users = (curves.shapes[:, None, :shown] * curves.levels[:, None]).reshape(-1, shown)
     squared = scale**2 + ((tolerance[:shown] * users) ** 2 + users) / 2
     fit = -np.abs(inner[:shown] - users) / np.sqrt(squared) - np.log(squared) / 2
-    evidence = np.repeat(curves.priors, len(curves.levels))
-    evidence += _broken(fit, inner, scale, last - first) if visible else fit.sum(axis=1)
+    beforehand = [np.repeat(prior, len(curves.levels)) for prior in (curves.priors, curves.apart)]
+    evidence = _broken(fit, beforehand, inner, scale, last - first) if visible else beforehand[0] + fit.sum(axis=1)
     likely = np.argsort(evidence, kind="stable")[-_MOST:]
     likely = likely[evidence[likely] >= evidence.max() + math.log(_NEGLIGIBLE)]
     weights = np.exp(evidence[likely] - evidence.max())
@@ -203,11 +204,12 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
     )
 
 
-def _broken(fit: Array, noisy: Array, scale: float, last: int) -> Array:
+def _broken(fit: Array, beforehand: Sequence[Array], noisy: Array, scale: float, last: int) -> Array:
     """The evidence for each curve, averaged over where it begins to explain the counts: at the first bucket, or at any up to J.
 
     Args:
         fit: logarithms of likelihoods by curve and bucket.
+        beforehand: logarithms of how likely each curve is beforehand: without a break, and above one.
         noisy: counts.
         scale: of their noise.
         last: the place of J.
@@ -217,4 +219,6 @@ def _broken(fit: Array, noisy: Array, scale: float, last: int) -> Array:
     explained = np.cumsum(fit[:, ::-1], axis=1)[:, ::-1][:, : last + 1]
     prior = np.full(last + 1, (1 - _UNBROKEN) / max(last, 1))
     prior[0] = _UNBROKEN if last else 1.0
-    return np.asarray(np.logaddexp.reduce(explained + free + np.log(prior), axis=1))
+    explained += free + np.log(prior)
+    above = np.logaddexp.reduce(explained[:, 1:], axis=1) + beforehand[1] if last else -np.inf
+    return np.asarray(np.logaddexp(explained[:, 0] + beforehand[0], above))
