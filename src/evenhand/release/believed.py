@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from evenhand.noise import IntegerNoise
 from evenhand.release.intervals import Additive, Interval, Scaled
+from evenhand.release.quotient import Quotient
 
 _TAILS = np.geomspace(0.5, 1e-7, 60)
 """The tail probabilities at which a noise interval is read; between them the logarithm of the odds is interpolated."""
@@ -126,6 +127,8 @@ def _law(interval: Interval) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.fl
     if isinstance(interval, Scaled) and interval.factor > 0:
         points, odds = _law(interval.interval)
         return points * interval.factor, odds
+    if isinstance(interval, Quotient):
+        return _law_of_quotient(interval)
     if isinstance(interval, Additive) and not any(map(math.isfinite, interval.feasible)):
         radii = np.array(_radii(interval.noise)) * interval.unit
         points = np.concatenate([interval.value - radii[::-1], interval.value + radii])
@@ -134,6 +137,19 @@ def _law(interval: Interval) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.fl
         points = np.concatenate([ends[::-1, 0], ends[:, 1]])
     odds = np.log((1 - _TAILS) / _TAILS)
     return np.maximum.accumulate(points), np.concatenate([-odds[::-1], odds])
+
+
+def _law_of_quotient(quotient: Quotient) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The same, for a number whose tails are known directly."""
+    low, high = quotient.at(1 - 2 * _TAILS[-1])
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return np.array([low, high]), np.zeros(2)
+    value, steps = quotient.value, np.linspace(0, 1, len(_TAILS)) ** 2
+    below, above = value - (value - low) * steps[:0:-1], value + (high - value) * steps
+    tails = np.array([max(quotient.tail(m), 2 * _TAILS[-1]) / 2 for m in (*below, *above)])
+    odds = np.log((1 - tails) / tails)
+    odds[: len(below)] *= -1
+    return np.concatenate([below, above]), np.maximum.accumulate(odds)
 
 
 @functools.lru_cache(maxsize=256)
