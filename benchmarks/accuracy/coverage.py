@@ -2,19 +2,15 @@
 
 At the level of the mechanism: the posterior, correction and interval of a release, on tables that are drawn anew in each run (a published
 shape is resampled user by user), with exact profiles of users by bucket plus noise. ``--engine`` runs a sample of cases as releases.
-The priors of the posterior were chosen while looking at `TUNED` (and at the demo's table and others like it: most people alike, a power law beneath).
-`HELD_OUT` was in view before: two crowds and robots led to a change of what is read around the last visible bucket, and gamma, Weibull and log-normal
-up to 200 were looked at while priors were adjusted; negative binomial, Lomax, Zipf 2.2 and Burr were not. Nothing was ever chosen on `FRESH`.
+Which shapes were looked at when: `coverage_tables.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import functools
 import math
 import tempfile
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,10 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from benchmarks import shapes
+from benchmarks.accuracy.coverage_tables import FRESH, HELD_OUT, NEW, TUNED, Draw
 from benchmarks.accuracy.totals import Truth, buckets_for, user_totals
 from benchmarks.results import keep, table
-from benchmarks.shapes import Rows
 from evenhand.bounding import PROFILE_SHARE
 from evenhand.bounding.total_cap import total_caps
 from evenhand.noise import Laplace
@@ -36,82 +31,9 @@ from evenhand.release.intervals import why_not
 from evenhand.release.verdicts import PART
 from evenhand.statistics.believing import corrected
 
-Draw = Callable[[np.random.Generator], Rows]
 EPSILONS = (0.1, 0.3, 1.0, 4.0)
 _SHARE = float(PROFILE_SHARE)
 _DOUBT = 0.05
-
-
-def _resampled(make: Callable[[], Rows]) -> Draw:
-    once = functools.cache(make)
-    return lambda rng: rng.choice(once(), len(once()))
-
-
-def _whole(sizes: Any) -> Rows:
-    rounded: Rows = np.clip(np.ceil(sizes), 1, 10**7).astype(np.int64)
-    return rounded
-
-
-TUNED: dict[str, Draw] = {
-    "MovieLens-20M": _resampled(shapes.movielens_20m),
-    "Book-Crossing": _resampled(shapes.book_crossing),
-    "shop": _resampled(shapes.shop),
-    "course": _resampled(shapes.course),
-    "Zipf 2, 20k users": lambda rng: shapes.zipf(20_000, 2.0, rng),
-    "Zipf 2.5, 2k": lambda rng: shapes.zipf(2_000, 2.5, rng),
-    "Pareto 1.1, 100k": lambda rng: shapes.pareto(100_000, 1.1, rng),
-    "Pareto 1.5, 5k": lambda rng: shapes.pareto(5_000, 1.5, rng, least=10),
-    "Pareto 1.8, 12k": lambda rng: _whole(rng.pareto(1.8, 12_000) + 1),
-    "Pareto 3, 2k": lambda rng: shapes.pareto(2_000, 3.0, rng, least=20),
-    "log-normal 0.5, 2k": lambda rng: shapes.lognormal(2_000, 20, 0.5, rng),
-    "log-normal 1, 20k": lambda rng: shapes.lognormal(20_000, 20, 1.0, rng),
-    "log-normal 1.2, 6k": lambda rng: shapes.lognormal(6_000, 13.5, 1.2, rng),
-    "log-normal 1.8, 12k": lambda rng: shapes.lognormal(12_000, 2.7, 1.8, rng),
-    "log-normal 2, 50k": lambda rng: shapes.lognormal(50_000, 20, 2.0, rng),
-    "geometric, 2k": lambda rng: rng.geometric(0.05, 2_000).astype(np.int64),
-    "uniform to 100, 2k": lambda rng: rng.integers(1, 101, 2_000),
-    "all equal to 1, 2k": lambda rng: shapes.equal(2_000, 1),
-    "all equal to 1025, 2k": lambda rng: shapes.equal(2_000, 1025),
-}
-
-HELD_OUT: dict[str, Draw] = {
-    "Weibull 0.5, 4k": lambda rng: _whole(15 * rng.weibull(0.5, 4_000)),
-    "gamma 0.6, 8k": lambda rng: _whole(rng.gamma(0.6, 40, 8_000)),
-    "two crowds, 10k": lambda rng: _whole(np.concatenate([rng.lognormal(1, 0.7, 9_000), rng.lognormal(4, 0.6, 1_000)])),
-    "negative binomial, 3k": lambda rng: _whole(1 + rng.negative_binomial(0.5, 0.04, 3_000)),
-    "Lomax 2.3, 30k": lambda rng: _whole(8 * rng.pareto(2.3, 30_000)),
-    "log-normal 1.6 up to 200, 15k": lambda rng: np.minimum(shapes.lognormal(15_000, 8, 1.6, rng), 200),
-    "Zipf 2.2, 6k": lambda rng: shapes.zipf(6_000, 2.2, rng),
-    "Burr, 25k": lambda rng: _whole(6 * (rng.random(25_000) ** (-1 / 1.4) - 1) ** (1 / 1.5)),
-    "60 robots among 5k": lambda rng: np.concatenate([rng.geometric(0.1, 5_000), rng.integers(2000, 4001, 60)]),
-}
-
-FRESH: dict[str, Draw] = {
-    "Poisson body, 3% Pareto 1.6, 12k": lambda rng: np.concatenate(
-        [1 + rng.poisson(8, 11_640), _whole(20 * (1 + rng.pareto(1.6, 360)))]
-    ),
-    "70% once, 30% log-normal 1.4, 9k": lambda rng: np.concatenate(
-        [shapes.equal(6_300, 1), _whole(rng.lognormal(2, 1.4, 2_700))]
-    ),
-    "two populations, 6k": lambda rng: _whole(np.concatenate([rng.gamma(3, 5, 5_100), rng.lognormal(5, 0.5, 900)])),
-    "log-logistic 1.7, 15k": lambda rng: _whole(5 * (1 / rng.random(15_000) - 1) ** (1 / 1.7)),
-    "power law with cut-off, 20k": lambda rng: _cut_off(rng, 20_000),
-    "Yule and Simon 1.6, 10k": lambda rng: rng.geometric(np.exp(-rng.exponential(1 / 1.6, 10_000))).astype(np.int64),
-    "Poisson 11, 4k": lambda rng: 1 + rng.poisson(11, 4_000),
-    "two log-normals, 25k": lambda rng: _whole(
-        np.concatenate([rng.lognormal(1.5, 0.6, 22_500), rng.lognormal(2.5, 1.5, 2_500)])
-    ),
-    "half alike, half Pareto 2, 3k": lambda rng: _whole(
-        np.concatenate([rng.normal(30, 4, 1_500).clip(1), 5 * (1 + rng.pareto(2, 1_500))])
-    ),
-    "a giant among 8k": lambda rng: np.append(rng.geometric(0.08, 7_999), 60_000),
-}
-
-
-def _cut_off(rng: np.random.Generator, users: int) -> Rows:
-    """P(s) ∝ s^-1.8·e^(-s/400), by rejection."""
-    drawn = rng.pareto(0.8, 2 * users) + 1
-    return _whole(drawn[rng.random(2 * users) < np.exp(-drawn / 400)][:users])
 
 
 def runs(draw: Draw, statistic: str, epsilon: float, repeats: int, seed: int) -> dict[str, float]:
@@ -223,7 +145,8 @@ def report(result: dict[str, Any], date: str, repeats: int) -> str:
     for title, cases in (
         ("Shapes that the priors were chosen on", TUNED),
         ("Held out", HELD_OUT),
-        ("Fresh: nothing was chosen on them", FRESH),
+        ("Looked at once", FRESH),
+        ("New: nothing was chosen on them", NEW),
     ):
         if not any(key.split(" | ")[0] in cases for key in result):
             continue
@@ -274,12 +197,13 @@ def main() -> None:
     """Measure, write, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--only", choices=("tuned", "held-out", "fresh"), help="a part of the shapes")
+    parser.add_argument("--only", choices=("tuned", "held-out", "fresh", "new"), help="a part of the shapes")
     parser.add_argument("--engine", action="store_true", help="a sample of cases as whole releases, too")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     arguments = parser.parse_args()
     result: dict[str, Any] = {}
-    cases = {"tuned": TUNED, "held-out": HELD_OUT, "fresh": FRESH}.get(arguments.only, {**TUNED, **HELD_OUT, **FRESH})
+    parts = {"tuned": TUNED, "held-out": HELD_OUT, "fresh": FRESH, "new": NEW}
+    cases = parts.get(arguments.only) or {name: draw for part in parts.values() for name, draw in part.items()}
     for name, draw in cases.items():
         for statistic in ("count", "sum"):
             for epsilon in EPSILONS:
