@@ -31,9 +31,9 @@ _STRAIGHT, _STRAIGHT_APART = 0.1, 0.5
 """How likely a power law is beforehand, against all that bend down: as likely as each bend where one curve explains all counts. Above a break
 users are of another kind than those below: what lies on top of a crowd who are alike is rarely one more such crowd, so a power law is as
 likely as all bends together."""
-_MODERATE, _UNUSUAL, _UNUSUAL_APART = 2.0, 2.0, 0.5
-"""Below this slope, far above J, a curve is the less likely beforehand the nearer it comes to 1, a law without a mean; and how fast: slowly above
-a break, where nothing below J speaks against it."""
+_MODERATE, _UNUSUAL, _UNUSUAL_APART = 2.0, 2.0, 1.0
+"""Below this slope, far above J, a curve is the less likely beforehand the nearer it comes to 1, a law without a mean; and how fast: half as
+fast above a break, where nothing below J speaks against it."""
 _LEAST_BEND = 0.09  # of a rising curve
 _LEVELS = tuple(np.linspace(-1.3, 0.35, 6))  # J is the last to stand out, so its count is rather too high than too low
 _SLOPES = {1.0: 0.40, 0.7: 0.12, 1.4: 0.12}
