@@ -15,6 +15,8 @@ OPEN = (
     "the bound was given and nothing tells what it took from either number; noise_interval() covers the noise of both"
 )
 _POINTS = 25  # of what bounding may have taken from one of the two
+_UNLIKE = 0.2
+"""A prior: that what the two lost has nothing to do with each other. The bound cuts the same users in both, so mostly both lost alike."""
 
 
 def believed_quotient(numerator: Interval, denominator: Interval, nonnegative: bool) -> tuple[float, Interval]:
@@ -71,9 +73,9 @@ def _points(interval: Interval) -> Array:
 
 @np.errstate(all="ignore")  # a warning would show what was released
 def _together(quotient: Quotient, above: Array, below: Array) -> tuple[Array, Array]:
-    """What to add to the quotient: half of the belief says that both lost alike, half that they lost independently."""
+    """What to add to the quotient: mostly both lost alike, else (`_UNLIKE`) independently."""
     both = np.concatenate([np.stack([above, below]), np.stack([a.ravel() for a in np.meshgrid(above, below)])], axis=1)
-    weights = np.repeat([1 / (2 * _POINTS), 1 / (2 * _POINTS**2)], [_POINTS, _POINTS**2])
+    weights = np.repeat([(1 - _UNLIKE) / _POINTS, _UNLIKE / _POINTS**2], [_POINTS, _POINTS**2])
     top, bottom = quotient.numerator.value, quotient.denominator.value
     divisor = bottom + both[1]
     sound = divisor * np.sign(bottom) > 0.1 * abs(bottom)
