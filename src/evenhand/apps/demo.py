@@ -19,16 +19,15 @@ _PICTURE = 24  # columns for the picture of an interval
 def make_views(path: Path, users: int = USERS, seed: int | None = None) -> dict[str, float]:
     """Write a synthetic streaming service's log of views and return its true totals.
 
-    Most people watch little, a few watch all day (a lognormal body with a Pareto tail), and heavy viewers rate lower:
-    cutting them off biases the mean.
+    Most people watch little, a few watch all day (a log-normal law, as in published logs of ratings), and heavy viewers rate
+    lower: cutting them off biases the mean.
     """
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     random = np.random.default_rng(seed)  # another table each time, so that nobody need believe in a lucky one
-    views = np.ceil(np.exp(random.normal(3.0, 0.9, users)) + random.pareto(1.7, users) * 5).astype(int)
-    views = np.minimum(views, 3_000)
+    views = np.ceil(np.exp(random.normal(3.0, 1.1, users))).astype(int)
     who = np.repeat(np.arange(users), views)
     taste = random.normal(3.9, 0.4, users) - 0.12 * np.log(views)
     stars = np.clip(np.round((taste[who] + random.normal(0, 0.9, len(who))) * 2) / 2, 0.5, 5.0)
