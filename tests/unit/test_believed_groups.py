@@ -14,11 +14,12 @@ from evenhand.bounding.cut_distances import CutDistances, part_lost
 from evenhand.noise import Gaussian, Laplace
 from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts
 from evenhand.release import Additive, Believed, Unknown
-from evenhand.release.believed_ratio import BelievedRatio
+from evenhand.release.intervals import judged, noise_only, why_not
 from evenhand.release.quotient import Quotient
 from evenhand.release.together import ends_of
 from evenhand.release.widened import Widened
 from evenhand.statistics.believed_groups import MOSTLY, TOTALS
+from evenhand.statistics.believed_ratios import believed_quotient, measured_quotient
 
 
 def test_l2_norms_and_what_a_user_adds_are_inverse() -> None:
@@ -98,19 +99,27 @@ def test_a_widened_interval_adds_squares_and_keeps_to_what_is_possible() -> None
 
 def test_a_ratio_holds_what_its_parts_leave_possible() -> None:
     above, below = Additive(900.0, Laplace(Fraction(1)), 1.0), Additive(100.0, Laplace(Fraction(1)), 1.0)
-    believed = Believed(above, [0.0, 200.0], [0.5, 0.5], "words")
-    ratio = BelievedRatio(Quotient(above, below, True), 1000.0, 100.0, believed, below, "words")
-    low, high = ratio.at(0.95)
-    assert ratio.value == 10.0
-    assert low < 9.1
+    believed = Believed(above, [0.0, 200.0], [0.5, 0.5], "words", "a reason")
+    value, interval = believed_quotient(believed, below, nonnegative=True)
+    low, high = interval.at(0.95)
+    assert value == 9.0  # what is as likely nothing is not added
+    assert low < 9.0
     assert high > 10.9
-    assert ratio.judged is ratio
-    open_above = Unknown(above, "", None, math.inf)
-    given = BelievedRatio(Quotient(above, below, True), 900.0, 100.0, open_above, below, "")
+    assert why_not(interval) == "a reason"
+    assert measured_quotient(interval)[0] == 9.0
+    given = believed_quotient(Unknown(above, "", None, math.inf), below, nonnegative=True)[1]
     assert given.at(0.95)[1] == math.inf
-    assert given.judged is given.noise_only
-    lost = Quotient(above, Additive(0.5, Laplace(Fraction(10)), 1.0), True)
-    assert math.isnan(BelievedRatio(lost, 1000.0, 0.5, believed, lost.denominator, "").value)
+    assert judged(given) == noise_only(given) == Quotient(above, below, True)
+    assert math.isnan(believed_quotient(believed, Additive(0.5, Laplace(Fraction(10)), 1.0), True)[0])
+
+
+def test_the_law_of_a_quotient_is_that_of_its_interval() -> None:
+    """With nothing cut off, what is believed is the noise: ends from the law agree with those by Fieller's method."""
+    above, below = Additive(900.0, Laplace(Fraction(40)), 1.0), Additive(1000.0, Laplace(Fraction(60)), 1.0)
+    quotient = Quotient(above, below, nonnegative=True)
+    nothing = Believed(quotient, [0.0, 1e-12], [0.5, 0.5], "words")
+    for confidence in (0.5, 0.95, 0.999):
+        assert nothing.at(confidence) == pytest.approx(quotient.at(confidence), rel=0.01)
 
 
 def test_weight_moves_only_where_users_are_cut_and_matters_more_in_small_groups() -> None:

@@ -13,6 +13,7 @@ import evenhand as eh
 from evenhand.noise import seam
 from evenhand.profiles import CELLS, extent_of
 from evenhand.profiles.extent import LEVELS
+from evenhand.release import NothingFound
 from evenhand.statistics.histogram import round_edges
 from evenhand.statistics.level_cells import cells_of_rows
 from evenhand.tables import parse_bounds
@@ -149,6 +150,16 @@ def test_nothing_is_visible(session: eh.Session) -> None:
     assert release.details["bounds"] == [-1e15, 1e15]
     low, high = release.interval()
     assert low < 50 < high
+
+
+def test_only_what_lacks_bounds_is_called_unusable_for_it(session: eh.Session) -> None:
+    with seam.replaced(seam.silent):
+        release = session.aggregate(
+            by="g", keys=["a", "b"], epsilon=0.02, n=eh.users(), n_age=eh.mean("age"), m=eh.sum("paid", bounds=(0, 200))
+        )
+    assert isinstance(release.rules["n_age"], NothingFound)
+    assert not any(isinstance(release.rules[name], NothingFound) for name in ("n", "m"))
+    assert "no bounds could be found with" in release.details["finding"]["words"]
 
 
 def test_a_preview_names_the_price(session: eh.Session) -> None:

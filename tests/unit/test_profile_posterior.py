@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
+from evenhand.noise import Laplace
 from evenhand.profiles import Cut, posterior, row_buckets, total_buckets
 from evenhand.profiles.largest import LARGEST_WEIGHTS, Largest
+from evenhand.release import Additive
+from evenhand.release.intervals import covers, why_not
+from evenhand.statistics.believing import Corrected, corrected
 
 BUCKETS = row_buckets()
 
@@ -95,3 +103,36 @@ def test_a_crowd_far_above_all_others_is_feared_as_far_as_the_counts_say() -> No
     assert with_robots.last == without.last
     assert with_robots.cut(101).quantile(0.975) > 90 * 2000
     assert without.cut(101).quantile(0.975) < 5000
+
+
+def test_a_crowd_that_may_be_noise_is_named_and_so_is_how_many_may_hide() -> None:
+    scale = 10.0
+    people = np.random.default_rng(2).geometric(0.1, 5_000)
+    counts = BUCKETS.histogram(people).astype(np.float64)
+
+    def released(noisy: npt.NDArray[np.float64]) -> Corrected:
+        believed = posterior(BUCKETS, noisy, scale)
+        cut = believed.cut(believed.best(math.sqrt(2) / 0.2))
+        return corrected(Additive(float(people.sum()), Laplace(Fraction(200)), 1.0), cut, whole=True)
+
+    ordinary, suspicious = counts.copy(), counts.copy()
+    suspicious[BUCKETS.index(np.array([3_000]))] += 9 * scale
+    assert why_not(released(ordinary).interval) == ""
+    assert "up to about 80 users far above all others could be missed" in covers(released(ordinary).interval)
+    assert why_not(released(suspicious).interval)
+    assert posterior(BUCKETS, ordinary, scale).crowd < 0.025 < posterior(BUCKETS, suspicious, scale).crowd
+
+
+def test_on_top_of_people_who_are_alike_a_power_law_is_expected() -> None:
+    """All below the last visible bucket are alike: what lies above is of another kind, and may go on for long."""
+    scale = 10.0
+    rng = np.random.default_rng(3)
+    alike = 1 + rng.poisson(15, 7_000)
+    tail = np.ceil(30 * (1 + rng.pareto(1.6, 300))).astype(np.int64)
+    upper = []
+    for rows in (np.concatenate([alike, tail]), rng.geometric(1 / 16, 7_300)):
+        believed = posterior(BUCKETS, BUCKETS.histogram(rows), scale)
+        upper.append(believed.cut(100).quantile(0.975))
+    lost = float(np.maximum(tail - 100, 0).sum())
+    assert upper[0] > 2.5 * lost  # without a prior of its own above a break: 1.8
+    assert upper[0] > 5 * upper[1]

@@ -2,7 +2,7 @@
 
 from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
-from evenhand.profiles.cut import Cut
+from evenhand.profiles.cut import Cut, sure_part
 from evenhand.profiles.extent import CELLS, Extent, extent_of
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
@@ -49,6 +49,7 @@ __all__ = [
     "rows_with",
     "support_of_counts",
     "support_of_histogram",
+    "sure_part",
     "tilt_request",
     "total_buckets",
     "users_by_bucket",

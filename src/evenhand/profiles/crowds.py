@@ -10,13 +10,17 @@ import numpy as np
 
 from evenhand.profiles.support import Array
 
-_PRIOR = 0.015  # that there is one
-_SPLITS = ((1.0,), (1 / 3, 2 / 3), (2 / 3, 1 / 3))  # how it spreads over buckets
+_PRIOR = 0.01  # that there is one: in one table of a hundred
+_SPLITS = ((1.0,), (1 / 3, 2 / 3), (2 / 3, 1 / 3), (1 / 8, 3 / 8, 3 / 8, 1 / 8), (0.05, 0.15, 0.3, 0.3, 0.15, 0.05))
+"""How it spreads over buckets: robots are alike, busy people differ."""
 _PEOPLE = np.geomspace(1.5, 12.0, 6)  # in scales of the noise: more would stand out
 _NEAREST, _FARTHEST = 1.0, 7.0  # from J, in logarithms
 _AT_MOST = 0.09
 """However many are there: it then counts in intervals, and chooses no bound. For that it has to stand out (`occupied.py`): a bound at a crowd that
 is not there multiplies the noise."""
+HIDES = 8.0
+"""In scales of the noise: a smaller crowd seldom changes an interval. One of c scales is at most e^c times as likely with its counts as
+without, there are some 450 places, sizes and widths, and an upper end at 97.5% moves only if the belief reaches 2.5%."""
 _UNLIKELY = 1e-3  # odds below which a crowd is left out
 
 
@@ -32,7 +36,7 @@ def crowds(noisy: Array, expected: Array, distance: Array, scale: float) -> tupl
     places = np.flatnonzero((distance >= _NEAREST) & (distance <= _FARTHEST))
     members = []
     for split in _SPLITS:
-        for place in places[: len(places) - len(split) + 1]:
+        for place in places[: max(len(places) - len(split) + 1, 0)]:
             users = np.zeros((len(_PEOPLE), len(noisy)))
             users[:, place : place + len(split)] = np.outer(_PEOPLE * scale, split)
             members.append(users)

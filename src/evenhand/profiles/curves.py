@@ -27,9 +27,13 @@ _SHOWN = 5.0  # how far above J counts tell curves apart: they stand out from no
 _POWERS = (1.0, 1.2, 1.5, 1.8, 2.2, 2.7, 3.3, 4.0, 5.0, 7.0, 10.0, 15.0, 25.0)
 _RISING = (-1.3, -0.4, 0.2, 0.65)  # J may lie before the fullest bucket; only with a curve that bends down
 _BENDS = (0.0, 0.025, 0.05, 0.12, 0.2, 0.4, 0.65, 1.2, 2.1, 3.7)
-_STRAIGHT = 0.1  # how likely a power law is beforehand, against all that bend down: as likely as each bend
-_MODERATE, _UNUSUAL = 2.0, 2.0
-"""Below this slope, far above J, a curve is the less likely beforehand the nearer it comes to 1, a law without a mean; and how fast."""
+_STRAIGHT, _STRAIGHT_APART = 0.1, 0.5
+"""How likely a power law is beforehand, against all that bend down: as likely as each bend where one curve explains all counts. Above a break
+users are of another kind than those below: what lies on top of a crowd who are alike is rarely one more such crowd, so a power law is as
+likely as all bends together."""
+_MODERATE, _UNUSUAL, _UNUSUAL_APART = 2.0, 2.0, 1.0
+"""Below this slope, far above J, a curve is the less likely beforehand the nearer it comes to 1, a law without a mean; and how fast: half as
+fast above a break, where nothing below J speaks against it."""
 _LEAST_BEND = 0.09  # of a rising curve
 _LEVELS = tuple(np.linspace(-1.3, 0.35, 6))  # J is the last to stand out, so its count is rather too high than too low
 _SLOPES = {1.0: 0.40, 0.7: 0.12, 1.4: 0.12}
@@ -62,6 +66,7 @@ class Curves:
         shapes: by shape and bucket, from there on.
         filled: the part of each bucket, from its low end, over which its users are spread evenly.
         priors: logarithms of how likely each shape is beforehand.
+        apart: the same, if the users whom it explains are of another kind than those below.
         levels: each as likely.
         shown: up to which bucket, counted from the first, counts tell curves apart.
     """
@@ -70,6 +75,7 @@ class Curves:
     shapes: Array
     filled: Array
     priors: Array
+    apart: Array
     levels: Array
     shown: int
 
@@ -88,12 +94,12 @@ def tails(buckets: Buckets, last: int, count: float, scale: float) -> Curves:
         count: its noisy count.
         scale: of the noise.
     """
-    first, shapes, filled, priors, shown = _shapes(buckets, last)
-    return Curves(first, shapes, filled, priors, max(count, 2 * scale) * np.exp(_LEVELS), shown)
+    first, shapes, filled, priors, apart, shown = _shapes(buckets, last)
+    return Curves(first, shapes, filled, priors, apart, max(count, 2 * scale) * np.exp(_LEVELS), shown)
 
 
 @functools.lru_cache(maxsize=16)
-def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, int]:
+def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, Array, int]:
     edges = np.array(buckets.edges[1:], dtype=np.float64)
     lows = np.append(0.0, edges[:-1]) + 1
     sizes = (lows + edges) / 2
@@ -104,10 +110,12 @@ def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, int]
     ratio = ((edges + 0.5) / (lows - 0.5))[first:stop]
     at, above, beyond = distance == 0, distance > 0, np.maximum(distance, 0.0)
     slope, bend = (grid.reshape(-1, 1) for grid in np.meshgrid((*_RISING, *_POWERS), _BENDS, indexing="ij"))
-    straight = np.where(bend == 0, _STRAIGHT, (1 - _STRAIGHT) / (len(_BENDS) - 1)).ravel()
+    straight, alone = (
+        np.where(bend == 0, part, (1 - part) / (len(_BENDS) - 1)).ravel() for part in (_STRAIGHT, _STRAIGHT_APART)
+    )
     smooth, steep = -slope * distance - bend * distance**2, slope + 2 * bend * distance
     falls, bends = slope.ravel(), bend.ravel() >= _LEAST_BEND
-    shapes, filled, priors = [], [], []
+    shapes, filled, priors, apart = [], [], [], []
     shown = int(np.searchsorted(distance, _SHOWN))
 
     def add(
@@ -119,6 +127,7 @@ def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, int]
         filled.append(_filled(slopes[allowed], ratio) * np.where(at, end, 1.0))
         heavy = np.maximum(_MODERATE - slopes[:, shown - 1], 0.0)
         priors.append((np.log(prior * straight) - _UNUSUAL * heavy)[allowed])
+        apart.append((np.log(prior * alone) - _UNUSUAL_APART * heavy)[allowed])
 
     for factor, prior in _SLOPES.items():
         more = (factor - 1) * slope
@@ -129,7 +138,7 @@ def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, int]
     for (part, power), prior in _BENEATH.items():
         thin = np.where(above, part * np.exp(-power * distance), 0.0)
         add(smooth, np.where(above, np.minimum(steep, power), steep), power, prior, 1.0, thin)
-    return first, np.concatenate(shapes), np.concatenate(filled), np.concatenate(priors), shown
+    return first, np.concatenate(shapes), np.concatenate(filled), np.concatenate(priors), np.concatenate(apart), shown
 
 
 def _filled(slope: Array, ratio: Array) -> Array:
@@ -160,4 +169,4 @@ def humps(buckets: Buckets, scale: float) -> Curves:
     shapes = np.exp(-(((position - middle) / width) ** 2) / 2) * (2 * (sizes - lows) + 1) / sizes
     shapes /= shapes.sum(axis=1, keepdims=True)
     priors = -_MODESTY * np.maximum(middle.ravel(), 0.0)
-    return Curves(0, shapes, np.ones_like(shapes), priors, _HUMP_PEOPLE * scale, end)
+    return Curves(0, shapes, np.ones_like(shapes), priors, priors, _HUMP_PEOPLE * scale, end)

@@ -11,23 +11,43 @@ from evenhand.profiles.support import Array
 _LEVELS = np.unique(np.concatenate([np.linspace(0, 1, 161), [0.001, 0.003, 0.997, 0.999, 0.9997]]))
 _SIGNS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 """If values may have either sign: by how much positive totals outweigh negative ones among those that are cut. Nothing is known about it."""
+SURE = 0.25
+"""The part of the belief on the other side of a correction: a light tail and a heavy one that can't be told apart differ by far more in what
+the heavy one hides than in what the light one does, so half way between them is wrong for both."""
+
+
+def sure_part(amounts: Array, weights: Array) -> float:
+    """What to add to a value: as much of it as is at least three times as likely too little as too much; 0 where even the sign is in doubt."""
+    order = np.argsort(amounts, kind="stable")
+    reached = np.cumsum(weights[order])
+    low, high = amounts[order][np.searchsorted(reached, np.array([SURE, 1 - SURE]) * reached[-1])]
+    return float(min(max(0.0, low), high))
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A distribution of what is cut off, as a list of amounts, increasing, and their weights, which add up to 1."""
+    """A distribution of what is cut off, as a list of amounts, increasing, and their weights, which add up to 1.
+
+    Args:
+        amounts: increasing.
+        weights: add up to 1.
+        hidden: about how many users far above all others the amounts leave out, because the profile would not have shown them.
+        crowd: how much it is believed that there are more than that, who don't stand out from the noise clearly.
+    """
 
     amounts: Array
     weights: Array
+    hidden: float = 1.0
+    crowd: float = 0.0
 
     @classmethod
-    def of(cls, amounts: Array, weights: Array) -> Cut:
+    def of(cls, amounts: Array, weights: Array, hidden: float = 1.0, crowd: float = 0.0) -> Cut:
         """Few amounts that stand for many: one for each of a fixed list of quantiles."""
         order = np.argsort(amounts, kind="stable")
         value, reached = amounts[order], np.cumsum(weights[order])
         middle = (_LEVELS[1:] + _LEVELS[:-1]) / 2
         places = np.minimum(np.searchsorted(reached, middle * reached[-1]), len(value) - 1)
-        return cls(value[places], np.diff(_LEVELS))
+        return cls(value[places], np.diff(_LEVELS), hidden, crowd)
 
     def quantile(self, level: float) -> float:
         """The amount that is not exceeded with this probability."""
@@ -39,18 +59,26 @@ class Cut:
         """As likely too much as too little."""
         return self.quantile(0.5)
 
+    @property
+    def sure(self) -> float:
+        """What to add back."""
+        return sure_part(self.amounts, self.weights)
+
     def spread(self, part: float) -> float:
-        """Root mean square distance from the median, over the smallest ``part`` of all outcomes."""
+        """Root mean square distance from what is added back, over the smallest ``part`` of all outcomes."""
         reached = np.cumsum(self.weights)
         kept = np.clip(part - (reached - self.weights), 0.0, self.weights)
-        return float(np.sqrt(kept @ (self.amounts - self.median) ** 2 / kept.sum()))
+        return float(np.sqrt(kept @ (self.amounts - self.sure) ** 2 / kept.sum()))
 
     def times(self, factor: float) -> Cut:
         """In another unit, or of the other sign."""
         amounts = self.amounts * factor
-        return Cut(amounts[::-1], self.weights[::-1]) if factor < 0 else Cut(amounts, self.weights)
+        weights = self.weights
+        amounts, weights = (amounts[::-1], weights[::-1]) if factor < 0 else (amounts, weights)
+        return Cut(amounts, weights, self.hidden, self.crowd)
 
     def of_either_sign(self) -> Cut:
         """What is cut off if the totals of the users who are cut may be positive or negative."""
         amounts = np.concatenate([self.amounts * sign for sign in _SIGNS])
-        return Cut.of(amounts, np.tile(self.weights / len(_SIGNS), len(_SIGNS)))
+        weights = np.tile(self.weights / len(_SIGNS), len(_SIGNS))
+        return Cut.of(amounts, weights, self.hidden, self.crowd)

@@ -12,15 +12,16 @@ nothing (post-processing).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.profiles.buckets import Buckets
-from evenhand.profiles.crowds import crowds
+from evenhand.profiles.crowds import HIDES, crowds
 from evenhand.profiles.curves import humps, tails, usual
-from evenhand.profiles.cut import Cut
+from evenhand.profiles.cut import SURE, Cut
 from evenhand.profiles.largest import LARGEST_WEIGHTS, Largest
 from evenhand.profiles.occupied import last_occupied
 from evenhand.profiles.support import Array, Support
@@ -59,6 +60,8 @@ class Posterior:
         weights: of the curves; they add up to 1.
         last: the last bucket that stands out, or 0.
         visible: whether any bucket stood out.
+        hidden: about how many users far above all others would not have shown.
+        crowd: the weight of a crowd apart.
     """
 
     sizes: Array
@@ -70,6 +73,8 @@ class Posterior:
     weights: Array
     last: int
     visible: bool
+    hidden: float
+    crowd: float
 
     def cut(self, bound: float) -> Cut:
         """What a bound cuts off from all users together."""
@@ -78,7 +83,9 @@ class Posterior:
         amounts = values[..., None] + np.sqrt(variance)[..., None] * _AROUND
         amounts = amounts[..., None] + hidden[..., None, None] * factors
         both = _AROUND_WEIGHTS[:, None] * _AROUND_WEIGHTS
-        return Cut.of(np.maximum(amounts, 0.0).ravel(), (weights[..., None, None] * both).ravel())
+        return Cut.of(
+            np.maximum(amounts, 0.0).ravel(), (weights[..., None, None] * both).ravel(), self.hidden, self.crowd
+        )
 
     def _outcomes(self, bound: float) -> tuple[Array, Array, Array, Array]:
         """By curve and by place of the largest user: what is cut off, its weight, its variance, and the part that lies above J."""
@@ -117,15 +124,15 @@ class Posterior:
         return int(best)
 
     def squared(self, bound: float) -> float:
-        """Expected squared distance of what is cut off from its median, the largest outcomes left out."""
+        """Expected squared distance of what is cut off from what is added back, the largest outcomes left out."""
         values, weights, variance, hidden = self._outcomes(bound)
         variance = variance + (SHARED * hidden) ** 2
         order = np.argsort(values, axis=None)
         value, weight = values.ravel()[order], weights.ravel()[order]
         reached = np.cumsum(weight)
-        median = value[np.searchsorted(reached, 0.5)]
+        added = value[np.searchsorted(reached, SURE)]
         kept = np.clip(TRIMMED - (reached - weight), 0.0, weight)
-        return float(kept @ ((value - median) ** 2 + variance.ravel()[order]) / kept.sum())
+        return float(kept @ ((value - added) ** 2 + variance.ravel()[order]) / kept.sum())
 
     @property
     def typical(self) -> Support:
@@ -167,8 +174,8 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
     users = (curves.shapes[:, None, :shown] * curves.levels[:, None]).reshape(-1, shown)
     squared = scale**2 + ((tolerance[:shown] * users) ** 2 + users) / 2
     fit = -np.abs(inner[:shown] - users) / np.sqrt(squared) - np.log(squared) / 2
-    evidence = np.repeat(curves.priors, len(curves.levels))
-    evidence += _broken(fit, inner, scale, last - first) if visible else fit.sum(axis=1)
+    beforehand = [np.repeat(prior, len(curves.levels)) for prior in (curves.priors, curves.apart)]
+    evidence = _broken(fit, beforehand, inner, scale, last - first) if visible else beforehand[0] + fit.sum(axis=1)
     likely = np.argsort(evidence, kind="stable")[-_MOST:]
     likely = likely[evidence[likely] >= evidence.max() + math.log(_NEGLIGIBLE)]
     weights = np.exp(evidence[likely] - evidence.max())
@@ -181,12 +188,14 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
     curve = 2 * scale**2 / (chance + 2 * scale**2) * users
     users, spread = np.maximum(told * inner + curve, 0.0), told * 2 * scale**2
     weights /= weights.sum()
+    crowd = 0.0
     if visible:
         apart, odds = crowds(inner, weights @ users, np.log(sizes[first:end] / sizes[last]), scale)
         users = np.concatenate([users, weights @ users + apart])
         spread = np.concatenate([spread, weights @ spread + apart])
         filled = np.concatenate([filled, np.broadcast_to(weights @ filled, apart.shape)])
         weights = np.concatenate([weights, odds])
+        crowd = float(odds.sum() / weights.sum())
     below = np.maximum(noisy[:first], 0.0)
     below *= min(max(float(noisy[:first].sum()), 0.0) / max(float(below.sum()), 1e-9), 1.0)
     repeated = np.broadcast_to(below, (len(users), first))
@@ -200,14 +209,17 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
         weights / weights.sum(),
         last,
         visible,
+        max(HIDES * scale, 1.0),
+        crowd,
     )
 
 
-def _broken(fit: Array, noisy: Array, scale: float, last: int) -> Array:
+def _broken(fit: Array, beforehand: Sequence[Array], noisy: Array, scale: float, last: int) -> Array:
     """The evidence for each curve, averaged over where it begins to explain the counts: at the first bucket, or at any up to J.
 
     Args:
         fit: logarithms of likelihoods by curve and bucket.
+        beforehand: logarithms of how likely each curve is beforehand: without a break, and above one.
         noisy: counts.
         scale: of their noise.
         last: the place of J.
@@ -217,4 +229,6 @@ def _broken(fit: Array, noisy: Array, scale: float, last: int) -> Array:
     explained = np.cumsum(fit[:, ::-1], axis=1)[:, ::-1][:, : last + 1]
     prior = np.full(last + 1, (1 - _UNBROKEN) / max(last, 1))
     prior[0] = _UNBROKEN if last else 1.0
-    return np.asarray(np.logaddexp.reduce(explained + free + np.log(prior), axis=1))
+    explained += free + np.log(prior)
+    above = np.logaddexp.reduce(explained[:, 1:], axis=1) + beforehand[1] if last else -np.inf
+    return np.asarray(np.logaddexp(explained[:, 0] + beforehand[0], above))

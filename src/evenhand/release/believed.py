@@ -16,9 +16,12 @@ import numpy.typing as npt
 
 from evenhand.noise import IntegerNoise
 from evenhand.release.intervals import Additive, Interval, Scaled
+from evenhand.release.quotient import Quotient
 
 _TAILS = np.geomspace(0.5, 1e-7, 60)
 """The tail probabilities at which a noise interval is read; between them the logarithm of the odds is interpolated."""
+_FARTHEST = (1e-7, 1e-5, 1e-4, 1e-3, 5e-3)
+"""Tail probabilities, one of which is the last at which a quotient's ends are finite."""
 _BISECTIONS = 60
 
 
@@ -70,7 +73,8 @@ class Believed:
             return float(weights @ (1 / (1 + np.exp(-np.interp(x - amounts, points, odds)))))
 
         first, last = points[0] + amounts[0], points[-1] + amounts[-1]
-        if not (math.isfinite(first) and math.isfinite(last)):  # the noise may be anything
+        known = 1 / (1 + math.exp(odds[-1]))  # beyond it the law of the noise is not known
+        if not (math.isfinite(first) and math.isfinite(last)) or tail < 0.999 * known:
             return low + float(amounts[0]), high + float(amounts[-1])
         return _solve(below, tail, first, last)[0], _solve(below, 1 - tail, first, last)[1]
 
@@ -126,6 +130,8 @@ def _law(interval: Interval) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.fl
     if isinstance(interval, Scaled) and interval.factor > 0:
         points, odds = _law(interval.interval)
         return points * interval.factor, odds
+    if isinstance(interval, Quotient):
+        return _law_of_quotient(interval)
     if isinstance(interval, Additive) and not any(map(math.isfinite, interval.feasible)):
         radii = np.array(_radii(interval.noise)) * interval.unit
         points = np.concatenate([interval.value - radii[::-1], interval.value + radii])
@@ -134,6 +140,22 @@ def _law(interval: Interval) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.fl
         points = np.concatenate([ends[::-1, 0], ends[:, 1]])
     odds = np.log((1 - _TAILS) / _TAILS)
     return np.maximum.accumulate(points), np.concatenate([-odds[::-1], odds])
+
+
+def _law_of_quotient(quotient: Quotient) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The same, for a number whose tails are known directly, as far out as the denominator stands out from its noise."""
+    for least in _FARTHEST:
+        low, high = quotient.at(1 - 2 * least)
+        if math.isfinite(low) and math.isfinite(high):
+            break
+    else:
+        return np.array([low, high]), np.zeros(2)
+    value, steps = quotient.value, np.linspace(0, 1, len(_TAILS)) ** 2
+    below, above = value - (value - low) * steps[:0:-1], value + (high - value) * steps
+    tails = np.array([max(quotient.tail(m), 2 * least) / 2 for m in (*below, *above)])
+    odds = np.log((1 - tails) / tails)
+    odds[: len(below)] *= -1
+    return np.concatenate([below, above]), np.maximum.accumulate(odds)
 
 
 @functools.lru_cache(maxsize=256)

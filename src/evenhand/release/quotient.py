@@ -73,6 +73,10 @@ class Quotient:
             return self._between(0.0, estimate, confidence), math.inf
         return lowest, math.inf
 
+    def tail(self, m: float) -> float:
+        """How probable it is that noise moves ``A − m·B`` further from 0 than it is, if m is true."""
+        return self._tail(m, abs(self.numerator.value - m * self.denominator.value))
+
     def _edge(self, inside: float, side: float, confidence: float) -> float:
         """From the estimate, walk to where plausibility ends; the outer side is returned."""
         step = self.spread or abs(inside) * 1e-6 or 1e-300

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.bounding import MeanBelief
 from evenhand.pages.numbers import rounded
-from evenhand.profiles import Array
+from evenhand.profiles import Array, sure_part
 from evenhand.release import Believed, Error, Interval, Scaled, Unknown
 from evenhand.statistics.draft import Outcome
 
@@ -31,7 +31,6 @@ NOBODY_SEEN = (
     "more people or more ε would help"
 )
 
-_SURE = 0.25  # the part of the belief on the other side of a correction
 _LEAST_SHOWN = 0.05  # of the standard deviation of the noise: a smaller correction says nothing
 
 
@@ -86,14 +85,6 @@ def with_amounts(
     value = min(max(outcome.value + correction, bounds[0]), bounds[1])
     shown = corrected(outcome.value, value, noise)
     return replace(outcome, value=value, details={**outcome.details, "correction": shown})
-
-
-def sure_part(amounts: Array, weights: Array) -> float:
-    """What to add to a value: as much of it as is at least three times as likely too little as too much; 0 where even the sign is in doubt."""
-    order = np.argsort(amounts)
-    reached = np.cumsum(weights[order])
-    low, high = amounts[order][np.searchsorted(reached, np.array([_SURE, 1 - _SURE]) * reached[-1])]
-    return float(min(max(0.0, low), high))
 
 
 def corrected(measured: float, value: float, noise: float) -> dict[str, Any]:

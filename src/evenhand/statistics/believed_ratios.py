@@ -6,21 +6,22 @@ import math
 
 import numpy as np
 
-from evenhand.profiles import Array
+from evenhand.profiles import Array, Cut
 from evenhand.release import Additive, Believed, Exact, Interval, Quotient, Scaled, Unknown
 from evenhand.release.intervals import noise_only, why_not
-from evenhand.statistics.believed_means import sure_part
 
 QUOTIENT = "covers the noise of both numbers and what bounding did to either, on the models behind them"
 OPEN = (
     "the bound was given and nothing tells what it took from either number; noise_interval() covers the noise of both"
 )
 _POINTS = 25  # of what bounding may have taken from one of the two
+_UNLIKE = 0.2
+"""A prior: that what the two lost has nothing to do with each other. The bound cuts the same users in both, so mostly both lost alike."""
 
 
 def believed_quotient(numerator: Interval, denominator: Interval, nonnegative: bool) -> tuple[float, Interval]:
     """The quotient of two numbers with their intervals, corrected for what bounding probably took, and its interval."""
-    quotient = Quotient(released(numerator), released(denominator), nonnegative)
+    quotient = Quotient(_released(numerator), _released(denominator), nonnegative)
     models = _inner(numerator), _inner(denominator)
     if any(isinstance(model, Unknown) for model in models):
         unsure_below = isinstance(models[1], Unknown) or not nonnegative
@@ -28,18 +29,17 @@ def believed_quotient(numerator: Interval, denominator: Interval, nonnegative: b
         return quotient.value, Unknown(quotient, OPEN, least=least, most=math.inf)
     if quotient.lost or not any(isinstance(model, Believed) for model in models):
         return quotient.value, quotient
-    amounts, weights = _together(quotient, _points(numerator), _points(denominator))
-    correction = sure_part(amounts, weights)
+    cut = Cut.of(*_together(quotient, _points(numerator), _points(denominator)))
     why = "; ".join(dict.fromkeys(filter(None, (why_not(numerator), why_not(denominator)))))
     feasible = (0.0 if nonnegative else -math.inf, math.inf)
-    interval = Believed(quotient, amounts, weights, QUOTIENT, why, feasible)
-    return max(quotient.value + correction, feasible[0]), interval
+    interval = Believed(quotient, cut.amounts, cut.weights, QUOTIENT, why, feasible)
+    return max(quotient.value + cut.sure, feasible[0]), interval
 
 
-def released(interval: Interval) -> Additive | Exact:
+def _released(interval: Interval) -> Additive | Exact:
     """A released number with its noise, as it was measured."""
     if isinstance(interval, Scaled):
-        found = released(interval.interval)
+        found = _released(interval.interval)
         assert isinstance(found, Additive)
         return Additive(found.value * interval.factor, found.noise, found.unit * interval.factor)
     inner = noise_only(interval)
@@ -47,11 +47,11 @@ def released(interval: Interval) -> Additive | Exact:
     return inner
 
 
-def noise_of(interval: Interval) -> float:
-    """The standard deviation of the noise of a quotient, to first order."""
+def measured_quotient(interval: Interval) -> tuple[float, float]:
+    """A quotient as it was measured, and the standard deviation of its noise to first order."""
     quotient = noise_only(interval)
     assert isinstance(quotient, Quotient)
-    return quotient.spread
+    return quotient.value, quotient.spread
 
 
 def _inner(interval: Interval) -> Interval:
@@ -73,9 +73,9 @@ def _points(interval: Interval) -> Array:
 
 @np.errstate(all="ignore")  # a warning would show what was released
 def _together(quotient: Quotient, above: Array, below: Array) -> tuple[Array, Array]:
-    """What to add to the quotient: half of the belief says that both lost alike, half that they lost independently."""
+    """What to add to the quotient: mostly both lost alike, else (`_UNLIKE`) independently."""
     both = np.concatenate([np.stack([above, below]), np.stack([a.ravel() for a in np.meshgrid(above, below)])], axis=1)
-    weights = np.repeat([1 / (2 * _POINTS), 1 / (2 * _POINTS**2)], [_POINTS, _POINTS**2])
+    weights = np.repeat([(1 - _UNLIKE) / _POINTS, _UNLIKE / _POINTS**2], [_POINTS, _POINTS**2])
     top, bottom = quotient.numerator.value, quotient.denominator.value
     divisor = bottom + both[1]
     sound = divisor * np.sign(bottom) > 0.1 * abs(bottom)

@@ -9,11 +9,9 @@ from typing import Any
 from evenhand.pages.numbers import rounded
 from evenhand.profiles import Cut
 from evenhand.release import Additive, Believed, Interval, Unknown
+from evenhand.release.verdicts import PART
 
-COVERS = (
-    "covers the noise and, if the number of heavy users falls off smoothly, what the bound cuts off; "
-    "one user far above all others could be missed"
-)
+COVERS = "covers the noise and, if the number of heavy users falls off smoothly, what the bound cuts off; {} far above all others could be missed"
 UNKNOWN = "covers the noise; how much the bound cuts off is not known, so the truth may lie beyond"
 _LIKELY = 0.975  # the upper end of a 95% interval
 _UNTOLD = 3.0  # times what is kept, from which on not even the magnitude is known if it may be cut off
@@ -30,7 +28,7 @@ class Corrected:
 
 
 def corrected(measured: Additive, cut: Cut, whole: bool) -> Corrected:
-    """Add back the median of what was cut off, and say how far off that may be.
+    """Add back what was surely cut off, and say how far off that may be.
 
     Args:
         measured: the bounded total with its noise.
@@ -38,7 +36,7 @@ def corrected(measured: Additive, cut: Cut, whole: bool) -> Corrected:
         whole: whether the value is a whole number.
     """
     noise = measured.noise.variance**0.5 * measured.unit
-    amount = cut.median if abs(cut.median) > _NOTICED * noise else 0.0
+    amount = cut.sure if abs(cut.sure) > _NOTICED * noise else 0.0
     amount = round(amount) if whole else amount
     kept, beyond = abs(measured.value), max(cut.quantile(_LIKELY), -cut.quantile(1 - _LIKELY))
     why = ""
@@ -47,7 +45,13 @@ def corrected(measured: Additive, cut: Cut, whole: bool) -> Corrected:
             f"what the bound cuts off (up to about {rounded(float(f'{beyond:.2g}'))}) may be far more than what it keeps: too few users, or too "
             "little ε, to see the heavy ones"
         )
-    interval = Believed(measured, cut.amounts, cut.weights, COVERS, why)
+    elif cut.crowd > 1 - _LIKELY and beyond > 2 * PART * kept:
+        why = (
+            "there may be users far above all others, or it may be the noise: what the bound cuts off (up to about "
+            f"{rounded(float(f'{beyond:.2g}'))}) depends on it, and more ε would tell"
+        )
+    few = f"up to about {float(f'{cut.hidden:.1g}'):,.0f} users" if cut.hidden >= 2 else "one user"
+    interval = Believed(measured, cut.amounts, cut.weights, COVERS.format(few), why)
     words = (
         f"{rounded(float(amount), noise)} added to the measured {rounded(float(measured.value), noise)}, for what the bound probably "
         "cut off"

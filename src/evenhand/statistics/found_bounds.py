@@ -169,20 +169,32 @@ class _Finding:
         """The outcome, with what was found and what that cost."""
         pairs = {name: [one.low, one.high] for name, one in zip(self._names(), extents, strict=True)}
         alone = next(iter(pairs.values())) if len(pairs) == 1 else pairs
-        words = _words(pairs, paid, all(one.visible for one in extents))
+        words = _words(pairs, paid, [name for name, one in zip(pairs, extents, strict=True) if not one.visible])
         details = {**outcome.details, "bounds": alone, "finding": {"epsilon": float(paid), "words": words}}
         rules = dict(outcome.rules or inner.rules)
-        if not all(one.visible for one in extents):
+        blind = {owner for owner, one in zip(self._owners, extents, strict=True) if not one.visible}
+        if blind:
             names = rules or (outcome.value.columns if hasattr(outcome.value, "columns") else ("",))
-            rules = {name: NothingFound() for name in names}
+            rules |= {name: NothingFound() for name in names if self._owner(name) in blind}
         return replace(outcome, details=details, rules=rules)
+
+    @property
+    def _owners(self) -> list[str]:
+        """Which statistic wants each pair of bounds."""
+        return [name for name, statistic in self.statistics.items() for _ in statistic.wants_bounds]
+
+    def _owner(self, column: str) -> str:
+        """Which statistic a column of the result belongs to: it is called after it, if there are several."""
+        if len(self.statistics) == 1:
+            return next(iter(self.statistics))
+        return max((name for name in self.statistics if f"{column}_".startswith(f"{name}_")), key=len, default="")
 
     def _names(self) -> list[str]:
         """What each pair of bounds is of: the column, or the statistic where several are of one column."""
         wants = self.wants
         if len(wants) == len(self.columns):
             return [want.column for want in wants]
-        owners = [name for name, statistic in self.statistics.items() for _ in statistic.wants_bounds]
+        owners = self._owners
         return owners if len(set(owners)) == len(owners) else [f"{name}.{place}" for place, name in enumerate(owners)]
 
     def _query(self, drafted: Draft) -> dict[str, Any]:
@@ -247,11 +259,12 @@ def _together(cost: Cost, paid: Decimal, epsilon: Decimal) -> Cost:
     return replace(cost, epsilon=epsilon, rho=rho_with_pure(Fraction(cost.rho), paid))
 
 
-def _words(pairs: Mapping[str, Sequence[float]], paid: Decimal, visible: bool) -> str:
-    if not visible:
+def _words(pairs: Mapping[str, Sequence[float]], paid: Decimal, blind: Sequence[str]) -> str:
+    if blind:
+        which = f" for {', '.join(blind)}" if len(pairs) > 1 else ""
         return (
-            f"no bounds could be found with ε = {plain(paid)} of this release: too few people for this ε. Give bounds=(low, high), or "
-            "more ε"
+            f"no bounds could be found{which} with ε = {plain(paid)} of this release: too few people for this ε. Give bounds=(low, high), "
+            "or more ε"
         )
     shown = {name: f"{three_digits(low)} to {three_digits(high)}" for name, (low, high) in pairs.items()}
     which = "; ".join(f"{text} for {name}" if len(shown) > 1 else text for name, text in shown.items())

@@ -16,11 +16,9 @@ from typing import Any, Self
 from evenhand.bounding import Auto
 from evenhand.guarantee import EvenhandError, Relation, UsageError, split
 from evenhand.noise import IntegerNoise
-from evenhand.release import Quotient, Receipt
-from evenhand.release.believed_ratio import BelievedRatio
-from evenhand.release.intervals import covers, noise_only
+from evenhand.release import Receipt
 from evenhand.statistics.believed_means import corrected
-from evenhand.statistics.believed_ratios import believed_quotient, noise_of, released
+from evenhand.statistics.believed_ratios import believed_quotient, measured_quotient
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import EXACT, UNBOUNDED, UNKNOWN, Draft, Outcome
 from evenhand.statistics.request import Request
@@ -105,13 +103,9 @@ class RatioOf(Statistic):
 
     def combine(self, estimates: Sequence[Estimate]) -> Estimate:
         above, below = estimates
-        quotient = Quotient(released(above.interval), released(below.interval), self._nonnegative)
-        believed = [one.interval for one in estimates if noise_only(one.interval) is not one.interval]
-        if not believed:
-            return Estimate(quotient.value, quotient, quotient.spread)
-        ratio = BelievedRatio(quotient, above.value, below.value, above.interval, below.interval, covers(believed[0]))
-        correction = ratio.value - quotient.value if math.isfinite(ratio.value) else 0.0
-        return Estimate(ratio.value, ratio, quotient.spread, correction=correction)
+        value, interval = believed_quotient(above.interval, below.interval, self._nonnegative)
+        measured, noise = measured_quotient(interval)
+        return Estimate(value, interval, noise, correction=value - measured if math.isfinite(value) else 0.0)
 
     def shares(self, relation: Relation, epsilon: Decimal) -> tuple[Decimal, Decimal]:
         """The ε of each; all of it for one where the other is public."""
@@ -137,12 +131,12 @@ class RatioOf(Statistic):
         def run(receipt: Receipt) -> Outcome:
             above, below = outcomes_of(receipt).values()
             value, interval = believed_quotient(above.interval, below.interval, self._nonnegative)
-            measured, noise = noise_only(interval), noise_of(interval)
+            measured, noise = measured_quotient(interval)
             joint = bounding if public else joint_bounding({"numerator": above.bounding, "denominator": below.bounding})
             error = replace(EXACT if public else UNKNOWN, noise=noise)
             details = {}
-            if isinstance(measured, Quotient) and abs(value - measured.value) > 0.05 * noise:
-                details["correction"] = corrected(measured.value, value, noise)
+            if abs(value - measured) > 0.05 * noise:
+                details["correction"] = corrected(measured, value, noise)
             return Outcome(value, interval, joint, error, details)
 
         if public:
