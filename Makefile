@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fmt docs reproduce audit clean
+.PHONY: help demo test check bench fmt docs reproduce audit screenshots clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -62,6 +62,9 @@ audit: $(STAMP) ## The long audit: try to disprove every guarantee, kill 2,000 p
 
 docs: $(STAMP) ## Check the documentation: links, code, examples, and whether proofs are up to date
 	$(BIN)/python -m pytest -q tests/apps/test_docs.py tests/apps/test_examples.py tests/audit/test_proofs.py
+
+screenshots: $(STAMP) system ## Take the documentation's pictures of the keeper's page again
+	EVENHAND_SCREENSHOTS=docs/pictures $(BIN)/python -m pytest tests/browser/test_keeper_page.py
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

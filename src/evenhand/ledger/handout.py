@@ -144,8 +144,10 @@ def _who_decided(event: Event, decided: dict[int, str]) -> str:
 
 def _what(event: Event, numbers: dict[str, int]) -> str:
     """The question, and the earlier events that decided how users are bounded."""
-    asked = (event.query.get(name) for name in ("statistic", "column", "by"))
-    what = " ".join(", ".join(map(str, one)) if isinstance(one, list) else str(one) for one in asked if one)
+    asked = ((word, event.query.get(name)) for word, name in (("", "statistic"), ("of ", "column"), ("by ", "by")))
+    what = " ".join(
+        word + (", ".join(map(str, one)) if isinstance(one, list) else str(one)) for word, one in asked if one
+    )
     known = [numbers.get(purchase.event or "") for purchase in event.guarantee.earlier]
     rests = ", ".join(f"#{number}" if number else "an event elsewhere" for number in known)
     return f"{what} (bound from {rests})" if rests else what

@@ -118,7 +118,7 @@ def _loss(ledger: Ledger, promised: Guarantee) -> dict[str, Any]:
 
 def _model(ledger: Ledger, asked: bool) -> dict[str, Any]:
     who = sorted({event.asked.who for event in ledger.events if event.asked.who})
-    analysts = f" {len(who)} people or jobs asked so far." if who else ""
+    analysts = f" Who asked so far: {len(who)}." if who else ""
     model = {
         "model_name": "Central",
         "actors": (
@@ -129,14 +129,14 @@ def _model(ledger: Ledger, asked: bool) -> dict[str, Any]:
         ),
         "release_type": "Many releases" if len(ledger.events) > 1 else "One release",
         "release_type_details": "The budget never resets: the total holds for all releases together.",
-        "data_source_type": "Static",
-        "data_source_type_details": _BLANK + "whether rows come in over time; the promise holds for either",
+        "data_source_type_details": _BLANK
+        + "static, or dynamic if rows come in over time; the promise holds for either",
         "access_type": "Interactive" if asked else "Non-interactive",
     }
     if asked:
         model["access_type_details"] = (
-            "Analysts have budgets of their own within the total, and need approval above a sum. The promise is the total's, "
-            "analysts who collude included. Answers appear at a public deadline, so that time tells nothing."
+            "Analysts have budgets of their own within the total, and may need approval above a sum. The promise is the total's, "
+            "analysts who collude included. Answers appear at a public deadline, except to analysts who are trusted with timing."
         )
     return model
 

@@ -48,6 +48,7 @@ def compliance_page(told: Mapping[str, Any]) -> str:
 
 def _cells(one: Mapping[str, Any]) -> tuple[str, ...]:
     cost = f"ε = {one['epsilon']}" + (f", δ = {one['delta']}" if one["delta"] != "0" else "")
+    cost = cost.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
     asked = f"{one['time'][:16].replace('T', ' ')}, {one.get('who', 'not recorded')}, {one['decided']}"
     return str(one["number"]), asked, f"{one['what']}; protects {one['protects']}", cost, one["bounded"]
 

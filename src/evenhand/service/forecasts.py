@@ -14,7 +14,8 @@ from evenhand.service.accounts import Account
 from evenhand.service.answers import Desks
 from evenhand.service.forms import number
 
-_PLANNED = ("count", "sum", "mean")
+_PLANNED = {False: ("count", "sum", "mean"), True: ("count", "users", "sum")}
+"""What can be forecast: for the whole table, and by group."""
 _EPSILONS = (-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 """How far from the chosen ε the picture looks, in powers of ten."""
 _LEFT = 0.6
@@ -52,7 +53,7 @@ def forecast(
         points = [(one, noise * epsilon / one) for one in spread]
         basis = "From the noise alone, which is known in advance."
         return {"error": noise, "epsilon": spread[4], "points": points, "basis": basis}
-    if question["ask"] not in _PLANNED:
+    if question["ask"] not in _PLANNED["by" in question]:
         return {"missing": "There is no forecast for this kind of question; its answer comes with an interval."}
     if not (given.get("people", "").strip() and given.get("rows", "").strip()):
         return {

@@ -30,10 +30,10 @@ def overview(
     decisions = "".join(_decision(one, person) for one in waiting) or "<p>Nothing waits.</p>"
     budgets = "".join(card(f"Budget: {one['name']}", _budget(one)) for one in populations)
     recent = sorted(asked, key=lambda one: one["time"])[-_RECENT:]
+    waits = card(f"Waiting for your approval ({len(waiting)})", decisions)
     body = (
-        f'<div class="columns"><div>{card(f"Waiting for your approval ({len(waiting)})", decisions)}'
-        f"{card('Latest questions', questions_table(recent, names=True))}</div><div>{budgets}</div></div>"
-        f"{card('Tokens', _tokens(tokens, person))}"
+        f'<div class="columns"><div>{waits}</div><div>{budgets}</div></div>'
+        f"{card('Latest questions', questions_table(recent, names=True))}{card('Tokens', _tokens(tokens, person))}"
     )
     return whole(
         "The keeper's view",

@@ -23,7 +23,7 @@ header b { font-size: 1.05rem; letter-spacing: -.01em; }
 header nav { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; } header nav a { text-decoration: none; padding: .2rem 0; border-bottom: 2px solid transparent; }
 header nav a[aria-current], header nav a:hover { border-bottom-color: #1f4e79; }
 header .who { margin-left: auto; display: flex; gap: .8rem; align-items: center; color: #45525f; font-size: .9rem; }
-main { max-width: 68rem; margin: 0 auto; padding: 1.75rem 1.25rem 3rem; }
+main { overflow-wrap: break-word; max-width: 68rem; margin: 0 auto; padding: 1.75rem 1.25rem 3rem; }
 .lead { color: #45525f; margin: -.75rem 0 1.25rem; max-width: 48rem; }
 .card { background: #fff; border: 1px solid #d5dbe1; border-radius: .5rem; padding: 1.25rem; margin: 0 0 1.25rem; }
 .card > :last-child { margin-bottom: 0; }
@@ -46,7 +46,7 @@ th, td { text-align: left; vertical-align: top; padding: .45rem .75rem .45rem 0;
 .long { overflow-wrap: anywhere; } .time { white-space: nowrap; }
 thead th { color: #45525f; font-size: .82rem; font-weight: 600; white-space: nowrap; } tbody th { font-weight: 600; }
 tbody tr:last-child > * { border-bottom: 0; } .number, .amount { text-align: right; padding-left: .5rem; white-space: nowrap; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-.facts th { width: 11rem; color: #45525f; font-weight: 400; } tr.unusable td { color: #5b6773; }
+.facts td { overflow-wrap: anywhere; } .facts th { width: 11rem; color: #45525f; font-weight: 400; } tr.unusable td { color: #5b6773; }
 .big { font-size: 2.6rem; line-height: 1.1; font-weight: 650; letter-spacing: -.02em; margin: 0 0 .25rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .badge { display: inline-block; border-radius: 1rem; padding: .1rem .7rem; font-size: .85rem; font-weight: 600; border: 1px solid currentColor; white-space: nowrap; }
 .good { color: #1c6432; background: #edf7f0; } .bad { color: #9a2a1b; background: #fdf1ef; } .wait { color: #7a4a00; background: #fdf6e7; } .plain { color: #45525f; background: #f4f6f8; }
