@@ -138,10 +138,17 @@ class Visitor:
         self.complaints += self.page.evaluate(_COMPLAINTS)
         folder = os.environ.get("EVENHAND_SCREENSHOTS")
         if folder and picture:
-            box = self.page.evaluate("() => ({width: innerWidth, height: Math.min(document.documentElement.scrollHeight, 1100)})")
+            box = self.page.evaluate(
+                "() => ({width: innerWidth, height: Math.min(document.documentElement.scrollHeight, 1100)})"
+            )
             taken = self.context.new_cdp_session(self.page).send(
                 "Page.captureScreenshot",
-                {"format": "webp", "quality": 60, "captureBeyondViewport": True, "clip": {"x": 0, "y": 0, **box, "scale": 1}},
+                {
+                    "format": "webp",
+                    "quality": 60,
+                    "captureBeyondViewport": True,
+                    "clip": {"x": 0, "y": 0, **box, "scale": 1},
+                },
             )
             Path(folder, f"keeper-{picture}.webp").write_bytes(base64.b64decode(taken["data"]))
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from evenhand.pages.numbers import three_digits
-
 INK, FAINT, BLUE, GREY, AMBER = "#1b2733", "#d5dbe1", "#2b6ca3", "#9aa5b1", "#d98200"
 _WIDTH = 480
 _MOST = 40
@@ -80,11 +78,11 @@ def bars(groups: Sequence[Bar], name: str) -> str:
     return _svg(bottom + 24, f"{name} by group, each with its 95% interval{left_out}", parts)
 
 
-def curve(points: Sequence[tuple[float, float]], here: float, title: str, words: str) -> str:
-    """An error against ε, both on logarithmic scales, with the ε that was chosen."""
-    xs, ys = zip(*points, strict=True)
+def curve(points: Sequence[tuple[float, float, float]], here: float, title: str, words: str) -> str:
+    """Between which errors an answer lies for each ε, on logarithmic scales, with the ε that was chosen."""
+    xs = [x for x, _, _ in points]
     left, right, top, bottom = 64.0, _WIDTH - 16.0, 22.0, 172.0
-    low, high = math.log10(min(ys)), math.log10(max(ys))
+    low, high = math.log10(min(low for _, low, _ in points)), math.log10(max(high for _, _, high in points))
     if high - low < 0.5:
         low, high = low - 0.25, high + 0.25
 
@@ -96,17 +94,19 @@ def curve(points: Sequence[tuple[float, float]], here: float, title: str, words:
 
     parts = [_text(4, 12, title)]
     for tick in _powers(10**low, 10**high):
-        parts += [_line(left, y(tick), right, y(tick), FAINT), _text(left - 8, y(tick) + 4, three_digits(tick), "end")]
+        parts += [_line(left, y(tick), right, y(tick), FAINT), _text(left - 8, y(tick) + 4, _short(tick), "end")]
     for tick in _powers(xs[0], xs[-1]):
         parts += [_line(x(tick), bottom, x(tick), bottom + 5, INK), _text(x(tick), bottom + 19, f"{tick:g}", "middle")]
-    path = " ".join(f"{x(one):.1f},{y(other):.1f}" for one, other in points)
-    parts.append(f'<polyline points="{path}" fill="none" stroke="{BLUE}" stroke-width="3"/>')
-    error = dict(points).get(here)
-    if error is not None:
-        parts += [
-            _line(x(here), top, x(here), bottom, AMBER, 2),
-            f'<circle cx="{x(here):.1f}" cy="{y(error):.1f}" r="6" fill="{INK}"/>',
-        ]
+    edge = [(one, lower) for one, lower, _ in points] + [(one, upper) for one, _, upper in reversed(points)]
+    path = " ".join(f"{x(one):.1f},{y(other):.1f}" for one, other in edge)
+    parts.append(f'<polygon points="{path}" fill="{BLUE}" fill-opacity="0.35" stroke="{BLUE}" stroke-width="3"/>')
+    parts += [_line(x(here), top, x(here), bottom, AMBER, 2)]
+    parts += [
+        f'<circle cx="{x(here):.1f}" cy="{y(error):.1f}" r="5" fill="{INK}"/>'
+        for one, *errors in points
+        for error in errors
+        if one == here
+    ]
     parts += [_line(left, bottom, right, bottom, INK), _text(right, bottom + 36, "ε", "end")]
     return _svg(int(bottom) + 42, words, parts)
 

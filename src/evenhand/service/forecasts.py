@@ -20,8 +20,8 @@ _EPSILONS = (-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 """How far from the chosen ε the picture looks, in powers of ten."""
 _LEFT = 0.6
 """The part of ε that is left where a bound is chosen privately, roughly: that takes a quarter to 44%."""
-_TAIL = 1.5
-"""How the numbers of rows of heavy users are assumed to fall off (Pareto)."""
+_ALIKE, _UNEVEN = 0.5, 1.5
+"""Rows per person are assumed to lie between two laws: people much alike (log-normal), and a few with very many rows (Pareto)."""
 
 
 def guesses(desks: Desks, account: Account, table: str) -> dict[str, str]:
@@ -50,39 +50,39 @@ def forecast(
     noise = preview["error"]["noise"]
     spread = [round(epsilon * 10**power, 12) for power in _EPSILONS]
     if noise and math.isfinite(noise) and not question.get("by"):
-        points = [(one, noise * epsilon / one) for one in spread]
-        basis = "From the noise alone, which is known in advance."
-        return {"error": noise, "epsilon": spread[4], "points": points, "basis": basis}
+        points = [(one, noise * epsilon / one, noise * epsilon / one) for one in spread]
+        return {"epsilon": spread[4], "points": points, "basis": "From the noise alone, which is known in advance."}
     if question["ask"] not in _PLANNED["by" in question]:
         return {"missing": "There is no forecast for this kind of question; its answer comes with an interval."}
     if not (given.get("people", "").strip() and given.get("rows", "").strip()):
         return {
             "missing": "It depends on how many people and rows there are, which is private. Change the question and give a guess."
         }
+    users, rows = int(number(given["people"])), number(given["rows"])
     try:
-        planned = _planned(question, given, described, epsilon)
-        ahead = [(one, _error(planned.at(max(one * _LEFT, 1e-9)))) for one in spread]
+        laws = (Profile.lognormal(_ALIKE, users, rows), Profile.pareto(_UNEVEN, users, rows))
+        plans = [_planned(question, law, described, epsilon) for law in laws]
+        errors = [[_error(each.at(max(one * _LEFT, 1e-9))) for each in plans] for one in spread]
     except EvenhandError as error:
         return {"missing": f"There is no forecast: {error}"}
-    rows = number(given["rows"])
-    size = rows if question["ask"] == "count" and not question.get("by") else None
     where = " for a middling group" if question.get("by") else ""
     basis = (
-        f"A forecast{where} from your guess of people and rows, if the rows of heavy people fall off like a Pareto law "
-        f"with exponent {_TAIL:g}, and a third of ε goes into choosing the bound."
+        f"A forecast{where} from your guess of people and rows: the lower edge if people have about equally many rows, the upper "
+        "one if a few have very many. A third of ε goes into choosing the bound."
     )
     unit = next((one.get("unit", "") for one in described["columns"] if one["name"] == question.get("column")), "")
     return {
-        "error": ahead[4][1], "epsilon": spread[4], "points": ahead, "size": size, "basis": basis,
+        "epsilon": spread[4],
+        "points": [(one, min(both), max(both)) for one, both in zip(spread, errors, strict=True)],
+        "size": rows if question["ask"] == "count" and not question.get("by") else None,
+        "basis": basis,
         "unit": f" {unit}" if unit else "",
-    }  # fmt: skip
+    }
 
 
 def _planned(
-    question: Mapping[str, Any], given: Mapping[str, str], described: Mapping[str, Any], epsilon: float
+    question: Mapping[str, Any], profile: Profile, described: Mapping[str, Any], epsilon: float
 ) -> Plan | GroupPlan:
-    people, rows = number(given["people"]), number(given["rows"])
-    profile = Profile.pareto(_TAIL, users=int(people), rows=int(rows))
     facts = {one["name"]: one for one in described["columns"]}
     bounds = question.get("bounds") or facts.get(question.get("column"), {}).get("bounds")
     options: dict[str, Any] = {"bounds": tuple(bounds)} if bounds and question["ask"] != "count" else {}

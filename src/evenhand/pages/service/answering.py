@@ -31,7 +31,7 @@ def answer(asked: Mapping[str, Any], release: Release | None, person: Person) ->
     verdict = badge("usable", "good") if release.usable else badge("too noisy to use", "bad")
     named = dict(release.lines())
     shown = _groups(release) if release.grouped else _numbers(release, named.pop("95% interval", ""))
-    said = named.pop("usable", "").removeprefix("yes: ")
+    said = named.pop("usable", "").removeprefix("yes").lstrip(":, ")
     why = "" if release.usable else alert(f"{release.why[:1].upper()}{release.why[1:]}.")
     main = card("", f'{why}<p class="side">{verdict}<span>{escape(said)}</span></p>{shown}')
     rest = card("How it was made", facts(named.items()))

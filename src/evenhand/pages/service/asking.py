@@ -144,16 +144,20 @@ def _details(preview: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _forecast(forecast: Mapping[str, Any]) -> str:
     """The error that is to be expected, as words and as a picture over ε; else what is missing for one."""
-    if "error" not in forecast:
+    if "points" not in forecast:
         return f"<p>{badge('no forecast', 'plain')}</p><p>{escape(forecast['missing'])}</p>"
-    error, size, unit = forecast["error"], forecast.get("size"), forecast.get("unit", "")
+    size, unit = forecast.get("size"), forecast.get("unit", "")
+    low, high = next((low, high) for epsilon, low, high in forecast["points"] if epsilon == forecast["epsilon"])
+    error = _between(three_digits(low), three_digits(high)) + unit
     # A relative error only means something for what can't be near 0.
-    part = f" ({percent(error / size)} of about {three_digits(size)})" if size else ""
-    said = f"typically off by about {three_digits(error)}{unit}{part}"
-    drawn = curve(
-        forecast["points"], forecast["epsilon"], f"expected error{unit}", f"The expected error for each ε: {said}"
-    )
+    part = f", which is {_between(percent(low / size), percent(high / size))} of {three_digits(size)}" if size else ""
+    title = f"expected error{f',{unit}' if unit else ''}"
+    drawn = curve(forecast["points"], forecast["epsilon"], title, f"The expected error for each ε; here {error}")
     return (
-        f'<p class="big">± {escape(three_digits(error) + unit)}</p><p>The answer is {escape(said)}.</p>'
+        f'<p class="big">± {escape(error)}</p><p>The answer is typically off by {escape(error + part)}.</p>'
         f"<figure>{drawn}<figcaption>Expected error for each ε; the line marks yours. {escape(forecast['basis'])}</figcaption></figure>"
     )
+
+
+def _between(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"

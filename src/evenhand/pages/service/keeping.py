@@ -122,5 +122,5 @@ def _ledger(one: Mapping[str, Any], person: Person) -> str:
     listed = f"{events}{more}" if rows else "<p>Nothing was released yet.</p>"
     return card(
         one["name"],
-        f'{purses(one["purses"])}{facts(told)}<div class="side">{check}{files}</div><h3>Events</h3>{listed}',
+        f'{purses(one["purses"])}{facts(told)}<div class="side">{check}{files if rows else ""}</div><h3>Events</h3>{listed}',
     )
