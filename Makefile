@@ -60,8 +60,10 @@ audit: $(STAMP) ## The long audit: try to disprove every guarantee, kill 2,000 p
 	$(BIN)/python tests/audit/ledger_crash.py --kills 1000
 	$(BIN)/python tests/audit/ledger_crash.py --kills 1000 --postgres
 
-docs: $(STAMP) ## Check the documentation: links, code, examples, and whether proofs are up to date
-	$(BIN)/python -m pytest -q tests/apps/test_docs.py tests/apps/test_examples.py tests/audit/test_proofs.py
+docs: $(STAMP) ## Build the documentation as a site, and check it: links, code, notebooks, examples, whether proofs are up to date
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	$(BIN)/python -m pytest -q tests/apps/test_docs.py tests/apps/test_tutorials.py tests/apps/test_examples.py tests/audit/test_proofs.py
+	@echo "The site is in build/site: open build/site/index.html"
 
 screenshots: $(STAMP) system ## Take the documentation's pictures of the keeper's page again
 	EVENHAND_SCREENSHOTS=docs/pictures $(BIN)/python -m pytest tests/browser/test_keeper_page.py

@@ -39,6 +39,8 @@ PAGES = [
     DOCS / "statistics.md",
     DOCS / "extending.md",
     DOCS / "recurring.md",
+    DOCS / "guides" / "choosing-epsilon.md",
+    DOCS / "guides" / "exporting.md",
     *sorted((DOCS / "strategies").glob("*.md")),
 ]
 

@@ -24,7 +24,7 @@ from evenhand.guarantee import (
 from evenhand.ledger import Ledger
 from evenhand.planning import Plan, plan
 from evenhand.profiles import Profile
-from evenhand.release import Release
+from evenhand.release import Release, load
 from evenhand.service.client import connect
 from evenhand.session import Session
 from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Std, Sum, Users, Variance
@@ -73,6 +73,7 @@ __all__ = [
     "_",
     "connect",
     "count",
+    "load",
     "mean",
     "median",
     "per_user_mean",

@@ -556,6 +556,9 @@ class Session(Questions[Release]):
         """The same questions without spending: ``session.preview.mean(...)`` shows cost and forecast."""
         return Previews(self)
 
+    def _repr_html_(self) -> str:
+        return self.ledger._repr_html_() + self.table._repr_html_()
+
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"
 

@@ -356,6 +356,29 @@ def test_an_unforeseen_failure_shows_its_kind_only(run: Run, monkeypatch: pytest
     assert CANARY not in result.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("relaese", "mean"), 2, "relaese"),
+        (("release", "mean", "r.csv"), 2, "--user"),
+        (("release", "mean", *RATING, *PAID, "--lgr", "x"), 2, "--ledger"),
+        (("release", "meen", *RATING, *PAID), 2, "Did you mean 'mean'?"),
+        (("release", "mean", "nowhere.csv", *RATING[1:], *PAID), 4, "nowhere.csv"),
+    ],
+)
+def test_failures_of_json_are_json(run: Run, arguments: tuple[str, ...], code: int, words: str) -> None:
+    result = run(*arguments, "--json")
+    error = json.loads(result.out)["error"]
+    assert (result.code, error["exit_code"], result.err) == (code, code, "")
+    assert words in error["message"]
+
+
+def test_a_failure_leaves_no_empty_file(run: Run, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    assert run("release", "mean", "nowhere.csv", *RATING[1:], *PAID, "--html", "out.html").code == 4
+    assert sorted(folder.iterdir()) == before
+
+
 # Through the script itself.
 
 

@@ -15,7 +15,6 @@ import pytest
 import evenhand as eh
 from evenhand.pages.card import card_page
 from evenhand.pages.charts import save
-from evenhand.pages.release import release_page
 from evenhand.profiles import Profile
 
 SCRIPT = "<script>alert('1')</script>"
@@ -103,10 +102,10 @@ def test_the_style_touches_nothing_else_in_a_notebook() -> None:
 
 
 @pytest.mark.parametrize("kind", ASKED)
-def test_a_release_is_a_fragment_and_a_page(session: eh.Session, kind: str) -> None:
+def test_a_release_is_a_fragment_and_a_page(session: eh.Session, kind: str, tmp_path: Path) -> None:
     release = ASKED[kind](session)
-    fragment, page = release.to_html(), release_page(release)
-    assert release._repr_html_() == fragment
+    fragment, page = release._repr_html_(), release.to_html(tmp_path / "release.html")
+    assert (tmp_path / "release.html").read_text("utf-8") == page == release.to_html()
     assert check(fragment).seen[0] == "section"
     assert "viewport" in page
     for tags in (check(fragment), check(page)):
@@ -116,6 +115,39 @@ def test_a_release_is_a_fragment_and_a_page(session: eh.Session, kind: str) -> N
         assert tags.seen.count("table") == 1 + release.grouped
         if release.grouped:
             assert all(str(cell) in tags.text for row in release.table().itertuples(index=False) for cell in row)
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_saved_release_says_the_same(session: eh.Session, kind: str, tmp_path: Path) -> None:
+    release = ASKED[kind](session)
+    release.save(tmp_path / "release.json")
+    loaded = eh.load(tmp_path / "release.json")
+    assert (str(loaded), loaded.to_html(), loaded.why) == (str(release), release.to_html(), release.why)
+    assert repr(loaded.interval(0.8)) == repr(release.interval(0.8))
+
+
+def test_what_is_no_saved_release_is_refused(tmp_path: Path) -> None:
+    for text in ("", "[]", "{}", '{"format": 1}'):
+        (tmp_path / "other.json").write_text(text, encoding="utf-8")
+        with pytest.raises(eh.EvenhandError, match=r"release\.save|has format"):
+            eh.load(tmp_path / "other.json")
+
+
+def test_objects_show_themselves_in_a_notebook_as_small_tables(session: eh.Session) -> None:
+    profile = session.profile(epsilon=1)
+    plans = [
+        eh.plan("count", profile, epsilon=1),
+        eh.plan("count", profile, epsilon=1, groups=30),
+        eh.plan("erm", profile, epsilon=1, delta=1e-6, dimension=5),
+    ]
+    objects: list[Any] = [session.table, session.ledger, session, session.preview.count(epsilon=1), profile, *plans]
+    for shown in objects:
+        html = shown._repr_html_()
+        assert {"section", "table"} <= set(check(html).seen), shown
+        assert "array(" not in html + repr(shown)
+        assert len(html) < 10_000
+    assert SCRIPT in check(session.table._repr_html_()).text
+    assert "profile" in session.ledger._repr_html_()
 
 
 def test_a_card_is_a_page() -> None:

@@ -22,13 +22,13 @@ from evenhand.apps import (
     sql_cli,
 )
 from evenhand.apps.console import fail
+from evenhand.guarantee import UsageError
 
 app = typer.Typer(
     name="evenhand",
     help="Statistics and models about people under user-level differential privacy, with the bound on each person "
     "chosen for you. Start with: evenhand demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -63,10 +63,15 @@ def version() -> None:
 
 
 def main() -> None:
-    """Run the command line; errors become one line and an exit code."""
+    """Run the command line; errors become one line, or with ``--json`` one object, and an exit code."""
+    as_json = "--json" in sys.argv[1:]
     try:
         for plugin in entry_points(group="evenhand.plugins"):
             plugin.load()  # registers statistics, strategies, engines or sketches
-        app()
+        if not as_json:
+            app()
+        sys.exit(app(standalone_mode=False))
     except Exception as error:
-        sys.exit(fail(error))
+        # What is wrong with the command line itself: Typer carries its own copy of click, whose errors have no public name.
+        wrong = getattr(error, "format_message", None)
+        sys.exit(fail(UsageError(wrong()) if wrong else error, as_json))

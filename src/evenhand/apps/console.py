@@ -14,20 +14,22 @@ from evenhand.guarantee import EvenhandError, UsageError
 from evenhand.pages.progress import shown
 
 
-def fail(error: BaseException) -> int:
-    """Print one helpful line for an error and return the exit code."""
+def fail(error: BaseException, as_json: bool = False) -> int:
+    """Print one helpful line for an error, or one JSON object for a program, and return the exit code."""
     if isinstance(error, EvenhandError):
-        print(f"evenhand: {error}", file=sys.stderr)
-        return error.exit_code
-    if os.environ.get("EVENHAND_DEBUG"):
+        message, code = str(error), error.exit_code
+    elif os.environ.get("EVENHAND_DEBUG"):
         raise error
-    # The text of an unforeseen exception might quote rows, so only its kind is shown.
-    print(
-        f"evenhand: unexpected {type(error).__name__}; this is a defect, please report it "
-        "(EVENHAND_DEBUG=1 shows where, and may show data).",
-        file=sys.stderr,
-    )
-    return 1
+    else:  # the text of an unforeseen exception might quote rows, so only its kind is shown
+        name, code = type(error).__name__, 1
+        message = (
+            f"unexpected {name}; this is a defect, please report it (EVENHAND_DEBUG=1 shows where, and may show data)."
+        )
+    if as_json:
+        show_json({"error": {"kind": type(error).__name__, "message": message, "exit_code": code}})
+    else:
+        print(f"evenhand: {message}", file=sys.stderr)
+    return code
 
 
 def show_json(data: Mapping[str, Any]) -> None:
@@ -37,9 +39,12 @@ def show_json(data: Mapping[str, Any]) -> None:
 
 def check_writable(path: Path, option: str) -> None:
     """Find out before anything is spent that a result can be written."""
+    new = not path.exists()
     try:
         with path.open("a", encoding="utf-8"):
             pass
+        if new:
+            path.unlink()  # what fails later must not leave an empty file
     except OSError as error:
         raise UsageError(f"--{option} {path} can't be written: {error.strerror}; give a writable path.") from None
 

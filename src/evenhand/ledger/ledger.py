@@ -26,6 +26,7 @@ from evenhand.ledger import admission, failures
 from evenhand.ledger.composition import Budget, Cost
 from evenhand.ledger.dividing import largest_epsilon
 from evenhand.ledger.events import Asked, Event, Record, account_name
+from evenhand.ledger.shown import ShownInNotebooks
 from evenhand.ledger.store import Store
 from evenhand.ledger.verifying import verify_history
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 LARGEST_TOTAL = Decimal(10**9)
 
 
-class Ledger:
+class Ledger(ShownInNotebooks):
     """A privacy budget for one population, kept in a SQLite file or a Postgres database.
 
     Guarantee: all releases debited to one ledger, by any number of processes and chosen in view of each
@@ -260,8 +261,7 @@ class Ledger:
                     f"there is no ledger at {self.location} yet: check the path, or create it by giving its "
                     "total, such as Ledger(..., epsilon=1.0)."
                 )
-            create = partial(ledger_state.create, name=self.location, total=given)
-            self._store.run(create, write=True, create=True)
+            self._store.run(partial(ledger_state.create, name=self.location, total=given), write=True, create=True)
         return self._state()
 
     def _state(self) -> State:

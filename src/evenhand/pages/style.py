@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
+from pathlib import Path
 
 # All under one class, so that in a notebook it touches nothing else; there, colours and margins are the notebook's own.
 _STYLE = """
@@ -20,6 +22,7 @@ body.evenhand { color: #222; color-scheme: light; margin: 0 auto; padding: 1rem;
 .evenhand .wide { overflow-x: auto; } .evenhand table { border-collapse: collapse; font-size: .9rem; min-width: 100%; }
 .evenhand th, .evenhand td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid #ddd; white-space: nowrap; }
 .evenhand th:first-child, .evenhand td:first-child { text-align: left; vertical-align: top; }
+.evenhand .text { text-align: left; }
 .evenhand .lines td, .evenhand .lines th { text-align: left; vertical-align: top; }
 .evenhand .lines td { white-space: normal; }
 .evenhand tr.best { font-weight: bold; background: #f3f3f0; }
@@ -40,6 +43,13 @@ def page(title: str, body: str, mark: str = "") -> str:
     )
 
 
+def written(html: str, path: str | os.PathLike[str] | None) -> str:
+    """The page, also written to ``path`` if that is given."""
+    if path is not None:
+        Path(path).write_text(html, encoding="utf-8")
+    return html
+
+
 def fragment(title: str, body: str) -> str:
     """A part of another page, such as a notebook."""
     return f'<section class="evenhand"><style>{_STYLE}</style><h2>{escape(title)}</h2>{body}</section>'
@@ -49,9 +59,13 @@ def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], best: Collection[int] = (), grey: Collection[int] = ()
 ) -> str:
     """Rows of text under their headings, in a box that scrolls by itself where the screen is narrow."""
+    rows = [list(row) for row in rows]
+    texts = {
+        place for row in rows for place, cell in enumerate(row) if cell and not cell.lstrip("-−±≤~≥ ")[:1].isdigit()
+    }
     classes = dict.fromkeys(best, ' class="best"') | dict.fromkeys(grey, ' class="unusable"')
-    body = "".join(f"<tr{classes.get(place, '')}>{_cells('td', row)}</tr>" for place, row in enumerate(rows))
-    heading = f"<thead><tr>{_cells('th', head)}</tr></thead>" if head else ""
+    body = "".join(f"<tr{classes.get(place, '')}>{_cells('td', row, texts)}</tr>" for place, row in enumerate(rows))
+    heading = f"<thead><tr>{_cells('th', head, texts)}</tr></thead>" if head else ""
     return f'<div class="wide"><table>{heading}<tbody>{body}</tbody></table></div>'
 
 
@@ -71,5 +85,7 @@ def paragraphs(text: str) -> str:
     return "".join(f"<p>{escape(part)}</p>" for part in text.split("\n"))
 
 
-def _cells(tag: str, texts: Iterable[str]) -> str:
-    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
+def _cells(tag: str, cells: Iterable[str], texts: Collection[int] = ()) -> str:
+    """Cells; those of columns of text begin at the left, numbers end at the right."""
+    left = ' class="text"'
+    return "".join(f"<{tag}{left if place in texts else ''}>{escape(cell)}</{tag}>" for place, cell in enumerate(cells))

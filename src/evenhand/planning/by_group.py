@@ -14,8 +14,10 @@ import numpy as np
 
 from evenhand.bounding import GroupBound, GroupCurve, GroupSizes, Norm
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon, plain
+from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.plan import group_plan_page
+from evenhand.pages.style import written
 from evenhand.planning.searching import smallest
 from evenhand.profiles import Array, Profile
 from evenhand.statistics.allocation import Allocation, Mechanism, gaussian_can_win
@@ -27,8 +29,8 @@ _UNITS = {"count": "rows", "users": "users", "sum": ""}
 _NAME = "planned"
 
 
-@dataclass(frozen=True)
-class GroupPlan:
+@dataclass(frozen=True, repr=False)
+class GroupPlan(InNotebooks):
     """A forecast for a release by group, from public facts or a profile that was paid for.
 
     Guarantee: making and showing a plan spends nothing. A plan made from an exact profile is NOT PRIVATE and says so.
@@ -181,10 +183,12 @@ class GroupPlan:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One self-contained page: the words and the table. Written to ``path`` if given."""
-        html = group_plan_page(self)
-        if path is not None:
-            Path(path).write_text(html, encoding="utf-8")
-        return html
+        return written(group_plan_page(self), path)
+
+    def card(self) -> Card:
+        """What a notebook shows."""
+        title = f"Plan for a {self.statistic} by {self.groups:,} groups at ε = {plain(self.epsilon)}"
+        return Card(title, [("in words", self.explain())], *self.cells(), self.profile.mark)
 
     def __str__(self) -> str:
         head, rows = self.cells()

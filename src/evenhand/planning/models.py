@@ -24,6 +24,7 @@ import numpy as np
 from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, plain
 from evenhand.ledger import mechanism_delta
 from evenhand.noise import rho_for
+from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits, written
 from evenhand.planning.checking import relation_of
 from evenhand.planning.searching import smallest
@@ -43,8 +44,8 @@ _CLIPPED = 0.05  # the part of the users whose gradients are clipped
 _LOSSES = ("logistic", "squared")
 
 
-@dataclass(frozen=True)
-class ModelPlan:
+@dataclass(frozen=True, repr=False)
+class ModelPlan(InNotebooks):
     """A forecast for a linear model with private features, from public facts or a bought profile.
 
     Guarantee: making and showing a plan spends nothing. A plan made from an exact profile is NOT PRIVATE and says so.
@@ -157,6 +158,12 @@ class ModelPlan:
             "why": self.why,
             "words": self.explain(),
         }
+
+    def card(self) -> Card:
+        """What a notebook shows."""
+        title = f"Plan for a model of {self.dimension} features at ε = {plain(self.epsilon)}, δ = {plain(self.delta)}"
+        named = [("usable", "yes" if self.usable else f"no: {self.why}"), ("in words", self.explain())]
+        return Card(title, named, mark=self.profile.mark)
 
     def __str__(self) -> str:
         return self.explain()

@@ -14,13 +14,15 @@ import numpy as np
 from evenhand.bounding import HETEROGENEITY, ROW_SD, STRATEGIES, Assumptions, Curve, Question, same_name
 from evenhand.bounding.forecasts import curve
 from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, suggest
+from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.plan import plan_chart, plan_page
+from evenhand.pages.style import written
 from evenhand.planning.by_group import GroupPlan, plan_groups
 from evenhand.planning.checking import parse_value_bounds, part_of_range, relation_of, require_presence
 from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.planning.searching import smallest
 from evenhand.planning.tables import Forecast, ForecastTable
-from evenhand.planning.words import explain
+from evenhand.planning.words import card, explain
 from evenhand.profiles import Basis, Profile
 from evenhand.statistics import STATISTICS
 
@@ -33,8 +35,8 @@ SPREAD = 1 / 8
 _FEW = 2  # points of a plan that is only asked for its best bound, as the inverse questions do many times
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(InNotebooks):
     """A forecast of what each bound costs, made from public facts, a bought profile, or (marked) the exact table.
 
     Guarantee: making and showing a plan spends nothing. A plan made from an exact profile is NOT PRIVATE and says so.
@@ -70,9 +72,7 @@ class Plan:
             if same_name(candidate.strategy, strategy):
                 return candidate
         names = [candidate.strategy for candidate in self.curves]
-        raise UsageError(
-            f"strategy={strategy!r} is not in this plan; expected one of {names}.{suggest(strategy, names)}"
-        )
+        raise UsageError(f"strategy={strategy!r} is not planned; expected one of {names}.{suggest(strategy, names)}")
 
     @property
     def value(self) -> float | None:
@@ -97,10 +97,7 @@ class Plan:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One self-contained page: the words, the pictures and the table. Written to ``path`` if given."""
-        html = plan_page(self)
-        if path is not None:
-            Path(path).write_text(html, encoding="utf-8")
-        return html
+        return written(plan_page(self), path)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as data."""
@@ -147,6 +144,10 @@ class Plan:
 
         return math.ceil(smallest(enough, 1.0, 1e12, "number of users"))
 
+    def card(self) -> Card:
+        """What a notebook shows."""
+        return card(self)
+
     def __str__(self) -> str:
         return f"{self.explain()}\n\n{self.table()}"
 
@@ -156,7 +157,7 @@ class Plan:
             raise UsageError(f"error={error} is not an error to aim at; expected a positive number.")
         if relative and self.bounds is not None:
             raise UsageError(
-                f"relative=True needs to know the size of the answer; for a {self.statistic} give the error itself."
+                f"relative=True needs the size of the answer; for a {self.statistic} give the error itself."
             )
         return lambda plan: _forecast(plan, _FEW).best.error <= error * (plan.profile.rows if relative else 1)
 
@@ -227,9 +228,7 @@ def plan(
 ) -> Plan | GroupPlan | ModelPlan:
     """Forecast the error of a release for every strategy and a range of bounds; with ``groups=``, of a release by group.
 
-    ``plan("erm", ...)`` forecasts whether a model will beat a constant one.
-
-    Guarantee: reads the profile only, spends nothing.
+    ``plan("erm", ...)`` forecasts whether a model will beat a constant one. Reads the profile only, spends nothing.
 
     Edge cases: under ``protects="values"`` the number of rows is public: a plan for a count is refused.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.bounding import STRATEGIES
 from evenhand.guarantee import Relation, plain
+from evenhand.pages.notebook import Card
 from evenhand.pages.numbers import three_digits
 
 if TYPE_CHECKING:
@@ -18,6 +19,15 @@ _KINDS = {
     "assumed": "under the assumptions below",
     "seen": "as far as the noisy profile shows",
 }
+
+
+def card(plan: Plan) -> Card:
+    """What a notebook shows."""
+    table = plan.table()
+    title = f"Plan for a {plan.statistic} at ε = {plain(plan.epsilon)}"
+    return Card(
+        title, [("in words", explain(plan))], table.columns, [row.cells() for row in table.rows], plan.profile.mark
+    )
 
 
 def explain(plan: Plan) -> str:

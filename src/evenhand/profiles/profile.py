@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError, exact_sum
+from evenhand.pages.notebook import Card, InNotebooks, bars
 from evenhand.profiles import priors
 from evenhand.profiles.buckets import Buckets
 from evenhand.profiles.counting import exact_sizes
@@ -36,8 +37,8 @@ class Basis(StrEnum):
     EXACT = "the exact table"
 
 
-@dataclass(frozen=True)
-class Profile:
+@dataclass(frozen=True, repr=False)
+class Profile(InNotebooks):
     """Users by number of rows, with its basis.
 
     Guarantee: a prior reads no table; a bought profile carries the guarantee it was bought with and everything made from it
@@ -199,6 +200,32 @@ class Profile:
         if not isinstance(data, dict):
             raise DataError(f"{path} holds no profile; expected a JSON file written by profile.save(path).")
         return cls.from_dict(data)
+
+    def card(self) -> Card:
+        """What a notebook shows: how many users have how many rows."""
+        named = [
+            ("from", f"{self.basis}: {self.words}"),
+            ("in all", f"about {self.users:,.0f} users with {self.rows:,.0f} rows"),
+        ]
+        if self.guarantee is not None:
+            named.append(("guarantee", self.guarantee.words()))
+        users, edges = self._by_size()
+        rows = [(edge, f"{count:,.0f}", bar) for edge, count, bar in zip(edges, users, bars(users), strict=True)]
+        return Card("Rows per user", named, ("rows", "users", ""), rows, self.mark)
+
+    def _by_size(self) -> tuple[list[float], list[str]]:
+        """Users by number of rows, in the buckets that were bought, or between powers of two."""
+        if self.support.lowest is not None:
+            low = self.support.lowest.astype(int)
+            ends = [*(low[1:] - 1), 0]
+            names = [
+                f"{a:,}" if a == b else f"{a:,} to {b:,}" if b else f"{a:,} or more"
+                for a, b in zip(low, ends, strict=True)
+            ]
+            return self.support.users.tolist(), names
+        power = np.floor(np.log2(np.maximum(self.support.sizes, 1))).astype(int)
+        users = [float(self.support.users[power == k].sum()) for k in range(power.max() + 1)]
+        return users, ["1" if k == 0 else f"{2**k:,} to {2 ** (k + 1) - 1:,}" for k in range(len(users))]
 
     def __str__(self) -> str:
         text = (

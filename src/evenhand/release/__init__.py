@@ -8,6 +8,7 @@ from evenhand.release.quotient import Quotient
 from evenhand.release.residuals import ResidualMean
 from evenhand.release.result import Release
 from evenhand.release.verdicts import NothingFound, OfSize, OfSpread, Rule, Verdict
+from evenhand.release.written import load
 
 __all__ = [
     "Additive",
@@ -34,6 +35,7 @@ __all__ = [
     "Unknown",
     "Verdict",
     "debit",
+    "load",
     "noise_for",
     "not_private",
     "public",

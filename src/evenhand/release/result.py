@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import Guarantee, UsageError, plain
 from evenhand.pages.numbers import ends_in_words, rounded
-from evenhand.pages.release import release_chart, release_fragment
+from evenhand.pages.release import release_chart, release_fragment, release_page
+from evenhand.pages.style import written
 from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, check_confidence, covers, judged, noise_only
 from evenhand.release.shown import free, hanging, in_units, plain_data, records, width
@@ -29,7 +32,7 @@ _USUAL = 0.95
 """The confidence of what is shown and judged."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """A released statistic. Everything in it is safe to publish, up to its guarantee.
 
@@ -150,16 +153,25 @@ class Release:
             **({"verdicts": self.verdict.flags} if self.grouped else {}),
         }
 
-    def to_html(self) -> str:
-        """A small self-contained HTML fragment."""
-        return release_fragment(self)
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """One self-contained page. Written to ``path`` if given."""
+        return written(release_page(self), path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the release as JSON, to be read back by ``eh.load(path)``, with intervals at 50, 80, 90, 95 and 99%."""
+        from evenhand.release.written import write
+
+        Path(path).write_text(json.dumps(write(self), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
     def plot(self) -> Chart:
         """A bar for each group with its 95% interval, as an Altair chart (``.save("release.png")``)."""
         return release_chart(self)
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return release_fragment(self)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     @property
     def grouped(self) -> bool:

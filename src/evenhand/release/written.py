@@ -6,14 +6,17 @@ the intervals at a few confidences, because the model behind them stays on the s
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.guarantee import Guarantee, Purchase, Relation, UsageError
+from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError
 from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, judged
 from evenhand.release.result import Release
@@ -62,7 +65,25 @@ def write(release: Release) -> dict[str, Any]:
         "event": release.event,
         "details": _plain(release.details),
         "cells": release.cells,
+        "units": dict(release.units),
     }
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Read a release that ``release.save(path)`` wrote.
+
+    Example:
+        >>> eh.load("january.json").interval(0.9)  # doctest: +SKIP
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(data, dict):
+            raise ValueError
+        return read(data)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"can't read a release from {path}; expected a JSON file written by release.save(path)."
+        ) from error
 
 
 def read(data: Mapping[str, Any]) -> Release:
@@ -93,6 +114,7 @@ def read(data: Mapping[str, Any]) -> Release:
         data["event"],
         _value(data["details"]),
         data["cells"],
+        units=data.get("units", {}),
         _interval=interval,
     )
     # A verdict is worked out once and kept: here it is the one that was stated.

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from evenhand.guarantee import Guarantee, plain
 from evenhand.ledger import Cost, Ledger
+from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.progress import watched
 from evenhand.release import Bounding, Error, Interval, Receipt, Release, Rule, debit
 from evenhand.release.shown import hanging
@@ -134,8 +135,8 @@ class Draft:
         return Preview(self.statistic, self.guarantee, self.bounding, self.error, affordable, self.foreseen())
 
 
-@dataclass(frozen=True)
-class Preview:
+@dataclass(frozen=True, repr=False)
+class Preview(InNotebooks):
     """What a call would cost and how well it would do, without spending anything."""
 
     statistic: str
@@ -162,16 +163,26 @@ class Preview:
             **({"groups": {name: one.to_dict() for name, one in self.groups.items()}} if self.groups else {}),
         }
 
+    def card(self) -> Card:
+        """What a notebook shows."""
+        return Card(self._title, self._lines())
+
     def __str__(self) -> str:
+        return f"{self._title}\n{hanging(self._lines())}"
+
+    @property
+    def _title(self) -> str:
+        return f"{self.statistic} (preview: nothing was read or spent)"
+
+    def _lines(self) -> list[tuple[str, str]]:
         delta = f", δ = {plain(self.guarantee.delta)}" if self.guarantee.delta else ""
         ledger = "the ledger holds enough" if self.affordable else "MORE THAN THE LEDGER HOLDS"
-        lines = [
+        return [
             ("would cost", f"ε = {plain(self.guarantee.epsilon)}{delta}; {ledger}"),
             ("bound on a user", str(self.bounding)),
             *(self._forecasts() or [("error", str(self.error))]),
             ("guarantee", self.guarantee.words()),
         ]
-        return f"{self.statistic} (preview: nothing was read or spent)\n{hanging(lines)}"
 
     def _forecasts(self) -> list[tuple[str, str]]:
         alone = len(self.groups) == 1

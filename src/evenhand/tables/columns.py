@@ -62,6 +62,16 @@ class Column:
             if not isinstance(getattr(self, name), str | None):
                 raise UsageError(f"{name}={getattr(self, name)!r} of a column: expected text.")
 
+    def cells(self) -> tuple[str, str, str]:
+        """Unit, bounds and the number of keys, for people; empty where nothing is stated."""
+        low, high = self.range
+        ends = (
+            ""
+            if low is None and high is None
+            else f"{'' if low is None else f'{low:,g}'} to {'' if high is None else f'{high:,g}'}"
+        )
+        return self.unit or "", ends.strip(), "" if self.keys is None else f"{len(self.keys):,}"
+
     @property
     def range(self) -> OpenBounds:
         """The bounds; None for an end that is not known."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+from evenhand.pages.notebook import Card
 from evenhand.tables.columns import Column as Facts
 from evenhand.tables.columns import description
 from evenhand.tables.expressions import Column, Rows
@@ -264,6 +265,23 @@ class Table:
                 f"the columns {after} stand after {private!r} in the file: a delimiter in a private value would move them. "
                 "Convert the file to Parquet first: evenhand convert table.csv table.parquet --numbers ..."
             )
+
+    def card(self) -> Card:
+        """What a notebook shows: the columns and what is publicly known of them."""
+        rows = [
+            (
+                name,
+                "text" if name in self.text else str(dtype),
+                "yes" if name in self.public else "",
+                *self.facts.get(name, Facts()).cells(),
+            )
+            for name, dtype in self.expression.schema().items()
+        ]
+        named = [("protects", f"{self.relation.value} of {', '.join(self.user)}"), ("engine", self.engine.name)]
+        return Card("Table", named, ("column", "type", "public", "unit", "bounds", "keys"), rows)
+
+    def _repr_html_(self) -> str:
+        return self.card().html()
 
     def __repr__(self) -> str:
         types = ", ".join(
