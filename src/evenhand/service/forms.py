@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from evenhand.guarantee import UsageError
 from evenhand.statistics import STATISTICS
 
 OFFERED = [name for name in STATISTICS if name not in ("ratio", "histogram", "top")]
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|inf)")
 _WHOLE_ROWS = ("count", "users")
 
 
@@ -41,8 +43,12 @@ def number(text: str) -> float:
 
 
 def harmless(text: str) -> str:
-    """CSV in which no cell is a formula for a spreadsheet."""
+    """CSV in which no cell is a formula for a spreadsheet; numbers stay as they are."""
     rows = list(csv.reader(io.StringIO(text)))
     out = io.StringIO()
-    csv.writer(out).writerows([[f"'{cell}" if cell[:1] in "=+@\t\r" else cell for cell in row] for row in rows])
+    csv.writer(out).writerows([[f"'{cell}" if _formula(cell) else cell for cell in row] for row in rows])
     return out.getvalue()
+
+
+def _formula(cell: str) -> bool:
+    return cell[:1] in ("=", "+", "-", "@", "\t", "\r") and _NUMBER.fullmatch(cell) is None
