@@ -46,10 +46,10 @@ class Place:
         self.app: Starlette = application(self.keeper, self.accounts, per_minute=per_minute)
 
     def call(
-        self, method: str, path: str, form: dict[str, str] | None = None, **headers: str
+        self, method: str, path: str, form: dict[str, str] | None = None, cookie: str = "", site: str = "same-origin"
     ) -> tuple[int, dict[str, str], str]:
         """Status, headers and text of a response."""
-        named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        named = [(b"cookie", cookie.encode()), (b"sec-fetch-site", site.encode())]
         path, _, query = path.partition("?")
         scope = {
             "type": "http", "http_version": "1.1", "method": method, "path": path, "query_string": query.encode(),
@@ -64,15 +64,15 @@ class Place:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        asyncio.run(self.app(scope, receive, send))  # type: ignore[arg-type]
+        asyncio.run(self.app(scope, receive, send))
         body = b"".join(one.get("body", b"") for one in sent[1:])
         return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}, body.decode()
 
-    def signed_in(self, name: str) -> dict[str, str]:
-        """The header that a browser sends once its user has signed in."""
+    def signed_in(self, name: str) -> str:
+        """The cookie that a browser sends once its user has signed in."""
         token = self.accounts.issue(name, Role.KEEPER if name == "keeper" else Role.ANALYST)
         _, headers, _ = self.call("POST", "/in", {"token": token})
-        return {"cookie": headers["set-cookie"].partition(";")[0]}
+        return headers["set-cookie"].partition(";")[0]
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_every_page_is_for_somebody(place: Place) -> None:
     """Strangers see the sign-in page, others what their role allows; a form without its token does nothing; headers are on all."""
     ann, keeper = place.signed_in("ann"), place.signed_in("keeper")
     csrf = {
-        who: re.findall('name="csrf" value="([^"]+)"', place.call("GET", "/", **cookie)[2])[0]
+        who: re.findall('name="csrf" value="([^"]+)"', place.call("GET", "/", cookie=cookie)[2])[0]
         for who, cookie in (("ann", ann), ("keeper", keeper))
     }
     for method, path in routes(place):
@@ -106,10 +106,10 @@ def test_every_page_is_for_somebody(place: Place) -> None:
         assert headers["referrer-policy"] == "no-referrer"
         for who, cookie, role in (("ann", ann, "analyst"), ("keeper", keeper, "keeper")):
             if method == "POST":
-                assert place.call(method, asked, {"csrf": "forged"}, **cookie)[0] == 403, path
-                foreign = place.call(method, asked, {"csrf": csrf[who]}, sec_fetch_site="cross-site", **cookie)
+                assert place.call(method, asked, {"csrf": "forged"}, cookie)[0] == 403, path
+                foreign = place.call(method, asked, {"csrf": csrf[who]}, cookie, "cross-site")
                 assert foreign[0] == 403, path
-            status = place.call(method, asked, {"csrf": csrf[who]}, **cookie)[0]
+            status = place.call(method, asked, {"csrf": csrf[who]}, cookie)[0]
             assert (status == 403) == (FOR.get(path, role) != role), (path, who)
 
 
@@ -138,14 +138,14 @@ def test_too_many_requests(tmp_path: Path) -> None:
     statuses = [place.call("POST", "/in", {"token": "guess"})[0] for _ in range(6)]
     assert statuses == [401] * 4 + [429] * 2
     assert place.call("GET", "/")[0] == 429
-    statuses = [place.call("GET", "/history", **sessions[number % 2])[0] for number in range(8)]
+    statuses = [place.call("GET", "/history", cookie=sessions[number % 2])[0] for number in range(8)]
     assert statuses == [200] * 6 + [429] * 2
 
 
 def test_a_form_that_is_too_large_is_no_form(place: Place) -> None:
     ann = place.signed_in("ann")
-    csrf = re.findall('name="csrf" value="([^"]+)"', place.call("GET", "/", **ann)[2])[0]
-    assert place.call("POST", "/price", {"table": "t", "text": "x" * LARGEST_FORM, "csrf": csrf}, **ann)[0] == 403
+    csrf = re.findall('name="csrf" value="([^"]+)"', place.call("GET", "/", cookie=ann)[2])[0]
+    assert place.call("POST", "/price", {"table": "t", "text": "x" * LARGEST_FORM, "csrf": csrf}, ann)[0] == 403
 
 
 def test_hidden_fields_are_not_asked() -> None:
