@@ -56,7 +56,7 @@ def test_odd_numbers_are_drawn(svg: str) -> None:
         for name, text in one.attrib.items()
         if name in ("x", "x1", "x2", "cx", "width")
     ]
-    assert all(-1 <= number <= 481 for number in numbers)
+    assert all(-1 <= number <= 401 for number in numbers)
     assert "nan" not in svg.lower().replace("xminymin", "")
 
 

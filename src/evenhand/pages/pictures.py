@@ -11,7 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 INK, FAINT, BLUE, GREY, AMBER = "#1b2733", "#d5dbe1", "#2b6ca3", "#9aa5b1", "#d98200"
-_WIDTH = 480
+_WIDTH = 400
 _MOST = 40
 _LONGEST = 20
 
@@ -81,7 +81,7 @@ def bars(groups: Sequence[Bar], name: str) -> str:
 def curve(points: Sequence[tuple[float, float, float]], here: float, title: str, words: str) -> str:
     """Between which errors an answer lies for each ε, on logarithmic scales, with the ε that was chosen."""
     xs = [x for x, _, _ in points]
-    left, right, top, bottom = 64.0, _WIDTH - 16.0, 22.0, 172.0
+    left, right, top, bottom = 58.0, _WIDTH - 16.0, 22.0, 172.0
     low, high = math.log10(min(low for _, low, _ in points)), math.log10(max(high for _, _, high in points))
     if high - low < 0.5:
         low, high = low - 0.25, high + 0.25

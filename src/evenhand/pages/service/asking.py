@@ -148,15 +148,20 @@ def _forecast(forecast: Mapping[str, Any]) -> str:
         return f"<p>{badge('no forecast', 'plain')}</p><p>{escape(forecast['missing'])}</p>"
     size, unit = forecast.get("size"), forecast.get("unit", "")
     low, high = next((low, high) for epsilon, low, high in forecast["points"] if epsilon == forecast["epsilon"])
-    error = _between(three_digits(low), three_digits(high)) + unit
+    error = _between(_about(low), _about(high)) + unit
     # A relative error only means something for what can't be near 0.
-    part = f", which is {_between(percent(low / size), percent(high / size))} of {three_digits(size)}" if size else ""
+    part = f", which is {_between(percent(low / size), percent(high / size))} of {_about(size)}" if size else ""
     title = f"expected error{f',{unit}' if unit else ''}"
     drawn = curve(forecast["points"], forecast["epsilon"], title, f"The expected error for each ε; here {error}")
     return (
         f'<p class="big">± {escape(error)}</p><p>The answer is typically off by {escape(error + part)}.</p>'
         f"<figure>{drawn}<figcaption>Expected error for each ε; the line marks yours. {escape(forecast['basis'])}</figcaption></figure>"
     )
+
+
+def _about(value: float) -> str:
+    """A forecast has no third digit."""
+    return three_digits(float(f"{value:.2g}"))
 
 
 def _between(low: str, high: str) -> str:

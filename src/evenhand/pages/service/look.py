@@ -52,7 +52,7 @@ tbody tr:last-child > * { border-bottom: 0; } .number, .amount { text-align: rig
 .good { color: #1c6432; background: #edf7f0; } .bad { color: #9a2a1b; background: #fdf1ef; } .wait { color: #7a4a00; background: #fdf6e7; } .plain { color: #45525f; background: #f4f6f8; }
 .warning { border-left: .3rem solid #9a2a1b; background: #fdf1ef; padding: .6rem .9rem; border-radius: 0 .35rem .35rem 0; overflow-wrap: anywhere; }
 .note { color: #45525f; font-size: .9rem; }
-figure { margin: .75rem 0; max-width: 38rem; } figcaption { color: #45525f; font-size: .88rem; margin-top: .35rem; }
+figure { margin: .75rem 0; max-width: 33rem; } figcaption { color: #45525f; font-size: .88rem; margin-top: .35rem; }
 svg.picture { display: block; width: 100%; height: auto; } svg.bar { display: block; width: 100%; height: .7rem; border-radius: .35rem; }
 .budget { margin: 0 0 1rem; } .budget p { margin: 0 0 .2rem; } .budget .row { display: flex; justify-content: space-between; gap: 1rem; flex-wrap: wrap; }
 details summary { cursor: pointer; font-weight: 600; padding: .25rem 0; } pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 .75rem; }
