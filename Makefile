@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fmt docs reproduce audit screenshots clean
+.PHONY: help demo test package check bench fmt docs reproduce audit screenshots clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -67,6 +67,15 @@ docs: $(STAMP) ## Build the documentation as a site, and check it: links, code, 
 
 screenshots: $(STAMP) system ## Take the documentation's pictures of the keeper's page again
 	EVENHAND_SCREENSHOTS=docs/pictures $(BIN)/python -m pytest tests/browser/test_keeper_page.py
+
+package: $(STAMP) ## Build wheel and sdist, check them, and try the wheel in an empty environment
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling twine
+	rm -rf dist build/clean
+	$(BIN)/hatchling build
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	build/clean/bin/python tests/apps/clean_install.py
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -13,11 +13,17 @@ from typing import Any
 from evenhand.guarantee import EvenhandError, UsageError
 from evenhand.pages.progress import shown
 
+# Which extra brings a package. SciPy comes with two; the other one, learning, asks for all of its packages at once.
+_EXTRAS = {"evenhand": "learning", "scipy": "recommender", "platformdirs": "recommender", "pyspark": "spark"}
+
 
 def fail(error: BaseException, as_json: bool = False) -> int:
     """Print one helpful line for an error, or one JSON object for a program, and return the exit code."""
+    extra = _EXTRAS.get(str(error.name).partition(".")[0]) if isinstance(error, ImportError) else None
     if isinstance(error, EvenhandError):
         message, code = str(error), error.exit_code
+    elif extra is not None:
+        message, code = f"this command needs packages that are not installed: pip install 'evenhand[{extra}]'.", 2
     elif os.environ.get("EVENHAND_DEBUG"):
         raise error
     else:  # the text of an unforeseen exception might quote rows, so only its kind is shown

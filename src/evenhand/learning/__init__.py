@@ -1,5 +1,15 @@
 """Models learned from people's rows under user-level differential privacy, as scikit-learn estimators."""
 
+from importlib.util import find_spec
+
+if any(
+    find_spec(name) is None for name in ("clarabel", "dp_accounting", "mpmath", "scipy", "sklearn", "threadpoolctl")
+):
+    raise ImportError(
+        "learning needs scikit-learn and a few solvers; install them with: pip install 'evenhand[learning]'",
+        name="evenhand.learning",
+    )
+
 from evenhand.learning.bounded_erm import BoundedERM
 from evenhand.learning.evaluation import ModelLoss, model_loss
 from evenhand.learning.hypotheses import HypothesisSelection
