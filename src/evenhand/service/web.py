@@ -70,12 +70,14 @@ class Web:
         asked = self._desks.history(account)["questions"]
         if account.role is Role.KEEPER:
             return html(keeping.overview(asked, books.populations(self._keeper), self._accounts.listed(), person))
+        if account.role is not Role.ANALYST:  # somebody who only reads
+            return self._history(account, person, {})
         tables = self._desks.tables(account)["tables"]
         return html(home.home(tables, books.allowances(self._keeper, account.name), asked, person))
 
     def _history(self, account: Account, person: Person, _: Mapping[str, str]) -> Response:
         asked = self._desks.history(account)["questions"]
-        return html(home.history(asked, person, names=account.role is Role.KEEPER))
+        return html(home.history(asked, person, names=account.role is not Role.ANALYST))
 
     def _ask(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:
         table = self._described(account, given)
