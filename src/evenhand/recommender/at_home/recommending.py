@@ -59,11 +59,12 @@ def _by_cluster(model: PublishedModel, liked: Mapping[int, bool]) -> list[float]
     sizes = Counter(model.clusters)
     everybody: dict[int, float] = dict.fromkeys(sizes, 0.0)
     for cluster, rate in zip(model.clusters, model.popularity or (0.5,) * len(model.items), strict=True):
-        everybody[cluster] += rate / sizes[cluster]
+        everybody[cluster] += rate
     rated = Counter(model.clusters[item] for item in liked)
     likes = Counter(model.clusters[item] for item, like in liked.items() if like)
     rates = {
-        cluster: (likes[cluster] + _PRIOR_WEIGHT * min(1.0, max(0.0, prior))) / (rated[cluster] + _PRIOR_WEIGHT)
-        for cluster, prior in everybody.items()
+        cluster: (likes[cluster] + _PRIOR_WEIGHT * min(1.0, max(0.0, total / sizes[cluster])))
+        / (rated[cluster] + _PRIOR_WEIGHT)
+        for cluster, total in everybody.items()
     }
     return [rates[cluster] for cluster in model.clusters]
