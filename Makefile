@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test package check bench fmt docs reproduce audit clean
+.PHONY: help demo test package check bench fmt docs reproduce audit screenshots clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ docs: $(STAMP) ## Build the documentation as a site, and check it: links, code, 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	$(BIN)/python -m pytest -q tests/apps/test_docs.py tests/apps/test_tutorials.py tests/apps/test_examples.py tests/audit/test_proofs.py
 	@echo "The site is in build/site: open build/site/index.html"
+
+screenshots: $(STAMP) system ## Take the documentation's pictures of the keeper's page again
+	EVENHAND_SCREENSHOTS=docs/pictures $(BIN)/python -m pytest tests/browser/test_keeper_page.py
 
 package: $(STAMP) ## Build wheel and sdist, check them, and try the wheel in an empty environment
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling twine

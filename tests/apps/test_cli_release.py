@@ -199,7 +199,7 @@ def test_the_ledger_is_shown(run: Run) -> None:
     run("release", "mean", *RATING, *PAID)
     shown = run("ledger", "show", "b.db")
     assert shown.code == 0
-    assert all(word in shown.out for word in ("epsilon", "spent", "remaining", "mean rating"))
+    assert all(word in shown.out for word in ("epsilon", "spent", "remaining", "mean of rating"))
     missing = run("ledger", "show", "nowhere.db")
     assert missing.code == 4
     assert "nowhere.db" in missing.err

@@ -107,6 +107,11 @@ def test_ledgers_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert run(monkeypatch, "ledger", "export", "b.db", "--out", "e.csv") == 2
     assert run(monkeypatch, "ledger", "export", "b.db", "--out", "e.xlsx") == 2
     assert run(monkeypatch, "ledger", "export", "b.db", "--out", "e.jsonl") == 0
+    for command, out in (("compliance", "c.html"), ("registry", "r.yaml")):
+        assert run(monkeypatch, "ledger", command, "b.db", "--out", out) == 0
+        assert run(monkeypatch, "ledger", command, "b.db", "--out", out) == 2  # never overwritten
+        assert run(monkeypatch, "ledger", command, "b.db", "--out", "e.txt") == 2
+        assert "whoever holds the ledger" in Path(out).read_text() or 'status: "Draft"' in Path(out).read_text()
     with open("e.csv", newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert (row["who"], row["table"], row["note"], row["epsilon"]) == ("job 7", "t.csv", "first [night]", "1")

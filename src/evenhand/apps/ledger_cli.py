@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +13,7 @@ from evenhand.apps.console import show_json
 from evenhand.guarantee import LedgerError, UsageError, plain
 
 if TYPE_CHECKING:
-    from evenhand.ledger import Event, Ledger
+    from evenhand.ledger import Ledger
 
 app = typer.Typer(no_args_is_help=True, help="A ledger: what was spent, on what, and what is left.")
 
@@ -90,37 +87,60 @@ def export(
     """
     if out.suffix not in (".csv", ".jsonl"):
         raise UsageError(f"--out {out}: expected a path that ends in .csv or .jsonl.")
+    from evenhand.ledger import handout
+
     book = _opened(location)
-    numbers = {event.id: event.number for event in book.events}
+    _write(out, handout.as_csv(book) if out.suffix == ".csv" else handout.as_jsonl(book))
+
+
+@app.command()
+def compliance(
+    location: Location,
+    out: Annotated[Path, typer.Option(help="Where to write the page: a path that ends in .html.")],
+) -> None:
+    """Write a page for whoever has to be convinced: who is protected from what, totals, every release, how it was bounded.
+
+    The history is verified first. Nothing is overwritten.
+
+    Example: evenhand ledger compliance budget.db --out compliance.html
+    """
+    if out.suffix != ".html":
+        raise UsageError(f"--out {out}: expected a path that ends in .html.")
+    from evenhand.ledger import handout
+    from evenhand.pages.compliance import compliance_page
+
+    _write(out, compliance_page(handout.compliance(_opened(location))))
+
+
+@app.command()
+def registry(
+    location: Location,
+    out: Annotated[Path, typer.Option(help="Where to write the entry: a path that ends in .yaml.")],
+    name: Annotated[str | None, typer.Option(help="Of what is published.")] = None,
+    curator: Annotated[str | None, typer.Option(help="Who publishes it.")] = None,
+    use: Annotated[str | None, typer.Option(help="What it is meant for.")] = None,
+    region: Annotated[str | None, typer.Option(help="Which region it describes, or whose law applies.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who writes the entry.")] = None,
+    why: Annotated[str | None, typer.Option(help="Who chose the budget, and why.")] = None,
+) -> None:
+    """Write a draft for the public registry of deployments (arXiv 2509.13509): what the ledger knows, the rest to be filled in.
+
+    Example: evenhand ledger registry budget.db --out entry.yaml --name "Views of films" --curator "A streaming service"
+    """
+    if out.suffix != ".yaml":
+        raise UsageError(f"--out {out}: expected a path that ends in .yaml.")
+    from evenhand.ledger.registry import Told, entry, yaml
+
+    told = Told(name, curator, use, region, author, why)
+    _write(out, yaml(entry(_opened(location), told, out.stem)))
+
+
+def _write(out: Path, text: str) -> None:
     try:
         with out.open("x", encoding="utf-8", newline="") as file:
-            if out.suffix == ".jsonl":
-                file.writelines(
-                    json.dumps(event.to_dict(), ensure_ascii=False, default=str) + "\n" for event in book.events
-                )
-                return
-            rows = csv.DictWriter(file, _EXPORTED)
-            rows.writeheader()
-            rows.writerows(_row(event, numbers) for event in book.events)
+            file.write(text)
     except OSError as error:
         raise UsageError(f"--out {out} can't be written: {error.strerror}; give a new, writable path.") from None
-
-
-_EXPORTED = ("number", "time", "what", "epsilon", "delta", "protects", "who", "table", "note", "query", "id")
-
-
-def _row(event: Event, numbers: Mapping[str, int]) -> dict[str, object]:
-    return {
-        "number": event.number,
-        "time": event.time,
-        "what": _what(event, numbers),
-        "epsilon": plain(event.cost.epsilon),
-        "delta": plain(event.cost.delta),
-        "protects": _protects(event),
-        "query": json.dumps(event.query, ensure_ascii=False, sort_keys=True),
-        "id": event.id,
-        **event.asked.to_dict(),
-    }
 
 
 def _opened(location: str) -> Ledger:
@@ -156,15 +176,15 @@ def show(
     from rich.markup import escape
     from rich.table import Table
 
-    events = book.events
-    asked = [name for name in ("who", "table", "note") if any(name in event.asked.to_dict() for event in events)]
+    from evenhand.ledger import handout
+
+    events = handout.rows(book)
+    asked = [name for name in ("who", "table", "note") if any(name in event for event in events)]
     table = Table("#", "time (UTC)", "what", "epsilon", "delta", "protects", *asked, box=None, pad_edge=False)
-    numbers = {event.id: event.number for event in events}
     for event in events:
         table.add_row(
-            str(event.number), event.time[:19].replace("T", " "), _what(event, numbers),
-            plain(event.cost.epsilon), plain(event.cost.delta), _protects(event),
-            *(escape(event.asked.to_dict().get(name, "")) for name in asked),
+            str(event["number"]), event["time"][:19].replace("T", " "), event["what"],
+            event["epsilon"], event["delta"], event["protects"], *(escape(event.get(name, "")) for name in asked),
         )  # fmt: skip
     person = sys.stdout.isatty() or "COLUMNS" in os.environ
     console = Console(highlight=False, width=None if person else _WIDE)  # a program reads lines: none is broken
@@ -172,17 +192,3 @@ def show(
     console.print(f"  total epsilon {plain(book.total.epsilon)}, delta {plain(book.total.delta)}")
     console.print(f"  spent         {book.spent}\n  remaining     {book.remaining}")
     console.print(table if events else "  nothing has been released yet")
-
-
-def _what(event: Event, numbers: Mapping[str, int]) -> str:
-    """The question, and the earlier events that decided how users are bounded."""
-    what = " ".join(str(event.query[name]) for name in ("statistic", "column", "by") if event.query.get(name))
-    known = [numbers.get(purchase.event or "") for purchase in event.guarantee.earlier]
-    rests = ", ".join(f"#{number}" if number else "an event elsewhere" for number in known)
-    return f"{what} (bound from {rests})" if rests else what
-
-
-def _protects(event: Event) -> str:
-    """The relation, and which columns count as public."""
-    public = ", ".join(event.guarantee.declared)
-    return f"{event.guarantee.relation.value} (public: {public})" if public else event.guarantee.relation.value

@@ -86,14 +86,14 @@ def _serve_file(file: Path, host: str | None, port: int | None, token: str | Non
 def _serve_demo(host: str | None, port: int | None, browser: bool, as_json: bool) -> None:
     import evenhand as eh
     from evenhand.apps.demo import make_views
-    from evenhand.service.demo import demo_keeper
+    from evenhand.service.demo import COLUMNS, demo_keeper
     from evenhand.service.http import application
     from evenhand.service.running import run
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "views.parquet"
         make_views(path)
-        keeper, accounts, analyst, owner = demo_keeper(Path(folder), eh.read(path, user="viewer"))
+        keeper, accounts, analyst, owner = demo_keeper(Path(folder), eh.read(path, user="viewer", columns=COLUMNS))
 
         def accepting(url: str) -> None:
             if as_json:

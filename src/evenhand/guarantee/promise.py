@@ -94,17 +94,25 @@ class Guarantee:
         """The same guarantee for a release that uses what was bought earlier."""
         return replace(self, earlier=tuple(dict.fromkeys((*self.earlier, *purchases))))
 
+    @property
+    def protected(self) -> str:
+        """What is protected."""
+        return _PROTECTED[self.relation][0].format(unit=f"user ({', '.join(self.unit)})")
+
+    @property
+    def treated_as_public(self) -> str:
+        """What is not protected."""
+        columns = f", and the columns {', '.join(self.public)}," if self.public else ""
+        return _PROTECTED[self.relation][1].format(unit="user", public=columns).capitalize()
+
     def words(self) -> str:
         """The guarantee as sentences that a manager can read."""
-        unit = "user (" + ", ".join(self.unit) + ")"
-        hidden, known = _PROTECTED[self.relation]
-        columns = f", and the columns {', '.join(self.public)}," if self.public else ""
         tail = f", except with probability {plain(self.delta)}" if self.delta else ""
         return (
-            f"Protects {hidden.format(unit=unit)} ({_strength(self.epsilon, self.delta)}): whatever an observer believed "
+            f"Protects {self.protected} ({_strength(self.epsilon, self.delta)}): whatever an observer believed "
             f"before, earlier releases included, seeing this result changes their odds by at most a factor of "
             f"{_factor(self.epsilon)}{tail}. {self._rests()}All releases from one ledger together stay within its total. "
-            f"{known.format(unit='user', public=columns).capitalize()}."
+            f"{self.treated_as_public}."
         )
 
     def _rests(self) -> str:

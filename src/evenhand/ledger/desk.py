@@ -105,11 +105,15 @@ class Desk:
         with self.turn:
             return self._run(work, write=True)
 
-    def spent(self, analyst: str | None = None) -> Budget:
-        """What an analyst, or all of them, spent at this desk; ε and δ added up."""
+    def spent(self, analyst: str | None = None, *, now: bool = False, approved: bool | None = None) -> Budget:
+        """What an analyst, or all of them, spent at this desk: ever or in the present period; ε and δ added up."""
         from evenhand.ledger import desk_tables
 
-        return self._run(lambda c: desk_tables.spent(c, analyst or EVERYBODY))
+        def work(connection: Connection) -> Budget:
+            period = desk_tables.period(connection, self.period()) if now else None
+            return desk_tables.spent(connection, analyst or EVERYBODY, period=period, approved=approved)
+
+        return self._run(work)
 
     def verify(self) -> None:
         """Recompute who spent what from the ledger's events, and raise LedgerError where the desk says otherwise."""

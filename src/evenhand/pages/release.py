@@ -33,7 +33,7 @@ def release_chart(release: Release) -> Chart:
     frame, names = release.interval(0.95), release.value_columns
     keys = [name for name in release.value.columns if name not in names]
     # Groups by place, not by label: two may look alike.
-    labels = json.dumps([_label(key, release.cells) for key in frame[keys].itertuples(index=False)])
+    labels = json.dumps([group_label(key, release.cells) for key in frame[keys].itertuples(index=False)])
     groups = alt.Y("place:O", title=", ".join(keys), axis=alt.Axis(labelExpr=f"{labels}[datum.value]"))
 
     def bars(name: str) -> Chart:
@@ -52,7 +52,7 @@ def release_chart(release: Release) -> Chart:
     return styled(alt.vconcat(*map(bars, names), title=title))
 
 
-def _label(key: tuple[object, ...], cell: bool) -> str:
+def group_label(key: tuple[object, ...], cell: bool) -> str:
     """The key of a group; a cell of a histogram ends in its two edges."""
     return ", ".join([*map(str, key[:-2]), f"{key[-2]} to {key[-1]}"] if cell else map(str, key))
 

@@ -23,7 +23,8 @@ body.evenhand { color: #222; color-scheme: light; margin: 0 auto; padding: 1rem;
 .evenhand th, .evenhand td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid #ddd; white-space: nowrap; }
 .evenhand th:first-child, .evenhand td:first-child { text-align: left; vertical-align: top; }
 .evenhand .text { text-align: left; }
-.evenhand .lines td { text-align: left; white-space: normal; }
+.evenhand .lines td, .evenhand .lines th { text-align: left; vertical-align: top; }
+.evenhand .lines td { white-space: normal; }
 .evenhand tr.best { font-weight: bold; background: #f3f3f0; }
 .evenhand tr.unusable { color: #767676; }
 .evenhand .warning { border-left: .3rem solid #d00000; padding: .3rem .8rem; }

@@ -43,19 +43,6 @@ class Desks:
             ],
         }
 
-    def populations(self) -> dict[str, dict[str, str]]:
-        """For the keeper: each ledger, what is left of it, and whether its history is whole."""
-        found = {}
-        for desk in _desks(self._keeper.tables.values()):
-            ledger = desk.ledger
-            spent = {f"spent by {name}": str(desk.spent(name)) for name in self._keeper.analysts}
-            desk.verify()
-            found[ledger.location.rpartition("/")[2]] = {
-                "total": str(ledger.total), "left": str(ledger.remaining), **spent,
-                "history": f"{len(ledger.events)} events, whole; head {ledger.head[:12]}",
-            }  # fmt: skip
-        return found
-
     def preview(self, account: Account, given: dict[str, Any]) -> dict[str, Any]:
         """The price of a question."""
         return self._keeper.preview(account.name, _text(given, "table"), _question(given))

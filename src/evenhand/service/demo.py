@@ -9,9 +9,15 @@ from evenhand.ledger import Budget, Ledger
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.service.accounts import Accounts, Role
 from evenhand.service.keeper import Analyst, Keeper, Offered
-from evenhand.tables import Table
+from evenhand.tables import Column, Table
 
 ANALYST = "ann"
+COLUMNS = {
+    "stars": Column(bounds=(0.5, 5), unit="stars", description="what the viewer gave the film"),
+    "minutes": Column(bounds=(0, 240), unit="minutes", description="how long it was watched"),
+    "genre": Column(keys=("drama", "comedy", "crime", "nature"), description="of the film"),
+}
+"""What is publicly known about the demo's columns."""
 
 
 def demo_keeper(folder: Path, table: Table) -> tuple[Keeper, Accounts, str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,46 +12,43 @@ from evenhand.guarantee import UsageError
 from evenhand.statistics import STATISTICS
 
 OFFERED = [name for name in STATISTICS if name not in ("ratio", "histogram", "top")]
-TITLES = {
-    "count": "Number of rows",
-    "users": "Number of people",
-    "sum": "Sum",
-    "mean": "Average",
-    "per_user_mean": "Average over people",
-    "variance": "Variance",
-    "std": "Standard deviation",
-    "median": "Median",
-    "quantiles": "Quantiles",
-    "distinct": "Number of different values",
-}
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|inf)")
+_WHOLE_ROWS = ("count", "users")
 
 
 def question_of(given: Mapping[str, str]) -> dict[str, Any]:
-    """The form as a question; what is wrong with it is said by the session, as everywhere."""
-    question: dict[str, Any] = {"ask": given.get("ask", "count"), "epsilon": given.get("epsilon", "").strip() or "0.1"}
-    for name in ("column", "by", "delta", "text"):
+    """The form as a question, without the fields that its choices hide; what is wrong with it is said by the session, as everywhere."""
+    ask = given.get("ask", "count")
+    question: dict[str, Any] = {"ask": ask, "epsilon": given.get("epsilon", "").strip() or "0.1"}
+    names = ["text"] if ask == "sql" else ["by"] if ask in _WHOLE_ROWS else ["column", "by"]
+    for name in (*names, "delta"):
         if given.get(name, "").strip():
             question[name] = given[name].strip()
-    if given.get("bounds", "").strip():
+    if given.get("bounds", "").strip() and ask not in (*_WHOLE_ROWS, "distinct", "sql"):
         ends = given["bounds"].replace("to", " ").replace(",", " ").replace(":", " ").split()
-        question["bounds"] = [_number(end) for end in ends]
-    if given.get("quantiles", "").strip() and question["ask"] == "quantiles":
-        question["quantiles"] = [_number(part) for part in given["quantiles"].replace(",", " ").split()]
-    if given.get("keys", "").strip():
+        question["bounds"] = [number(end) for end in ends]
+    if given.get("quantiles", "").strip() and ask == "quantiles":
+        question["quantiles"] = [number(part) for part in given["quantiles"].replace(",", " ").split()]
+    if given.get("keys", "").strip() and "by" in question:
         question["keys"] = [key.strip() for key in next(csv.reader([given["keys"]]))]
     return question
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
+    """A number that somebody typed."""
     try:
-        return float(text)
+        return float(text.replace(",", "").replace(" ", ""))
     except ValueError:
         raise UsageError(f"{text[:40]!r} is not a number.") from None
 
 
 def harmless(text: str) -> str:
-    """CSV in which no cell is a formula for a spreadsheet."""
+    """CSV in which no cell is a formula for a spreadsheet; numbers stay as they are."""
     rows = list(csv.reader(io.StringIO(text)))
     out = io.StringIO()
-    csv.writer(out).writerows([[f"'{cell}" if cell[:1] in "=+@\t\r" else cell for cell in row] for row in rows])
+    csv.writer(out).writerows([[f"'{cell}" if _formula(cell) else cell for cell in row] for row in rows])
     return out.getvalue()
+
+
+def _formula(cell: str) -> bool:
+    return cell[:1] in ("=", "+", "-", "@", "\t", "\r") and _NUMBER.fullmatch(cell) is None

@@ -172,7 +172,7 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
             route("/v1/questions", desks.history, "GET", *everybody),
             route("/v1/questions/{id}", desks.shown, "GET", *everybody),
             route("/v1/questions/{id}/decision", desks.decide, "POST", Role.KEEPER),
-            *Web(desks, accounts).routes(),
+            *Web(keeper, desks, accounts, rates.admit).routes(),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
     )
