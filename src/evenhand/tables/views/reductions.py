@@ -87,8 +87,10 @@ def _count(guard: Guard, node: Operation) -> Reduced:
 
 
 def _distinct(guard: Guard, node: Operation) -> Reduced:
-    key = group_key(guard.engine, _argument(guard, node).value)
-    return Reduced((key.nunique(),), _as_is, Range(Kind.WHOLE, WHOLE_BITS))
+    value = _argument(guard, node).value
+    if node.where is None and type(node.arg).__name__ == "Field" and node.arg.dtype.is_signed_integer():
+        value = node.arg.to_expr()  # as it is stored: engines tell narrow numbers apart faster
+    return Reduced((group_key(guard.engine, value).nunique(),), _as_is, Range(Kind.WHOLE, WHOLE_BITS))
 
 
 def _sum(guard: Guard, node: Operation) -> Reduced:
