@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -29,7 +30,9 @@ Source = Annotated[
 User = Annotated[str, typer.Option(help="The column (or columns, a,b) that name a person.")]
 Epsilon = Annotated[str, typer.Option(help="How much of the budget to spend, such as 0.2.")]
 LedgerAt = Annotated[str, typer.Option(help="The budget: a SQLite file, or postgresql://...")]
-TableName = Annotated[str | None, typer.Option("--table", help="Which table of a database.")]
+TableName = Annotated[
+    str | None, typer.Option("--table", help="Which table of a database, or a SELECT over its tables.")
+]
 By = Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")]
 Keys = Annotated[
     str | None,
@@ -87,10 +90,11 @@ def open_table(
     """The table that the options name."""
     import evenhand as eh
 
+    select = re.match(r"\s*(SELECT|WITH)\s", table or "", re.IGNORECASE) is not None
     facts = columns if columns is not None and columns.endswith(".toml") else parse_list(columns) or None
     with progress(f"Reading {hidden_password(source)}"):
         return eh.read(
-            source, parse_list(user), table=table, protects=protects, public=parse_list(public), population=population,
+            source, parse_list(user), table=None if select else table, query=table if select else None, protects=protects, public=parse_list(public), population=population,
             engine=engine, columns=facts,
         )  # fmt: skip
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, cast
 
 from evenhand.guarantee import UsageError, suggest
-from evenhand.sql.parsing import Parsed, Query, aggregates
 from evenhand.statistics import (
     STATISTICS,
     Count,
@@ -22,6 +21,7 @@ from evenhand.statistics import (
     Variance,
 )
 from evenhand.tables import Bounds
+from evenhand.tables.queries.parsing import Parsed, Query, aggregates
 
 OF_A_COLUMN: dict[str, type[Statistic]] = {
     "Sum": Sum,

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from evenhand.guarantee import Amount, UsageError
 from evenhand.profiles import Shelf
-from evenhand.sql.options import Options
 from evenhand.sql.ordering import ordered
-from evenhand.sql.parsing import parse_query
 from evenhand.sql.selecting import Select
-from evenhand.sql.sources import Names, called
 from evenhand.statistics import Draft, Request, ask_one, ask_together
 from evenhand.tables import PublicTable, Table
+from evenhand.tables.queries.options import Options
+from evenhand.tables.queries.parsing import parse_query
+from evenhand.tables.queries.sources import Names, own_names
 
 
 def parsed_options(text: str) -> Options:
@@ -37,7 +37,7 @@ def ask_sql(
     given = query.options
     _check_unit(table, given)
     request_epsilon = _agreed("epsilon", epsilon, given.epsilon)
-    names = Names(table, frozenset({"table", *called(table.source or "")}), tables or {}).with_views(query)
+    names = Names(own_names(table), tables or {}).with_views(query)
     asked = Select(query, names.source(query))
     asked.read()
     request = Request.parse(asked.view(), request_epsilon, _agreed("delta", delta, given.delta) or 0, bounding, shelf)

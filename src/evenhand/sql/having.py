@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from evenhand.guarantee import UsageError
 from evenhand.sql.ordering import rank
-from evenhand.sql.parsing import Parsed, Query
+from evenhand.tables.queries.parsing import Parsed, Query
 
 Row: TypeAlias = Mapping[str, Any]
 Test: TypeAlias = Callable[[Row], bool | None]

@@ -10,11 +10,11 @@ from evenhand.guarantee import Relation, UsageError
 from evenhand.sql.aggregates import Reader
 from evenhand.sql.having import Test, having
 from evenhand.sql.ordering import Order
-from evenhand.sql.parsing import Parsed, Query, aggregates, words
-from evenhand.sql.sources import Source
 from evenhand.statistics import Quantiles, Statistic
 from evenhand.tables import Bounds, Table
 from evenhand.tables.expressions import Column
+from evenhand.tables.queries.parsing import Parsed, Query, aggregates, words
+from evenhand.tables.queries.sources import Source
 
 
 @dataclass

@@ -7,9 +7,9 @@ the rows of several users, is refused.
 from __future__ import annotations
 
 from evenhand.guarantee import UsageError
-from evenhand.sql.parsing import Parsed, Query, aggregates, refuse_parts, words
-from evenhand.sql.sources import Names, Source
-from evenhand.tables import Table
+from evenhand.tables.queries.parsing import Parsed, Query, aggregates, refuse_parts, words
+from evenhand.tables.queries.sources import Names, Source
+from evenhand.tables.table import Table
 
 _INNER = {"expressions", "from_", "joins", "where", "group", "having", "kind", "hint", "operation_modifiers"}
 
@@ -26,7 +26,7 @@ def local_view(query: Query, names: Names) -> Table:
     if first is not None or having is not None:
         raise UsageError(
             f"{query.told(first if first is not None else having)} looks at the rows of all users together, so that one user's rows would change "
-            f"another's. A query inside a query aggregates per user: GROUP BY {', '.join(source.table.user)}."
+            f"another's. Here aggregates are per user: GROUP BY {', '.join(source.table.user)}."
         )
     return _rows(source)
 
@@ -78,8 +78,8 @@ def _per_user(source: Source, group: Parsed) -> Table:
     for key in keys:
         if type(key).__name__ != "Column" or source.named(key) not in users:
             raise UsageError(
-                f"GROUP BY {query.told(key)}: a query inside a query has one row per user, since groups that users share would let one user's rows "
-                f"change another's. Expected GROUP BY {', '.join(source.table.user)}; group by other columns in the outer query."
+                f"GROUP BY {query.told(key)}: the rows that a question is about have groups of one user each, since groups that users share would "
+                f"let one user's rows change another's. Expected GROUP BY {', '.join(source.table.user)}; group by other columns in the question itself."
             )
     if {source.named(key) for key in keys} != users or any(
         name for name in group.args if name != "expressions" and group.args[name]

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from evenhand.guarantee import UsageError
-from evenhand.sql.joining import Scopes, joined
-from evenhand.sql.parsing import Parsed, Query
-from evenhand.tables import PublicTable, Table
 from evenhand.tables.expressions import Column
+from evenhand.tables.public import PublicTable
+from evenhand.tables.queries.joining import Scopes, joined
+from evenhand.tables.queries.parsing import Parsed, Query
+from evenhand.tables.table import Table
 from evenhand.tables.views.sql import named, sql_value
 
 Tables: TypeAlias = Mapping[str, Table | PublicTable]
@@ -65,15 +66,13 @@ class Names:
     """The tables that a query may name.
 
     Args:
-        table: the one that the session is about.
-        called: what it may be called in FROM.
+        own: what it may be FROM, by name.
         tables: others, to be joined.
-        views: common table expressions, which stay user-local.
+        views: by their full names, tables of a database, and common table expressions.
     """
 
-    table: Table
-    called: frozenset[str]
-    tables: Tables
+    own: Mapping[str, Table] = field(default_factory=dict)
+    tables: Tables = field(default_factory=dict)
     views: Mapping[str, Table] = field(default_factory=dict)
 
     def source(self, query: Query) -> Source:
@@ -82,12 +81,14 @@ class Names:
         if node is None:
             raise UsageError("the query has no FROM; expected FROM table.")
         start = self._from(query, node)
-        known = {name.casefold(): other for name, other in {**self.tables, **self.views}.items()}
+        known = {name.casefold(): other for name, other in {**self.own, **self.tables, **self.views}.items()}
 
         def other(part: Parsed) -> Table | PublicTable | None:
-            return self._inner(query, part) if type(part).__name__ == "Subquery" else known.get(part.name.casefold())
+            if type(part).__name__ == "Subquery":
+                return self._inner(query, part)
+            return known.get(full_name(part)) or known.get(part.name.casefold())
 
-        source = Source(query, *joined(query, start, other, sorted(known)))
+        source = Source(query, *joined(query, start, other, sorted({*self.tables, *self.views})))
         where = query.tree.args.get("where")
         if where is None:
             return source
@@ -106,7 +107,7 @@ class Names:
         return names
 
     def _inner(self, query: Query, node: Parsed) -> Table:
-        from evenhand.sql.local import local_view
+        from evenhand.tables.queries.local import local_view
 
         columns = node.args["alias"].args.get("columns") if node.args.get("alias") else None
         if type(node.this).__name__ != "Select" or columns:
@@ -119,20 +120,28 @@ class Names:
         source = node.this
         if type(source).__name__ == "Subquery":
             return self._inner(query, source)
-        name, plain = source.name.casefold(), type(source).__name__ == "Table"
+        plain = type(source).__name__ == "Table"
         renamed = source.args.get("alias") is not None and source.args["alias"].args.get("columns")
-        if plain and not renamed and name in self.views and not source.args.get("db"):
-            return self.views[name]
-        if not plain or renamed or name not in self.called:
-            others = [f" or FROM {one}" for one in (*sorted(self.called - {"table"}), *self.views)]
+        found = self.views.get(full_name(source)) or self.own.get(source.name.casefold()) if plain else None
+        if renamed or found is None:
+            others = [f" or FROM {one}" for one in (*sorted({*self.own} - {"table"}), *self.views)]
             raise UsageError(
                 f"FROM {query.shown(source)}{query.at(node)}: this session is about one table; write FROM table{''.join(others)}."
             )
-        return self.table
+        return found
 
 
-def called(source: str) -> set[str]:
-    """What a table may be called in FROM: the table of a database, or the name of a file."""
+def full_name(table: Parsed) -> str:
+    """The name of a table with its schema, if that is written too; letter case does not count."""
+    return ".".join(part.name for part in table.parts).casefold() if table.name else ""
+
+
+def own_names(table: Table) -> dict[str, Table]:
+    """The table by what it may be called in FROM: the table of a database, or the name of a file."""
+    return dict.fromkeys(("table", *_called(table.source or "")), table)
+
+
+def _called(source: str) -> set[str]:
     if not re.search(r"[/\\ .]", source):  # the type of an object
         return set()
     last = re.split(r"[/\\ .]", source)[-1] if " " in source else re.split(r"[/\\]", source)[-1].partition(".")[0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from evenhand.guarantee import UsageError
-from evenhand.sql.options import Options, place, read_options
+from evenhand.tables.queries.options import Options, place, read_options
 from evenhand.tables.views.sql import DIALECT
 
 Parsed: TypeAlias = Any

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evenhand.guarantee import UsageError, suggest
-from evenhand.sql.parsing import Parsed, Query
-from evenhand.tables import PublicTable, Table
+from evenhand.tables.public import PublicTable
+from evenhand.tables.queries.parsing import Parsed, Query
+from evenhand.tables.table import Table
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 from evenhand.tables.views.sql import named
 
