@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.apps import cli
+from evenhand.apps import cli, options
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 
@@ -327,3 +327,18 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert run(text) == 2
     assert "--user and --epsilon are missing" in capsys.readouterr().err
     assert run("SELECT COUNT(*) FROM films", "--user", "person", "--epsilon", "9") == 3
+
+
+def test_files_are_written_before_anything_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was paid for is not lost because nobody reads on."""
+
+    def closed(_said: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(options, "show_json", closed)
+    paid = options.Paid(
+        str(tmp_path / "b.db"), "1", "0", None, None, False, True, None, tmp_path / "out.csv", None, None
+    )
+    with pytest.raises(BrokenPipeError):
+        paid.settle(Drafts(TABLE).sql("SELECT genre, COUNT(*) AS n FROM table GROUP BY genre", epsilon=1))
+    assert "genre,n,n_low,n_high" in (tmp_path / "out.csv").read_text()

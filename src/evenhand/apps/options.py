@@ -150,15 +150,16 @@ class Paid:
         book.who, book.note = self.who or book.who, self.note
         with progress(f"Computing the {draft.statistic}"):
             result = draft.preview(book) if self.preview else draft.release(book)
+        # Files first: what was paid for must not be lost because nobody reads on (`| head`).
+        if self.html is not None and not isinstance(result, Preview):
+            self.html.write_text(release_page(result), encoding="utf-8")
+        if self.csv is not None and not isinstance(result, Preview):
+            result.to_csv(self.csv)
         if self.as_json:
             show_json({**result.to_dict(), "ledger": ledger_facts(book)})
         else:
             print(result)
             print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
-        if self.html is not None and not isinstance(result, Preview):
-            self.html.write_text(release_page(result), encoding="utf-8")
-        if self.csv is not None and not isinstance(result, Preview):
-            result.to_csv(self.csv)
 
 
 def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> eh.Ledger:

@@ -77,8 +77,10 @@ def _rows(guard: Guard, node: Operation) -> Reduced:
 
     counted = guard.rows.count()
     if node.where is not None:
-        one = _condition(guard, node).ifelse(ibis.literal(1, "int64"), null(Kind.WHOLE))
-        counted = one.count()
+        condition = _condition(guard, node)
+        if condition.op().shape.is_scalar():
+            raise UsageError("count(where=...) of a condition without a column; expected one such as _.amount > 0.")
+        counted = condition.ifelse(ibis.literal(1, "int64"), null(Kind.WHOLE)).count()
     return Reduced((counted,), _as_is, Range(Kind.WHOLE, WHOLE_BITS))
 
 

@@ -221,7 +221,7 @@ class _Reader:
 
     def read_count(self, node: Parsed) -> Column:
         kind = type(node.this).__name__
-        if kind == "Star":
+        if kind in ("Star", "Literal"):
             return self.rows.count()
         if kind == "Distinct" and len(node.this.expressions) == 1:
             return self.read(node.this.expressions[0]).nunique()
