@@ -138,10 +138,20 @@ def test_spark_keeps_users_apart(tmp_path: Path, spark: None) -> None:
         pq.write_table(rows.select([name for name in PLAIN if name != "m"]), path, row_group_size=7)
         return eh.read(path, user="u", engine="spark")
 
+    def in_text(build: Build) -> Build:
+        """With whole numbers as text: Spark's way to Python makes doubles of those that may be null."""
+
+        def built(table: eh.Table, other: eh.Table) -> eh.Table:
+            view = build(table, other)
+            whole = [name for name, kind in view.expression.schema().items() if kind.is_integer()]
+            return view.derive(**{name: view.expression[name].cast("string") for name in whole})
+
+        return built
+
     few = sample(users=2, many=24), sample(4, users=2, many=16)
     for name in ELSEWHERE[1:]:
-        assert not mixed_up(VIEWS[name], *few, read), name
-    assert mixed_up(BROKEN["a rank over all users"], *few, read)
+        assert not mixed_up(in_text(VIEWS[name]), *few, read), name
+    assert mixed_up(in_text(BROKEN["a rank over all users"]), *few, read)
 
 
 def random_expression(chance: random.Random, depth: int) -> Any:
