@@ -46,6 +46,11 @@ def views() -> Views:
             "SELECT userId, sum(rating) AS total, count(DISTINCT movieId) AS movies FROM rows GROUP BY userId",
             lambda session: session.mean("total", bounds=(0, 1000), epsilon=1),
         ),
+        "per user, all used": (
+            lambda table: table.per_user(total=_.rating.sum(), movies=_.movieId.nunique()).where(_.movies >= 30),
+            "SELECT * FROM (SELECT userId, sum(rating) AS total, count(DISTINCT movieId) AS movies FROM rows GROUP BY userId) WHERE movies >= 30",
+            lambda session: session.mean("total", bounds=(0, 1000), epsilon=1),
+        ),
         "window": (
             lambda table: table.window(order_by="movieId", before=_.rating.lag()),
             "SELECT *, lag(rating) OVER (PARTITION BY userId ORDER BY movieId, rating) AS before FROM rows",

@@ -15,10 +15,11 @@ from reference import expected, found
 
 import evenhand as eh
 from evenhand.session import Drafts
+from watch import integers
 
 ROWS = [("a", 1.0), ("a", None), ("b", 0.1), (None, 3.0), ("c", -5.0)]
 ARROW = pa.table({"u": pa.array([u for u, _ in ROWS], pa.string()), "v": pa.array([v for _, v in ROWS], pa.float64())})
-Source = Callable[[str], eh.Table]
+Source = Callable[..., eh.Table]
 
 
 def fill(connection: Any) -> None:
@@ -44,13 +45,13 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
         ):
             backend.raw_sql(statement)
         backend.con.commit()
-        return lambda name: eh.read(url, user="u", table=name)
+        return lambda name=None, **more: eh.read(url, user="u", table=name, **more)
     connection = duckdb.connect(tmp_path / "shop.duckdb")
     fill(connection)
     if request.param == "connection":
-        return lambda name: eh.read(connection, user="u", table=name)
+        return lambda name=None, **more: eh.read(connection, user="u", table=name, **more)
     connection.close()
-    return lambda name: eh.read(tmp_path / "shop.duckdb", user="u", table=name)
+    return lambda name=None, **more: eh.read(tmp_path / "shop.duckdb", user="u", table=name, **more)
 
 
 def test_a_table_of_a_database(source: Source) -> None:
@@ -65,11 +66,49 @@ def test_two_tables_of_a_database_can_be_joined(source: Source, request: pytest.
     assert one.join(other).columns == ("u", "v", "w")
 
 
+def test_a_query_is_read_as_the_view_that_it_means(source: Source, request: pytest.FixtureRequest) -> None:
+    assert found(source(query="SELECT * FROM shop.visits AS x WHERE x.v < 9 OR x.v IS NULL")) == expected(
+        ROWS, "presence"
+    )
+    text = "WITH a AS (SELECT v + 1 AS w FROM sales WHERE v > -9) SELECT SUM(w) AS w, COUNT(*) AS n FROM a GROUP BY u HAVING COUNT(*) > 0"
+    view = source(query=text, columns={"w": eh.Column(bounds=(-5, 5))})
+    same = source("sales").where("v > -9").derive(w="v + 1").per_user(w="sum(w)", n="count(*)")
+    sums = [integers(each, lambda ask: ask.sum("w", bounds=(-5, 5), epsilon=1)) for each in (view, same)]
+    assert sums[0] == sums[1]
+    assert view.facts["w"].bounds == (-5, 5)
+    if "connection" not in request.node.name:
+        assert source(
+            query="SELECT a.v FROM sales a JOIN (SELECT COUNT(*) AS n FROM seen GROUP BY u) b USING (u)"
+        ).columns == ("u", "v")
+
+
+NO_VIEWS = {
+    "SELECT v FROM few": "limited number of rows",
+    "SELECT v FROM sales LIMIT 2": "LIMIT inside",
+    "SELECT v FROM sales ORDER BY v": "ORDER BY inside",
+    "SELECT v, COUNT(*) AS n FROM sales GROUP BY v": r"GROUP BY v \(line 1, column 45\)",
+    "SELECT AVG(v) AS m FROM sales": "rows of all users",
+    "SELECT v FROM sales WHERE v > random()": "RANDOM",
+    "SELECT v FROM pg_sleep(9)": "by its name",
+    "SELECT v FROM sale": "Did you mean 'sales'",
+    "DROP TABLE sales": "not one SELECT",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) v FROM sales": "for questions",
+}
+
+
+def test_a_query_that_is_no_view_is_refused(source: Source) -> None:
+    for text, says in NO_VIEWS.items():
+        with pytest.raises(eh.EvenhandError, match=says):
+            source(query=text)
+    with pytest.raises(eh.UsageError, match="in the place of table"):
+        source("sales", query="SELECT v FROM sales")
+
+
 def test_a_name_that_is_wrong_or_missing(source: Source) -> None:
     with pytest.raises(eh.DataError, match="Did you mean 'sales'"):
         source("sale")
     with pytest.raises(eh.UsageError, match=r"which table.*'sales'"):
-        source(None)  # type: ignore[arg-type]
+        source(None)
 
 
 def test_a_view_that_is_not_a_function_of_stored_rows_is_refused(source: Source) -> None:

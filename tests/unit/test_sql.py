@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.apps import cli
+from evenhand.apps import cli, options
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 
@@ -55,6 +55,34 @@ SAME: dict[str, Ask] = {
         lambda: Drafts(TABLE.derive(count_if_stars_3=(_.stars > 3).ifelse(1, 0))).sum(
             "count_if_stars_3", bounds=(0, 1), **PAID
         )
+    ),
+    "SELECT SUM(stars) FILTER (WHERE adult) FROM table": (
+        lambda: Drafts(TABLE.derive(case_when_adult_then_stars_end=_.adult.ifelse(_.stars, None))).sum(
+            "case_when_adult_then_stars_end", bounds=(1, 5), **PAID
+        )
+    ),
+    "SELECT COUNT(*) FILTER (WHERE stars > 3) FROM table": (
+        lambda: Drafts(TABLE.derive(count_if_stars_3=(_.stars > 3).ifelse(1, 0))).sum(
+            "count_if_stars_3", bounds=(0, 1), **PAID
+        )
+    ),
+    "WITH a AS (SELECT *, stars / 2 AS half FROM table WHERE adult), b AS (SELECT person, SUM(half) AS t FROM a GROUP BY 1) SELECT AVG(t) FROM b": (
+        lambda: Drafts(TABLE.where(_.adult).derive(half=_.stars / 2).per_user(t=_.half.sum())).mean("t", **PAID)
+    ),
+    "SELECT COUNT(*) FROM (SELECT MAX(stars) FILTER (WHERE adult) AS m FROM table GROUP BY person HAVING COUNT(*) > 2 AND COUNT_IF(adult) > 1) WHERE m > 3": (
+        lambda: Drafts(
+            TABLE.per_user(m=_.stars.max(where=_.adult), h=(_.count() > 2) & (_.count(where=_.adult) > 1))
+            .where(_.h)
+            .where(_.m > 3)
+        ).count(**PAID)
+    ),
+    "WITH t AS (SELECT person, AVG(stars) AS m FROM table GROUP BY person) SELECT AVG(stars - m) FROM table JOIN t USING (person)": (
+        lambda: Drafts(TABLE.join(TABLE.per_user(m=_.stars.mean()), fan_out=1000).derive(stars_m=_.stars - _.m)).mean(
+            "stars_m", **PAID
+        )
+    ),
+    "SELECT s.shelf, COUNT(*) AS count FROM (SELECT t.* FROM table t) AS x JOIN shops s USING (genre) GROUP BY s.shelf": (
+        lambda: Drafts(TABLE.join(SHOPS, on="genre", fan_out=1000)).count(by="shelf", **PAID)
     ),
     "SELECT genre, AVG(stars) AS m, COUNT(*) AS n FROM table GROUP BY genre": (
         lambda: Drafts(TABLE).aggregate(by="genre", m=eh.mean("stars"), n=eh.count(), **PAID)
@@ -131,6 +159,12 @@ def test_what_is_released_is_sorted_and_cut(tmp_path: Path) -> None:
     assert len(found.noise_interval(0.9)) == 2
     by_name = one.sql(f"{text} ORDER BY 1 DESC", epsilon=900, delta="1e-6", keys=["drama", "comedy", "western"])
     assert list(by_name.value["genre"]) == ["western", "drama", "comedy"]
+    having = "HAVING NOT (n BETWEEN 900 AND 2000 OR genre = 'western') AND COUNT_IF(adult) > -1 ORDER BY genre"
+    few = one.sql(f"{text} {having}", epsilon=900, delta="1e-6", keys=["drama", "comedy", "western"])
+    assert list(few.value["genre"]) == ["drama"]
+    assert len(few.interval(0.95)) == 1
+    none = one.sql(f"{text} HAVING n > genre", epsilon=900, delta="1e-6", keys=["drama", "comedy", "western"])
+    assert not len(none.value), "what can't be compared is unknown"
 
 
 @pytest.mark.parametrize(
@@ -190,29 +224,49 @@ REFUSED = {
     "SELECT COUNT(*) FROM table WHERE COUNT(*) > 1": "rows of all users",
     "SELECT COUNT(*) FROM table WHERE ROW_NUMBER() OVER () < 5": "a window",
     "SELECT SUM(stars) OVER () FROM table": "a window",
-    "SELECT COUNT(*) FROM (SELECT * FROM table LIMIT 5)": "a subquery|one table",
+    "SELECT COUNT(*) FROM (SELECT * FROM table LIMIT 5)": r"LIMIT inside.*other users \(line 1, column 49\)",
+    "SELECT COUNT(*) FROM (SELECT * FROM table ORDER BY day)": "ORDER BY inside",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT genre FROM table)": "SELECT DISTINCT",
+    "SELECT COUNT(*) FROM (SELECT * FROM table UNION ALL SELECT * FROM table)": "of one SELECT",
+    "SELECT COUNT(*) FROM (SELECT * FROM table TABLESAMPLE 10%)": "SAMPLE has no meaning",
+    "SELECT COUNT(*) FROM (SELECT * EXCLUDE (day) FROM table)": "by itself",
+    "SELECT COUNT(*) FROM (SELECT stars, stars FROM table)": "selected twice",
+    "SELECT COUNT(*) FROM (SELECT genre AS person FROM table)": "keeps its name",
+    "SELECT COUNT(*) FROM (SELECT person AS p FROM table)": "keeps its name",
+    "SELECT COUNT(*) FROM (SELECT stars - AVG(stars) AS d FROM table)": r"AVG\(stars\) \(line 1, column 38\) looks at the rows of all users",
+    "SELECT AVG(n) FROM (SELECT genre, COUNT(*) AS n FROM table GROUP BY genre)": r"GROUP BY genre \(line 1, column 69\): .* groups of one user each",
+    "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM table GROUP BY person, day)": r"GROUP BY day \(line 1, column 70\)",
+    "SELECT AVG(n) FROM (SELECT person, MEDIAN(stars) AS n FROM table GROUP BY person)": r"MEDIAN\(stars\) \(line 1, column 36\)",
+    "SELECT AVG(n) FROM (SELECT person, stars AS n FROM table GROUP BY 1)": "stars .*Aggregate it",
+    "WITH RECURSIVE a AS (SELECT * FROM table) SELECT COUNT(*) FROM a": "RECURSIVE",
+    "WITH a AS (WITH b AS (SELECT * FROM table) SELECT * FROM b) SELECT COUNT(*) FROM a": "WITH inside",
+    "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM table) SELECT COUNT(*) FROM a": r"FROM b \(line 1, column 26\)",
+    "WITH a AS (SELECT * FROM table), a AS (SELECT * FROM table) SELECT COUNT(*) FROM a": "twice",
     "SELECT COUNT(*) FROM table TABLESAMPLE 10%": "SAMPLE has no meaning",
     "SELECT COUNT(*) FROM table AS t (a, b)": "about one table",
     "SELECT genre, COUNT(*) FROM table GROUP BY genre LIMIT 5%": "LIMIT",
-    "WITH t AS (SELECT 1) SELECT COUNT(*) FROM t": "common table expression",
+    "WITH t AS (SELECT 1) SELECT COUNT(*) FROM t": "no FROM",
     "SELECT COUNT(*) FROM table JOIN b USING (genre)": r"JOIN b \(line 1, column 33\): there is no such table",
     "SELECT COUNT(*) FROM table, shops": "expected USING",
     "SELECT COUNT(*) FROM table CROSS JOIN shops": "expected JOIN or LEFT JOIN",
     "SELECT COUNT(*) FROM table FULL JOIN shops USING (genre)": "expected JOIN or LEFT JOIN",
     "SELECT COUNT(*) FROM table JOIN shops ON stars > 2": "expected USING",
     "SELECT COUNT(*) FROM table t JOIN shops s ON t.genre = s.genre OR true": "expected USING",
-    "SELECT COUNT(*) FROM table JOIN (SELECT 1) AS s USING (genre)": "subquery",
+    "SELECT COUNT(*) FROM table JOIN (SELECT 1 FROM table) AS s USING (genre)": r"expected USING \(person\)",
     "SELECT COUNT(*) FROM table LEFT JOIN shops s USING (genre) WHERE s.genre IS NULL": "belongs to the left table",
     "SELECT COUNT(*) FROM table JOIN people USING (genre)": r"expected USING \(person\)",
     "SELECT COUNT(*) FROM table UNION SELECT 1": "not one SELECT",
-    "SELECT genre, COUNT(*) FROM table GROUP BY genre HAVING COUNT(*) > 1": "HAVING",
+    "SELECT genre, COUNT(*) FROM table GROUP BY genre HAVING AVG(stars) > 1": r"HAVING AVG\(stars\) \(line 1, column 57\): expected a column of the result",
+    "SELECT genre, COUNT(*) FROM table GROUP BY genre HAVING genre LIKE 'd%'": "about what was released",
+    "SELECT COUNT(*) FROM table HAVING COUNT(*) > 1": "only one row",
     "SELECT genre, COUNT(*) FROM table GROUP BY ROLLUP (genre)": "ROLLUP",
     "SELECT DISTINCT genre FROM table": "SELECT DISTINCT",
     "SELECT genre FROM table GROUP BY genre": "asks for no number",
     "SELECT MAX(stars) FROM table": "one person's",
     "SELECT SUM(stars) / COUNT(*) FROM table": "after the release",
     "SELECT SUM(DISTINCT stars) FROM table": "DISTINCT is for COUNT",
-    "SELECT SUM(stars) FILTER (WHERE adult) FROM table": "after the release",
+    "SELECT SUM(stars) FILTER (WHERE stars > AVG(stars)) FROM table": r"\(line 1, column 12\).*rows of all users",
+    "SELECT COUNT(DISTINCT person) FILTER (WHERE adult) FROM table": "by themselves",
     "SELECT meen(stars) FROM table": "no such function",
     "SELECT STRING_AGG(genre, ',') FROM table": "after the release|neither",
     "SELECT COUNT(*), COUNT(DISTINCT genre) FROM table": "by itself",
@@ -273,3 +327,18 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert run(text) == 2
     assert "--user and --epsilon are missing" in capsys.readouterr().err
     assert run("SELECT COUNT(*) FROM films", "--user", "person", "--epsilon", "9") == 3
+
+
+def test_files_are_written_before_anything_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was paid for is not lost because nobody reads on."""
+
+    def closed(_said: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(options, "show_json", closed)
+    paid = options.Paid(
+        str(tmp_path / "b.db"), "1", "0", None, None, False, True, None, tmp_path / "out.csv", None, None
+    )
+    with pytest.raises(BrokenPipeError):
+        paid.settle(Drafts(TABLE).sql("SELECT genre, COUNT(*) AS n FROM table GROUP BY genre", epsilon=1))
+    assert "genre,n,n_low,n_high" in (tmp_path / "out.csv").read_text()

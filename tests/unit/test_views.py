@@ -161,3 +161,14 @@ def test_what_is_private_may_not_decide_which_rows_there_are() -> None:
             ask()
     with pytest.raises(eh.UsageError, match="private columns"):
         sales(protects="labels").derive(feature=_.amount * 2)
+
+
+def test_a_question_computes_only_the_columns_that_it_uses() -> None:
+    view = sales().per_user(total=_.amount.sum(), kinds=_.product.nunique(), days=_.day.nunique()).where(_.days > 1)
+    rows = view.expression
+    asked = rows.filter(rows.total.notnull()).drop("kinds", "home").aggregate(n=_.count())
+    with view.engine._scanned_once(asked) as statement:
+        sql = view.engine.sql(statement)
+        assert view.engine.evaluate(statement).to_pylist() == view.engine.evaluate(asked).to_pylist() == [{"n": 2}]
+    assert "product" not in sql
+    assert '"day"' in sql, "a filter uses it"

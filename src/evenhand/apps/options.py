@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -29,7 +30,9 @@ Source = Annotated[
 User = Annotated[str, typer.Option(help="The column (or columns, a,b) that name a person.")]
 Epsilon = Annotated[str, typer.Option(help="How much of the budget to spend, such as 0.2.")]
 LedgerAt = Annotated[str, typer.Option(help="The budget: a SQLite file, or postgresql://...")]
-TableName = Annotated[str | None, typer.Option("--table", help="Which table of a database.")]
+TableName = Annotated[
+    str | None, typer.Option("--table", help="Which table of a database, or a SELECT over its tables.")
+]
 By = Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")]
 Keys = Annotated[
     str | None,
@@ -87,10 +90,11 @@ def open_table(
     """The table that the options name."""
     import evenhand as eh
 
+    select = re.match(r"\s*(SELECT|WITH)\s", table or "", re.IGNORECASE) is not None
     facts = columns if columns is not None and columns.endswith(".toml") else parse_list(columns) or None
     with progress(f"Reading {hidden_password(source)}"):
         return eh.read(
-            source, parse_list(user), table=table, protects=protects, public=parse_list(public), population=population,
+            source, parse_list(user), table=None if select else table, query=table if select else None, protects=protects, public=parse_list(public), population=population,
             engine=engine, columns=facts,
         )  # fmt: skip
 
@@ -146,15 +150,16 @@ class Paid:
         book.who, book.note = self.who or book.who, self.note
         with progress(f"Computing the {draft.statistic}"):
             result = draft.preview(book) if self.preview else draft.release(book)
+        # Files first: what was paid for must not be lost because nobody reads on (`| head`).
+        if self.html is not None and not isinstance(result, Preview):
+            self.html.write_text(release_page(result), encoding="utf-8")
+        if self.csv is not None and not isinstance(result, Preview):
+            result.to_csv(self.csv)
         if self.as_json:
             show_json({**result.to_dict(), "ledger": ledger_facts(book)})
         else:
             print(result)
             print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
-        if self.html is not None and not isinstance(result, Preview):
-            self.html.write_text(release_page(result), encoding="utf-8")
-        if self.csv is not None and not isinstance(result, Preview):
-            result.to_csv(self.csv)
 
 
 def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> eh.Ledger:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import evenhand as eh
     from evenhand.tables import PublicTable
 
-HELP = """Ask in SQL: one SELECT with aggregates from one table, with JOIN, WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
+HELP = """Ask in SQL: one SELECT with aggregates from one table, with WITH, JOIN, WHERE, GROUP BY, and HAVING, ORDER BY and LIMIT on what is released.
 
 The table is called table, or as its file or database calls it. All aggregates share epsilon and one debit. BigQuery's SELECT WITH
 DIFFERENTIAL_PRIVACY OPTIONS (...) is understood; --user, --epsilon and --delta may then be left out.

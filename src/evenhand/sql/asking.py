@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from evenhand.guarantee import Amount, UsageError
 from evenhand.profiles import Shelf
-from evenhand.sql.options import Options
 from evenhand.sql.ordering import ordered
-from evenhand.sql.parsing import parse_query
 from evenhand.sql.selecting import Select
 from evenhand.statistics import Draft, Request, ask_one, ask_together
 from evenhand.tables import PublicTable, Table
+from evenhand.tables.queries.options import Options
+from evenhand.tables.queries.parsing import parse_query
+from evenhand.tables.queries.sources import Names, own_names
 
 
 def parsed_options(text: str) -> Options:
@@ -36,7 +37,8 @@ def ask_sql(
     given = query.options
     _check_unit(table, given)
     request_epsilon = _agreed("epsilon", epsilon, given.epsilon)
-    asked = Select(query, table, tables or {})
+    names = Names(own_names(table), tables or {}).with_views(query)
+    asked = Select(query, names.source(query))
     asked.read()
     request = Request.parse(asked.view(), request_epsilon, _agreed("delta", delta, given.delta) or 0, bounding, shelf)
     by = list(asked.groups) or None
@@ -48,7 +50,7 @@ def ask_sql(
     else:
         draft = ask_together(request, statistics, by, keys, other, limit)
     draft = replace(draft, query={**draft.query, "sql": query.normalised})
-    return ordered(draft, asked.order(), asked.limit())
+    return ordered(draft, asked.order(), asked.limit(), asked.having())
 
 
 def _check_unit(table: Table, given: Options) -> None:

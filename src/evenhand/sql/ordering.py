@@ -1,8 +1,8 @@
-"""ORDER BY and LIMIT on what was released: made of noisy numbers only, so it costs nothing."""
+"""HAVING, ORDER BY and LIMIT on what was released: made of noisy numbers only, so it costs nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,16 +21,19 @@ class Order:
     descending: bool = False
 
 
-def ordered(draft: Draft, by: Sequence[Order], limit: int | None) -> Draft:
-    """The draft of a release whose groups are sorted, and of which only the first are kept."""
-    if not by and limit is None:
+def ordered(
+    draft: Draft, by: Sequence[Order], limit: int | None, test: Callable[[Mapping[str, Any]], bool | None] | None
+) -> Draft:
+    """The draft of a release whose groups are sorted, and of which only those that meet a condition, and the first of them, are kept."""
+    if not by and limit is None and test is None:
         return draft
 
     def run(receipt: Receipt) -> Outcome:
         outcome = draft.run(receipt)
         if not hasattr(outcome.value, "columns"):
             return outcome
-        places = _places(outcome.value, by)[:limit]
+        rows = outcome.value.to_dict("records")
+        places = [place for place in _places(outcome.value, by) if test is None or test(rows[place])][:limit]
         kept = outcome.value.iloc[places].reset_index(drop=True)
         return replace(outcome, value=kept, interval=Picked(outcome.interval, tuple(places)))
 
@@ -41,13 +44,13 @@ def _places(frame: Any, by: Sequence[Order]) -> list[int]:  # noqa: ANN401 - a p
     """The rows of a frame in their order; what is missing comes last."""
     places = list(range(len(frame)))
     for each in reversed(by):  # the last first: each sort keeps what the others did
-        ranks = [_rank(value) for value in frame[each.column]]
+        ranks = [rank(value) for value in frame[each.column]]
         present = sorted((place for place in places if ranks[place]), key=lambda at: ranks[at], reverse=each.descending)
         places = [*present, *(place for place in places if not ranks[place])]
     return places
 
 
-def _rank(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a cell of a frame
+def rank(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a cell of a frame
     """What a value is sorted by, of any type: nothing may raise once the release is paid for. Empty if it is missing."""
     if value is None or value != value:
         return ()

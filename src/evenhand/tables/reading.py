@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,6 +33,7 @@ def read(
     user: str | Sequence[str],
     *,
     table: str | None = None,
+    query: str | None = None,
     protects: str | Relation = Relation.PRESENCE,
     public: Sequence[str] = (),
     population: str | None = None,
@@ -48,6 +50,8 @@ def read(
         source: a path or glob (Parquet, CSV, JSON), a pandas or polars frame, an Arrow table, a DuckDB relation,
             an Ibis table, or a Spark DataFrame; with ``table``, a DuckDB file or connection, or ``postgresql://...``.
         table: which table, or view, of a database: ``"sales"`` or ``"schema.sales"``.
+        query: instead of ``table``, a SELECT over tables of the database that keeps users apart: some columns, rows and joins by the user, or one
+            row per user. It is judged like a view and never sent as text; docs/sql.md. ``public`` then names columns of these tables.
         user: the column, or columns, that name a person.
         protects: ``"presence"`` hides whether a user is in the table at all; ``"values"`` hides a user's values but
             treats who is in it and how many rows each user has as public; ``"labels"`` is for learning.
@@ -79,6 +83,16 @@ def read(
     wanted, database = engine_for_files(engine), engine_for_database(source)
     stated, listed = _stated(columns, None if database or not isinstance(source, str | Path) else Path(source))
     declared = files.Declared(users, relation, known, listed, bool(quoted_newlines))
+    if query is not None:
+        if database is None or table is not None:
+            raise UsageError(
+                "query=... is for databases, and stands in the place of table=...: a DuckDB file (ending in .duckdb) or connection, or postgresql://..."
+            )
+
+        def one(name: str) -> Table:
+            return read(source, users, table=name, protects=relation, population=population, engine=engine)
+
+        return _queried(query, one, known, stated)
     if database is not None:
         opened, marks = _open_table(source, database, table, wanted, declared)
     elif table is not None:
@@ -117,6 +131,25 @@ def read(
     for column in stated:
         found.require(column, "column with facts")
     return found
+
+
+def _queried(query: str, one: Callable[[str], Table], public: tuple[str, ...], stated: Mapping[str, Column]) -> Table:
+    """The rows of a query over tables of a database, each of which ``one`` opens as a table of the same people."""
+    from evenhand.tables.queries.reading import read_query
+
+    unused = set(public)
+
+    def opened(name: str) -> Table:
+        found = one(name)
+        unused.difference_update(found.columns)
+        return replace(found, public=tuple(column for column in public if column in found.columns))
+
+    view = read_query(query, opened)
+    if unused:
+        raise DataError(f"public={sorted(unused)}: no table that the query names has such columns.")
+    for column in stated:
+        view.require(column, "column with facts")
+    return replace(view, facts=stated)
 
 
 def _source_name(source: object, table: str | None) -> str:

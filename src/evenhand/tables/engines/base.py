@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeVar
 from evenhand.guarantee import DataError, EngineError, EvenhandError
 from evenhand.tables.engines.dialect import Dialect
 from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
+from evenhand.tables.engines.pruning import pruned
 from evenhand.tables.engines.scans import scans
 from evenhand.tables.engines.stable import refuse_unstable
 from evenhand.tables.expressions import ArrowTable, Backend, Operation, Rows
@@ -254,16 +255,17 @@ class Engine(Dialect):
 
     @contextmanager
     def _scanned_once(self, expression: Rows) -> Iterator[Rows]:
-        """The expression, with a copy in the place of each source that it would have scanned more than once."""
+        """The expression without what it never uses, with a copy in the place of each source that it would have scanned more than once."""
         copies: dict[Operation, Operation] = {}
+        statement = pruned(expression.op())
         drops: list[Drop] = []
         try:
             for source in self._sources:
-                if scans(expression.op(), source) > 1:
+                if scans(statement, source) > 1:
                     name, rows = fresh_name(), source.to_expr()
                     drops.append(self.quietly(partial(self.store, name, rows)))
                     copies[source] = self.quietly(partial(self.stored, name, rows)).op()
-            yield expression.op().replace(copies).to_expr() if copies else expression
+            yield (statement.replace(copies) if copies else statement).to_expr()
         finally:
             for drop in drops:
                 self.quietly(drop)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.expressions import Column, Operation, Rows
-from evenhand.tables.views.operand import Operand, Range, entered, given
+from evenhand.tables.views.operand import Kind, Operand, Range, entered, given
 
 if TYPE_CHECKING:
     from evenhand.tables.engines import Engine
@@ -34,6 +34,8 @@ class Guard:
         self.engine, self.rows, self.known = engine, rows, known
         self.withheld = withheld or {}
         self._done: dict[Operation, Operand] = {}
+        self.shared: dict[Operation, str] = {}
+        """What rules repeat and engines should compute once for each row, with the names of columns for it; see `staged`."""
 
     def checked(self, expression: Column) -> Operand:
         """The expression, rewritten; refuses it before anything is read if it is not on the list or too large."""
@@ -75,7 +77,24 @@ class Guard:
         column = node.to_expr()
         if node.name in self.known:
             return Operand(column, self.known[node.name])
-        return entered(self.engine, column)
+        made = entered(self.engine, column)
+        if made.kind is Kind.REAL:
+            self.shared[made.value.op()] = f"evenhand_shared_{len(self.shared)}"
+        return made
+
+
+def staged(rows: Rows, *steps: Mapping[Operation, str]) -> tuple[Rows, Callable[[Column], Column]]:
+    """The rows with columns for what expressions over them share, each step computed from those before; and how such an expression is
+    written over these rows.
+    """
+    below = rows
+    places: dict[Operation, Operation] = {}
+    for shared in steps:
+        made = {name: node.replace(places).to_expr() for node, name in shared.items()}
+        below = below.mutate(**made) if made else below
+        names = {**{node: field.name for node, field in places.items() if node != rows.op()}, **shared}
+        places = {rows.op(): below.op(), **{node: below[name].op() for node, name in names.items()}}
+    return below, lambda expression: expression.op().replace(places).to_expr()
 
 
 def require_shallow(expression: Column) -> None:

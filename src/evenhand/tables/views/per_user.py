@@ -9,7 +9,7 @@ from evenhand.guarantee import Relation, UsageError
 from evenhand.tables.expressions import Column, Operation, Rows
 from evenhand.tables.views.allowed import refusal
 from evenhand.tables.views.binding import bound
-from evenhand.tables.views.guard import Guard, require_shallow, require_small
+from evenhand.tables.views.guard import Guard, require_shallow, require_small, staged
 from evenhand.tables.views.operand import TYPES, Operand
 from evenhand.tables.views.ordering import one_spelling, total_order, user_window
 from evenhand.tables.views.reductions import Reduced, reduced
@@ -29,7 +29,7 @@ def per_user(table: Table, columns: Mapping[str, object]) -> Table:
         raise UsageError("per_user(...) got no columns; expected some, such as total=_.amount.sum().")
     found = {node: reduced(guard, node) for expression in given.values() for node in _aggregates(expression.op())}
     parts = {name: part for place, each in enumerate(found.values()) for name, part in _named(place, each).items()}
-    rows, parts = _staged(rows, found, parts)
+    rows, parts = _staged(guard, found, parts)
     grouped = rows.group_by([rows[name] for name in table.user]).aggregate(**parts)
     made, finished = _outer(table, given, found, grouped)
     public = tuple(name for name, expression in given.items() if inputs(expression) <= {*table.public, *table.user})
@@ -64,7 +64,7 @@ def window(table: Table, order_by: str | Sequence[str] | None, columns: Mapping[
     for place, (node, each) in enumerate(found.items()):
         over = (shift if type(node).__name__ in _SHIFTS else running) if keys else whole
         parts |= {name: part.over(over) for name, part in _named(place, each).items()}
-    rows, parts = _staged(rows, found, parts)
+    rows, parts = _staged(guard, found, parts)
     seen = rows.mutate(**parts)
     made, finished = _outer(table, given, found, seen)
     known = {*table.public, *table.user}
@@ -106,17 +106,16 @@ def _named(place: int, each: Reduced) -> dict[str, Column]:
 
 
 def _staged(
-    rows: Rows, found: Mapping[Operation, Reduced], parts: Mapping[str, Column]
+    guard: Guard, found: Mapping[Operation, Reduced], parts: Mapping[str, Column]
 ) -> tuple[Rows, dict[str, Column]]:
     """The rows with what aggregates share as columns, and the parts over these rows."""
     shared = {
-        each.shared.op(): f"evenhand_shared_{place}"
+        each.shared.op(): f"evenhand_summed_{place}"
         for place, each in enumerate(found.values())
         if each.shared is not None
     }
-    staged = rows.mutate(**{name: node.to_expr() for node, name in shared.items()})
-    places = {rows.op(): staged.op(), **{node: staged[name].op() for node, name in shared.items()}}
-    return staged, {name: part.op().replace(places).to_expr() for name, part in parts.items()}
+    rows, over = staged(guard.rows, guard.shared, shared)
+    return rows, {name: over(part) for name, part in parts.items()}
 
 
 def _outer(

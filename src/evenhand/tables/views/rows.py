@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.views.binding import bound
-from evenhand.tables.views.guard import Guard
+from evenhand.tables.views.guard import Guard, staged
 from evenhand.tables.views.operand import TYPES, Kind, Operand, null
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def derive(table: Table, columns: Mapping[str, object]) -> Table:
         if _is_plain_copy(expression):
             text |= {name} if known <= table.text else set()
             copied |= dict.fromkeys([name], table.facts[min(known)]) if known <= set(table.facts) else {}
-    rows = table.expression.mutate(**{name: typed(operand) for name, operand in made.items()})
+    below, over = staged(table.expression, guard.shared)
+    rows = below.mutate(**{name: over(typed(operand)) for name, operand in made.items()}).drop(*guard.shared.values())
     derived = {**table.derived, **{name: operand.range for name, operand in made.items()}}
     stated = {name: known for name, known in table.facts.items() if name not in made} | copied
     for name in text & set(made):

@@ -208,9 +208,20 @@ class _Reader:
         unit = node.args["unit"].name.lower()
         return self.read(node.this).delta(self.read(node.expression), unit=unit)
 
+    def read_filter(self, node: Parsed) -> Column:
+        aggregate, condition = self.read(node.this).op(), self.read(node.expression.this)
+        if getattr(aggregate, "where", condition) is not None:
+            raise UsageError(
+                f"{_shown(node)}{_place(node)}: FILTER is for aggregates, as in SUM(x) FILTER (WHERE x > 0)."
+            )
+        return aggregate.copy(where=condition.op()).to_expr()
+
+    def read_countif(self, node: Parsed) -> Column:
+        return self.rows.count(where=self.read(node.this))
+
     def read_count(self, node: Parsed) -> Column:
         kind = type(node.this).__name__
-        if kind == "Star":
+        if kind in ("Star", "Literal"):
             return self.rows.count()
         if kind == "Distinct" and len(node.this.expressions) == 1:
             return self.read(node.this.expressions[0]).nunique()

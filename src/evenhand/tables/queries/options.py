@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from evenhand.guarantee import UsageError, suggest
-from evenhand.tables import Bounds, parse_bounds
+from evenhand.tables.grid import Bounds, parse_bounds
 
 Token: TypeAlias = Any
 """A token of sqlglot's."""

@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from evenhand.guarantee import UsageError
-from evenhand.sql.options import Options, place, read_options
+from evenhand.tables.queries.options import Options, place, read_options
 from evenhand.tables.views.sql import DIALECT
 
 Parsed: TypeAlias = Any
 """A node of sqlglot's tree, whose attributes have no types."""
 
-_READ = {"expressions", "from_", "joins", "where", "group", "order", "limit", "kind", "hint", "operation_modifiers"}
+_READ = {"with_", "expressions", "from_", "joins", "where", "group", "having", "order", "limit"}
+_READ |= {"kind", "hint", "operation_modifiers"}
+_PLAIN = {"this", "db", "catalog", "alias", "expression"}
+"""Of the tables that a query names, and of LIMIT."""
+_LONGEST_NAME = 40
 _REASONS = {
-    "with_": "a common table expression; make the view in Python with where(), derive() and join()",
-    "having": "HAVING; filter the released result instead",
+    "with_": "WITH inside a query that is inside another; write all common table expressions at the beginning",
+    "order": "ORDER BY inside; order what is released",
+    "limit": "LIMIT inside; which rows are left would depend on the rows of other users",
     "distinct": "SELECT DISTINCT; group by the columns and count",
     "qualify": "QUALIFY; filter the released result instead",
     "windows": "WINDOW; rows of different users would meet",
@@ -50,6 +55,10 @@ class Query:
     def shown(self, node: Parsed) -> str:
         """A part as SQL."""
         return str(node.sql(dialect=self.dialect))
+
+    def told(self, node: Parsed) -> str:
+        """A part as SQL, and where it stands."""
+        return f"{self.shown(node)}{self.at(node)}"
 
     @property
     def normalised(self) -> str:
@@ -91,41 +100,44 @@ def parse_query(text: str) -> Query:
     return query
 
 
-def _refuse(query: Query) -> None:
-    tree = query.tree
-    for name, part in tree.args.items():
-        if part and name not in _READ:
+def refuse_parts(query: Query, known: set[str]) -> None:
+    """Refuse a SELECT that has other parts than these."""
+    for name, part in query.tree.args.items():
+        if part and name not in known:
             first = part[0] if isinstance(part, list) else part
             where = query.at(first) if hasattr(first, "walk") else ""
             raise UsageError(
                 f"the query has {_REASONS.get(name, name.upper())}{where}. Here a query is one SELECT, of columns and aggregates."
             )
-    for kind, reason in (("Subquery", "a subquery"), ("Window", "a window: rows of different users would meet")):
-        for node in tree.walk():
-            if type(node).__name__ == kind:
-                raise UsageError(
-                    f"the query has {reason}{query.at(node)}. Here a query is one SELECT, of columns and aggregates."
-                )
-    for part, known in ((_source(tree), {"this", "db", "catalog", "alias"}), (tree.args.get("limit"), {"expression"})):
-        more = [name for name, value in part.args.items() if value and name not in known] if part is not None else []
+
+
+def _refuse(query: Query) -> None:
+    tree = query.tree
+    refuse_parts(query, _READ)
+    for node in tree.walk():
+        kind = type(node).__name__
+        inside = kind == "Exists" or (kind == "Subquery" and type(node.parent).__name__ not in ("From", "Join"))
+        if inside or kind == "Window":
+            reason = "a subquery" if inside else "a window: rows of different users would meet"
+            raise UsageError(
+                f"the query has {reason}{query.at(node)}. Here a query is one SELECT, of columns and aggregates."
+            )
+    if tree.args.get("with_") is not None and tree.args["with_"].args.get("recursive"):
+        raise UsageError(f"the query has WITH RECURSIVE{query.at(tree.args['with_'])}; leave RECURSIVE out.")
+    parts = [tree.args["limit"]] if tree.args.get("limit") is not None else []
+    for part in (*parts, *(node for node in tree.walk() if type(node).__name__ in ("Table", "Subquery"))):
+        more = [name for name, value in part.args.items() if value and name not in _PLAIN]
         if more:
             raise UsageError(
-                f"{query.shown(part)}{query.at(part)}: {more[0].replace('_', ' ').upper()} has no meaning here; leave it out."
+                f"{query.told(part)}: {more[0].replace('_', ' ').upper()} has no meaning here; leave it out."
             )
     if query.dialect == "bigquery":
         _refuse_other_weeks(query)
-    group = tree.args.get("group")
-    kinds = {type(node).__name__ for node in group.walk()} if group is not None else set()
-    if kinds & {"Rollup", "Cube", "GroupingSets"}:
-        raise UsageError(
-            f"GROUP BY{query.at(group)}: expected columns or expressions, without ROLLUP, CUBE or GROUPING SETS."
-        )
-
-
-def _source(tree: Parsed) -> Parsed | None:
-    """What the query is FROM, if that is a plain name."""
-    source = tree.args.get("from_")
-    return source.this if source is not None and type(source.this).__name__ == "Table" else None
+    for node in tree.walk():
+        if type(node).__name__ in ("Rollup", "Cube", "GroupingSets"):
+            raise UsageError(
+                f"GROUP BY{query.at(node)}: expected columns or expressions, without ROLLUP, CUBE or GROUPING SETS."
+            )
 
 
 def _refuse_other_weeks(query: Query) -> None:
@@ -138,3 +150,15 @@ def _refuse_other_weeks(query: Query) -> None:
                 f"{query.shown(node)}{query.at(node)}: BigQuery's weeks begin on Sundays, those here on Mondays. Group by day, or write the query "
                 "in the words of DuckDB: date_trunc('week', day), dayofweek(day)."
             )
+
+
+def aggregates() -> tuple[type, ...]:
+    """The kinds of nodes that are aggregates."""
+    from sqlglot import exp
+
+    return (exp.AggFunc,)
+
+
+def words(text: str) -> str:
+    """A name for an expression without one."""
+    return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower()[:_LONGEST_NAME] or "expression"

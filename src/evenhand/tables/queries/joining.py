@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 
 from evenhand.guarantee import UsageError, suggest
-from evenhand.sql.parsing import Parsed, Query
-from evenhand.tables import PublicTable, Table
+from evenhand.tables.public import PublicTable
+from evenhand.tables.queries.parsing import Parsed, Query
+from evenhand.tables.table import Table
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 from evenhand.tables.views.sql import named
 
@@ -14,26 +15,30 @@ Scopes = dict[str, set[str]]
 """The columns that a name before the dot may stand for."""
 
 
-def joined(query: Query, table: Table, tables: Mapping[str, Table | PublicTable]) -> tuple[Table, Scopes]:
-    """The table beside those that the query joins, one after the other."""
+def joined(
+    query: Query, table: Table, find: Callable[[Parsed], Table | PublicTable | None], names: Sequence[str]
+) -> tuple[Table, Scopes]:
+    """The table beside those that the query joins, one after the other.
+
+    Args:
+        query: the query.
+        table: what it is FROM.
+        find: the table that a part of the query names; None if there is none.
+        names: those that there are.
+    """
     source = query.tree.args["from_"].this
     scopes: Scopes = {name.casefold(): set(table.columns) for name in (source.name, source.alias) if name}
-    known = {name.casefold(): other for name, other in tables.items()}
     for node in query.tree.args.get("joins") or ():
-        told, side, kind = (
-            f"JOIN {query.shown(node.this)}{query.at(node.this)}",
-            node.args.get("side"),
-            node.args.get("kind"),
-        )
-        plain = type(node.this).__name__ == "Table" and not node.args.get("method")
+        told, side, kind = f"JOIN {query.told(node.this)}", node.args.get("side"), node.args.get("kind")
+        plain = type(node.this).__name__ in ("Table", "Subquery") and not node.args.get("method")
         if not plain or side not in (None, "", "LEFT") or kind not in (None, "", "INNER", "OUTER"):
             raise UsageError(f"{told}: expected JOIN or LEFT JOIN of a table by its name.")
         name = node.this.name
-        other = known.get(name.casefold())
+        other = find(node.this)
         if other is None:
             raise UsageError(
-                f"{told}: there is no such table here; expected one of {sorted(tables)}, given as sql(..., tables={{{name!r}: eh.read_public(...)}})."
-                f"{suggest(name, tables)}"
+                f"{told}: there is no such table here; expected one of {list(names)}, given as sql(..., tables={{{name!r}: eh.read_public(...)}})."
+                f"{suggest(name, names)}"
             )
         on = _keys(query, node, table, told)
         users = [] if isinstance(other, PublicTable) else list(table.user)

@@ -1,0 +1,1 @@
+"""SELECT as text: parsed, and turned into views, which judge it."""
