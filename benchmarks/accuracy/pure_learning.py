@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from benchmarks.results import keep, table
 from evenhand.learning import BoundedERM
-from evenhand.learning.losses import Logistic, Loss, loss_named
+from evenhand.learning.losses import Logistic, MarginLoss, loss_named
 
 Array = npt.NDArray[np.float64]
 REPEATS, TRIES = 15, 5
@@ -85,7 +85,7 @@ TABLES: dict[str, tuple[Callable[[], Rows], float]] = {
 }
 
 
-def losses(kind: Loss, margin: Array, targets: Array) -> Array:
+def losses(kind: MarginLoss, margin: Array, targets: Array) -> Array:
     """ℓ of each row."""
     if isinstance(kind, Logistic):
         return np.logaddexp(0.0, -targets * margin)
@@ -95,7 +95,7 @@ def losses(kind: Loss, margin: Array, targets: Array) -> Array:
     return (margin - targets) ** 2 / 2
 
 
-def newton(kind: Loss, A: Array, targets: Array, ridge: float, linear: Array) -> Array:
+def newton(kind: MarginLoss, A: Array, targets: Array, ridge: float, linear: Array) -> Array:
     """The minimiser of Σ ℓ + (Λ/2)‖f‖² + ⟨b, f⟩."""
     f = np.zeros(A.shape[1])
     for _ in range(60):

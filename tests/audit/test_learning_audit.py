@@ -91,7 +91,14 @@ def estimator(make: Callable[[], Any], claim: Claim, read: Callable[[Any], Any])
 
 def bounded(method: str, regularisation: float = 50.0) -> BlackBox:
     return estimator(
-        lambda: BoundedERM(EPSILON, rows_per_user=2, regularisation=regularisation, method=method, fit_intercept=False),
+        lambda: BoundedERM(
+            EPSILON,
+            rows_per_user=2,
+            regularisation=regularisation,
+            method=method,
+            fit_intercept=False,
+            feature_norm=1.0,
+        ),
         Claim(EPSILON),
         lambda model: model.coef_.item(),
     )

@@ -108,7 +108,7 @@ def test_all_rows_of_a_user_move_the_minimiser_as_declared(seed: int, loss: str,
     options: dict[str, Any] = {"label_bounds": (0, 1)} if loss == "squared" else {}
     model = BoundedERM(
         1.0, loss=loss, rows_per_user=200, regularisation=float(rng.choice([0.1, 1.0, 30.0])),
-        protects=protects, method="output", **options,
+        protects=protects, method="output", **options, feature_norm=1.0
     )  # fmt: skip
     first, scale = released(lambda: model.fit(X, labels, users=users))
     if protects == "presence":
@@ -127,7 +127,7 @@ def test_a_user_moves_a_fading_model_as_declared(seed: int, rows: int) -> None:
     rng, X, users = tables(seed)
     labels = rng.integers(0, 2, size=len(users)).astype(float)
     victim = users == rng.choice(users)
-    model = BoundedERM(1.0, rows_per_user=3, regularisation=0.05, method="output")
+    model = BoundedERM(1.0, rows_per_user=3, regularisation=0.05, method="output", feature_norm=1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output_perturbation, "MOST_ROWS", rows)
         patch.setattr(
@@ -144,7 +144,13 @@ def test_what_fading_adds_to_the_sensitivity_is_needed(monkeypatch: pytest.Monke
     monkeypatch.setattr(output_perturbation, "MOST_ROWS", 40)
     X, labels, users = np.ones((63, 1)), np.r_[np.ones(60), np.zeros(3)], np.r_[np.arange(60), [99] * 3]
     model = BoundedERM(
-        1.0, loss="huber-svm", rows_per_user=3, regularisation=100.0, fit_intercept=False, method="output"
+        1.0,
+        loss="huber-svm",
+        rows_per_user=3,
+        regularisation=100.0,
+        fit_intercept=False,
+        method="output",
+        feature_norm=1.0,
     )
     first, scale = released(lambda: model.fit(X, labels, users=users))
     second, _ = released(lambda: model.fit(X[:60], labels[:60], users=users[:60]))
@@ -281,7 +287,7 @@ def test_clamped_vectors_are_no_longer_than_declared(seed: int, columns: int) ->
 @pytest.mark.parametrize("shrunk", [1, 8])
 def test_rows_stay_inside_the_ball_in_integers(bounds: Any, shrunk: int) -> None:
     rng = np.random.default_rng(0)
-    mapped = feature_map(6, 3.7, bounds, intercept=True).shrunk(shrunk)
+    mapped = feature_map(6, 3.7 if bounds is None else None, bounds, intercept=True).shrunk(shrunk)
     X = rng.normal(size=(2000, 6)) * 10.0 ** rng.integers(-3, 300, size=(2000, 1))
     X[::7] = np.inf
     X[::11, 2] = np.nan

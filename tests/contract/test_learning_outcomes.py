@@ -134,7 +134,7 @@ def stubborn(X: Any) -> Any:
 
 def hypotheses() -> list[Any]:
     X, y = np.array(CROWD.X), np.array(CROWD.y)
-    own = BoundedERM(1, rows_per_user=1, regularisation=1.0).fit(X, y, users=range(len(y)))
+    own = BoundedERM(1, rows_per_user=1, regularisation=1.0, feature_norm=1.0).fit(X, y, users=range(len(y)))
     return [
         LogisticRegression().fit(X, y),
         DecisionTreeClassifier().fit(X, y),
@@ -148,11 +148,11 @@ MODELS = hypotheses()
 SMALL: dict[str, Any] = {"rows_per_user": 1, "regularisation": 3e-6}
 LOSSES: list[dict[str, Any]] = [{}, {"loss": "huber-svm"}, {"loss": "squared", "label_bounds": (0, 1)}]
 PRIVATE: dict[str, Callable[..., Any]] = {
-    "bounded": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=20.0, method="objective", **o),
-    "bounded, output": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=1.0, method="output", **o),
-    "bounded, hardly regularised": lambda **o: BoundedERM(1, **SMALL, **LOSSES[1], **o),
+    "bounded": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=20.0, method="objective", **o, feature_norm=1.0),
+    "bounded, output": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=1.0, method="output", **o, feature_norm=1.0),
+    "bounded, hardly regularised": lambda **o: BoundedERM(1, **SMALL, **LOSSES[1], **o, feature_norm=1.0),
     "bounded, tiny features": lambda **o: BoundedERM(1e-3, **LOSSES[2], rows_per_user=2, feature_bounds=(0, 1e-140), **o),
-    "bounded, auto": lambda **o: BoundedERM(0.01, **LOSSES[2], **o),
+    "bounded, auto": lambda **o: BoundedERM(0.01, **LOSSES[2], **o, feature_norm=1.0),
     "weighted": lambda **o: WeightedERM(1, steps=3, weight_bound=1, feature_norm=1.0, **LOSSES[1], **o),
     "weighted, tiny features": lambda **o: WeightedERM(0.01, steps=2, feature_norm=1e-100, **o),
     "weighted, as published": lambda **o: WeightedERM(1, steps=2, clip="lipschitz", feature_norm=1.0, **LOSSES[2], **o),
@@ -336,7 +336,9 @@ def test_regularisation_that_no_table_allows_is_refused_for_every_table(regulari
     on_a_line = replace(CROWD, X=[[0.5, 0.5]] * ROWS)
     for data in (on_a_line, changed(on_a_line, feature=-0.5), CROWD.without()):
         ledger = eh.Ledger(tmp_path / f"{id(data)}.db", epsilon=1)
-        model = BoundedERM(1, rows_per_user=1, regularisation=regularisation, fit_intercept=False, ledger=ledger)
+        model = BoundedERM(
+            1, rows_per_user=1, regularisation=regularisation, fit_intercept=False, ledger=ledger, feature_norm=1.0
+        )
         with pytest.raises(UsageError, match="too extreme"):
             model.fit(**of_doubles(data))
         assert ledger.spent.epsilon == 0

@@ -120,7 +120,7 @@ def search(
         patch.setattr(BoundedERM, "fit", watching)
         patch.setattr(NoisyMax, "choose", choose)
         patch.setattr(search_cv, "coins", lambda users: judges[:users])
-        base = BoundedERM(rows_per_user=2)
+        base = BoundedERM(rows_per_user=2, feature_norm=1.0)
         PrivateSearchCV(base, {"regularisation": [1.0, 5.0]}, 1, 0, refit=False).fit(*data)
     return seen
 
@@ -167,7 +167,9 @@ class Judge:
 
     def __init__(self, protects: str) -> None:
         X, y = np.array(CROWD.X), np.array(CROWD.y)
-        self.model = BoundedERM(1, rows_per_user=1, regularisation=1.0, protects=protects).fit(X, y, range(len(y)))
+        self.model = BoundedERM(1, rows_per_user=1, regularisation=1.0, protects=protects, feature_norm=1.0).fit(
+            X, y, range(len(y))
+        )
 
     def fit(self, X: Any, y: Any, users: Any) -> SimpleNamespace:
         names = {"features": ["a", "b"]} if isinstance(y, str) else {}
@@ -179,7 +181,7 @@ class Judge:
 @pytest.mark.parametrize("kind", ["search", "loss"])
 def test_what_is_seen_is_the_same_on_neighbours(kind: str, relation: str) -> None:
     def make() -> Any:
-        base = BoundedERM(rows_per_user=1, protects=relation)
+        base = BoundedERM(rows_per_user=1, protects=relation, feature_norm=1.0)
         return Judge(relation) if kind == "loss" else PrivateSearchCV(base, {"regularisation": [1.0, 9.0]}, 1, 0)
 
     for hold, values in ((of_objects, OBJECTS[::5]), (of_frame, OBJECTS[9:12]), (of_doubles, DOUBLES[:4]),

@@ -132,7 +132,7 @@ def model_loss(
         raise UsageError("a model is judged on rows in memory: give arrays or a data frame instead of a table.")
     judged = scoring_for(scoring, model)
     template = clone(model)
-    _, targets = template._problem()
+    targets = template._targets()
     rows, names, _ = template._open(X, y, users, targets)
     assert isinstance(rows, MemoryRows)
     if epsilon is None:

@@ -21,7 +21,7 @@ from evenhand.learning.private_rows import open_rows
 from evenhand.learning.private_values import Floats, double, same, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU, limits_to_try, rows_per_user
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
-from evenhand.learning.targets import Bounded, Classes
+from evenhand.learning.targets import MOST_CLASSES, Bounded, Classes
 from evenhand.ledger import Cost, Ledger
 from evenhand.profiles import Profile, Sums, Support
 
@@ -55,7 +55,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
             tried on a row of zeros first, before the debit; what it raises there is an error.
         epsilon: the privacy-loss bound ε of one fit.
         loss: ``"zero-one"``, or ``"absolute"`` or ``"squared"`` as a part of the width of ``label_bounds``.
-        classes: for the zero-one loss, the two labels (negative, positive).
+        classes: for the zero-one loss, the labels.
         label_bounds: (low, high) of a numeric label.
         rows_per_user: τ, or ``"auto"``.
         profile: a public or bought `Profile` of rows per user.
@@ -109,7 +109,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
             raise UsageError("hypotheses= is empty; expected a list of fitted models or functions to choose from.")
         tau = rows_per_user(self.rows_per_user)
         classifies = choice("loss", self.loss, LOSSES) == "zero-one"
-        targets = Classes.parse(self.classes) if classifies else Bounded.parse(self.label_bounds)
+        targets = Classes.parse(self.classes, MOST_CLASSES) if classifies else Bounded.parse(self.label_bounds)
         require_public(self.profile)
         source, encoding, _ = open_rows(
             X, y, users, features=None, targets=targets, protects=self.protects, population=self.population
@@ -166,7 +166,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
     def _steps(self, predicted: object, target: float, targets: Classes | Bounded) -> int:
         """The loss of one prediction, from 0 to _UNIT; what is no prediction has the largest."""
         if isinstance(targets, Classes):
-            return 0 if same(predicted, targets.labels[int(target > 0)]) else _UNIT
+            return 0 if same(predicted, targets.label_of(target)) else _UNIT
         off = abs(double(predicted) - targets.offset - target) / targets.width
         if not off < 1:  # NaN too
             return _UNIT

@@ -15,6 +15,7 @@ import numpy as np
 from evenhand.guarantee import UsageError, suggest
 from evenhand.learning.inputs import Integers
 from evenhand.learning.linear_model import LinearModel
+from evenhand.learning.own_loss import Loss
 from evenhand.learning.private_values import Floats
 from evenhand.learning.purse import Model
 from evenhand.learning.sources import MemoryRows
@@ -61,9 +62,13 @@ _BY_LOSS = {"logistic": "neg_log_loss", "huber-svm": "accuracy", "squared": "neg
 def scoring_for(given: str | None, model: LinearModel) -> Scoring:
     """Read ``scoring=``, or the loss that the model minimises."""
     loss = model.loss
+    if isinstance(loss, Loss) and not loss.classifies:
+        raise UsageError(
+            f"the model has a loss of one's own, {type(loss).__name__}; only known losses of numbers can be judged."
+        )
     if loss != "squared" and len(model.classes) != 2:
         raise UsageError(f"the model has {len(model.classes)} classes; only models of two can be judged.")
-    name = _BY_LOSS.get(loss, "accuracy") if given is None else given
+    name = _BY_LOSS.get(str(loss), "accuracy") if given is None else given
     known = [one for one in SCORINGS if (one == "neg_mean_squared_error") == (loss == "squared")]
     if loss != "logistic" and "neg_log_loss" in known:
         known.remove("neg_log_loss")
