@@ -56,9 +56,9 @@ class Shape:
 SHAPES = {
     "3 classes, 10 features": Shape(4000, 10, 3),
     "5 classes, 10 features, ε = 0.5": Shape(6000, 10, 5, epsilon=0.5),
-    "10 classes, 20 features": Shape(10000, 20, 10),
-    "4 classes, 40 features": Shape(6000, 40, 4),
-    "4 classes, the rarest about 1 %": Shape(6000, 10, 4, uneven=1.3),
+    "10 classes, 8 features": Shape(5000, 8, 10),
+    "4 classes, 30 features": Shape(4000, 30, 4),
+    "4 classes, the rarest about 1 %": Shape(5000, 10, 4, uneven=1.3),
 }
 
 

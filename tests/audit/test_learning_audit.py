@@ -89,7 +89,7 @@ def estimator(make: Callable[[], Any], claim: Claim, read: Callable[[Any], Any])
     return BlackBox("estimator", claim, run)
 
 
-def bounded(method: str, regularisation: float = 50.0) -> BlackBox:
+def bounded(method: str, regularisation: float = 50.0, weight: int = 1) -> BlackBox:
     return estimator(
         lambda: BoundedERM(
             EPSILON,
@@ -98,20 +98,22 @@ def bounded(method: str, regularisation: float = 50.0) -> BlackBox:
             method=method,
             fit_intercept=False,
             feature_norm=1.0,
+            class_weight={0: 1, 1: weight} if weight > 1 else None,
         ),
         Claim(EPSILON),
         lambda model: model.coef_.item(),
     )
 
 
-def weighted() -> BlackBox:
+def weighted(classes: int) -> BlackBox:
     return estimator(
         lambda: WeightedERM(
-            EPSILON, 1e-3, feature_norm=1.0, weight_bound=30, clip=1e-3, steps=1, protects="values", fit_intercept=False
+            EPSILON, 1e-3, feature_norm=1.0, weight_bound=30, clip=1e-3, steps=1, protects="values", fit_intercept=False,
+            classes=range(classes), class_weight={label: 1 + 19 * label for label in range(classes)},
         ),
         Claim(EPSILON, 1e-3),
-        lambda model: model.coef_.item(),
-    )
+        lambda model: float(model.coef_[-1, 0]),
+    )  # fmt: skip
 
 
 VALUES = [Pair("all values of the heavy user", PRESENT, (-PRESENT[0], PRESENT[1], PRESENT[2]))]
@@ -128,7 +130,17 @@ def chosen() -> BlackBox:
 
 @pytest.mark.parametrize("method", ["objective", "output"])
 def test_bounded_erm_keeps_its_promise(method: str) -> None:
-    assert not audit(bounded(method), PRESENCE, samples=500).refuted
+    weight = 20 if method == "output" else 1
+    assert not audit(bounded(method, weight=weight), PRESENCE, samples=500).refuted
+
+
+def test_class_weights_that_make_slopes_steeper_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that are not divided by the largest, behind the clamp of the slopes."""
+    honest = sources._KeptArrays.integer_gradient
+    monkeypatch.setattr(
+        sources._KeptArrays, "integer_gradient", lambda rows, f, loss: [20 * value for value in honest(rows, f, loss)]
+    )
+    assert caught(bounded("output", weight=20), PRESENCE)
 
 
 @pytest.mark.parametrize("method", ["objective", "output"])
@@ -147,13 +159,14 @@ def test_objective_perturbation_that_forgets_the_determinant_is_caught(monkeypat
     assert LikelihoodRatio(1 - 1e-6).examine(near, undecided, 700).epsilon > EPSILON
 
 
-def test_weighted_erm_keeps_its_promise() -> None:
-    assert not audit(weighted(), VALUES, samples=200).refuted
+@pytest.mark.parametrize("classes", [2, 3])
+def test_weighted_erm_keeps_its_promise(classes: int) -> None:
+    assert not audit(weighted(classes), VALUES, samples=150).refuted
 
 
 def test_weighted_erm_without_the_clamp_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descent, "clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True))
-    assert caught(weighted(), VALUES)
+    assert caught(weighted(3), VALUES)
 
 
 def test_selection_keeps_its_promise() -> None:

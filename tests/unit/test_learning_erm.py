@@ -312,12 +312,28 @@ def test_frames_with_names(data: Any) -> None:
     assert model.predict(frame[["a", "b", "c"]]).shape == y.shape
 
 
-class RowUsers(BoundedERM):
+class RowUsers:
     """Every row a user of its own, as scikit-learn's checks call ``fit``."""
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Any:
         rows = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
-        return super().fit(X, y, users=np.arange(rows))
+        return super().fit(X, y, users=np.arange(rows))  # type: ignore[misc]
+
+
+class BoundedRows(RowUsers, BoundedERM):
+    """As the checks call it."""
+
+
+class WeightedRows(RowUsers, WeightedERM):
+    """As the checks call it."""
+
+
+class ChosenRows(RowUsers, HypothesisSelection):
+    """As the checks call it."""
+
+
+def positive(rows: np.ndarray) -> np.ndarray:
+    return (rows[:, 0] > 0).astype(int)
 
 
 # What scikit-learn expects of every classifier and a private one can't or must not do.
@@ -332,9 +348,18 @@ EXPECTED = {
 }
 
 
-def test_scikit_learn_conventions() -> None:
+@pytest.mark.parametrize(
+    "model",
+    [
+        BoundedRows(10, feature_norm=1.0),
+        WeightedRows(1000, feature_norm=5.0, steps=5),
+        ChosenRows([positive], 10, rows_per_user=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_scikit_learn_conventions(model: Any) -> None:
     failed = set()
-    for candidate, check in estimator_checks_generator(RowUsers(epsilon=10, feature_norm=1.0)):
+    for candidate, check in estimator_checks_generator(model):
         try:
             with seam.replaced(seam.silent):  # without noise, as the checks compare one fit with another
                 check(candidate)

@@ -197,9 +197,11 @@ def test_a_sparse_matrix_is_as_good_as_a_dense_one() -> None:
     np.testing.assert_array_equal(model.predict(sparse.csr_matrix(dense)), model.predict(dense))
 
 
-def test_class_weights_move_the_line_and_not_the_clamp() -> None:
+@pytest.mark.parametrize(
+    "model", [WeightedERM(1, **BOUNDS, clip=1.0), BoundedERM(1, **BOUNDS, rows_per_user=9, regularisation=30.0)]
+)
+def test_class_weights_move_the_line_and_not_the_clamp(model: Any) -> None:
     frame = people()
-    model = WeightedERM(1, **BOUNDS, clip=1.0)
     with seam.replaced(seam.silent):
         plain = model.fit(frame[["a", "b"]], frame.y, users=frame.id)
         expected, scale = plain.coef_, plain.noise_scale_

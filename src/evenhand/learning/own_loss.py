@@ -31,7 +31,7 @@ class Loss(ABC):
     Attributes:
         classifies: whether labels are two ``classes``, −1 and +1; otherwise they are numbers within ``label_bounds``.
         scores: (low, high) of useful scores; beyond, the slope is that of the end. A descent starts in the middle. By default
-            (−8, 8) for classes, and the label bounds for numbers.
+            (−8, 8) for classes; for numbers the label bounds and half their width on each side.
         steepest: slopes are cut to this, which leaves a convex loss convex; by default the largest on the grid. They are kept to
             1/16,384 of it, so it should be of the size of usual slopes.
         smoothness: how fast a slope changes at most where scores will be; steps are as long as it allows. By default the
@@ -69,7 +69,8 @@ class ByLabel(Slopes):
     def of(cls, loss: Loss, targets: Targets, weights: Floats) -> ByLabel:
         """Evaluate a loss on the grid; whatever is wrong with it shows here, from public numbers alone."""
         if isinstance(targets, Bounded):
-            labels, usual = np.linspace(*targets.bounds, _LEVELS + 1), targets.bounds
+            labels, half = np.linspace(*targets.bounds, _LEVELS + 1), targets.width / 2
+            usual = targets.bounds[0] - half, targets.bounds[1] + half
         else:
             labels, usual = np.array([-1.0, 1.0]), (-8.0, 8.0)
         low, high = usual if loss.scores is None else parse_bounds(loss.scores, "scores of the loss")
@@ -91,8 +92,8 @@ class ByLabel(Slopes):
         else:
             curvature = public_number(f"{name}.smoothness", loss.smoothness) * unit / steepest
         curvature = max(curvature, 1 / REACH**2)  # a straight line would allow steps of any length
-        middle, half = _CELLS // 2, _SPAN // 2
-        bend = float(np.abs(found[:, middle + half] - found[:, middle - half]).mean())
+        start, end = (_CELLS - _SPAN) // 2, (_CELLS + _SPAN) // 2
+        bend = float(np.abs(found[:, end] - found[:, start]).mean())
         bend = min(max(bend, curvature / (2 * REACH)), curvature)
         table = in_steps(found * (1.0 if isinstance(targets, Bounded) else weights[:, None]))
         return cls(table, curvature, bend, unit, (low + high) / 2, steepest)
