@@ -128,9 +128,9 @@ def feature_map(
         raise UsageError(f"feature_bounds={bounds!r} and feature_norm={norm!r}; expected one of them, not both.")
     if isinstance(bounds, str):
         raise UsageError(
-            f"feature_bounds={bounds!r}; expected pairs (low, high). A fit can't find them within its own ε: it would have to try every "
-            "order of magnitude of every feature, and the ledger would not show what that cost. Give generous ones (WeightedERM loses "
-            "little by bounds nine times too wide), or buy them: session.quantiles(feature, [0.01, 0.99], epsilon=...)."
+            f"feature_bounds={bounds!r}; expected pairs (low, high). A fit puts features on a grid between their bounds before it asks "
+            "anything, so it needs them first. Give generous ones (WeightedERM loses little by bounds nine times too wide), or buy them: "
+            "session.quantiles(feature, [0.01, 0.99], epsilon=...)."
         )
     if bounds is None:
         size = public_number("feature_norm", norm, smallest=1e-150, largest=1e150)
