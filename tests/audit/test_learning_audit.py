@@ -105,11 +105,11 @@ def bounded(method: str, regularisation: float = 50.0, weight: int = 1) -> Black
     )
 
 
-def weighted(classes: int) -> BlackBox:
+def weighted() -> BlackBox:
     return estimator(
         lambda: WeightedERM(
             EPSILON, 1e-3, feature_norm=1.0, weight_bound=30, clip=1e-3, steps=1, protects="values", fit_intercept=False,
-            classes=range(classes), class_weight={label: 1 + 19 * label for label in range(classes)},
+            classes=(0, 1, 2), class_weight={0: 1, 1: 20, 2: 39},
         ),
         Claim(EPSILON, 1e-3),
         lambda model: float(model.coef_[-1, 0]),
@@ -159,14 +159,13 @@ def test_objective_perturbation_that_forgets_the_determinant_is_caught(monkeypat
     assert LikelihoodRatio(1 - 1e-6).examine(near, undecided, 700).epsilon > EPSILON
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_weighted_erm_keeps_its_promise(classes: int) -> None:
-    assert not audit(weighted(classes), VALUES, samples=150).refuted
+def test_weighted_erm_keeps_its_promise() -> None:
+    assert not audit(weighted(), VALUES, samples=200).refuted
 
 
 def test_weighted_erm_without_the_clamp_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descent, "clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True))
-    assert caught(weighted(3), VALUES)
+    assert caught(weighted(), VALUES)
 
 
 def test_selection_keeps_its_promise() -> None:

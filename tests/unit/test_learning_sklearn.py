@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import evenhand as eh
 from evenhand.guarantee import DataError, EvenhandError, UsageError
-from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
+from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, PrivateSearchCV, WeightedERM
 from evenhand.learning.card import card_text, model_card
 from evenhand.noise import seam
 
@@ -153,6 +153,8 @@ def test_a_delta_that_promises_nothing_is_refused() -> None:
     frame = people(120)
     with pytest.raises(UsageError, match="everything about somebody"):
         WeightedERM(1, 0.01, **BOUNDS).fit(frame[["a"]], frame.y, users=frame.id)
+    with pytest.raises(UsageError, match="everything about somebody"):
+        PrivateSearchCV(WeightedERM(**BOUNDS), {"steps": [3]}, 1, 0.01).fit(frame[["a"]], frame.y, users=frame.id)
 
 
 @pytest.mark.parametrize("make", [partial(BoundedERM, rows_per_user=9), WeightedERM])
