@@ -8,6 +8,7 @@ user who has a third of the rows, and the two where a constant is as good; the o
 
 from __future__ import annotations
 
+import argparse
 import datetime
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from benchmarks.results import keep, table
 from evenhand.learning import BoundedERM
-from evenhand.learning.losses import Logistic, Loss, loss_named
+from evenhand.learning.losses import Logistic, MarginLoss, Weighted, loss_named
 
 Array = npt.NDArray[np.float64]
 REPEATS, TRIES = 15, 5
@@ -26,13 +27,20 @@ TAUS, RIDGES = (1, 3, 10), (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)
 
 
 class Rows(NamedTuple):
-    """A table, with features in [−1, 1] times ``wide``, and targets ±1 or numbers in [−1, 1]."""
+    """A table, with features in [−1, 1] times ``wide``, targets ±1 or numbers in [−1, 1], and how much more a positive row weighs."""
 
     X: Array
     targets: Array
     users: npt.NDArray[np.int64]
     loss: str = "logistic"
     wide: float = 1.0
+    weight: float = 1.0
+
+    @property
+    def kind(self) -> MarginLoss:
+        """The loss that is minimised."""
+        plain = loss_named(self.loss, (-1.0, 1.0))
+        return plain if self.weight == 1 else Weighted(plain, 1 / self.weight, 1.0)
 
 
 def counts(rng: np.random.Generator, users: int, heavy: float) -> npt.NDArray[np.int64]:
@@ -50,6 +58,7 @@ def generated(
     giant: bool = False,
     wide: float = 1.0,
     loss: str = "logistic",
+    weight: float = 1.0,
 ) -> Rows:
     """Features of users about their own centres; ``mixed`` is how correlated they are, ``differ`` gives heavy users other weights."""
     rng = np.random.default_rng([users, d, round(100 * heavy)])
@@ -65,7 +74,7 @@ def generated(
         margin = np.where(rows[who] > 5, X @ (0.7 * weights + 0.3 * others) + shift, margin)
     if loss == "squared":
         return Rows(X, np.clip(0.15 * margin + rng.normal(0, 0.2, len(who)), -1, 1), who, loss, wide)
-    return Rows(X, np.where(rng.random(len(who)) < 1 / (1 + np.exp(-margin)), 1.0, -1.0), who, loss, wide)
+    return Rows(X, np.where(rng.random(len(who)) < 1 / (1 + np.exp(-margin)), 1.0, -1.0), who, loss, wide, weight)
 
 
 TABLES: dict[str, tuple[Callable[[], Rows], float]] = {
@@ -81,12 +90,16 @@ TABLES: dict[str, tuple[Callable[[], Rows], float]] = {
     "one user with a third of the rows, d = 8": (lambda: generated(5000, 8, giant=True), 1.0),
     "heavy users differ, d = 6": (lambda: generated(8000, 6, heavy=1.3, differ=True), 1.0),
     "hinge, d = 12, ε = 2": (lambda: generated(6000, 12, heavy=2.0, loss="huber-svm"), 2.0),
+    "class weights 1 : 49, 2 % positive, d = 10": (lambda: generated(12000, 10, shift=-7.0, weight=49), 1.0),
+    "class weights 1 : 6, 15 % positive, d = 6": (lambda: generated(4000, 6, heavy=2.0, shift=-3.0, weight=6), 1.0),
     "squared, d = 10": (lambda: generated(10000, 10, loss="squared"), 1.0),
 }
 
 
-def losses(kind: Loss, margin: Array, targets: Array) -> Array:
+def losses(kind: MarginLoss, margin: Array, targets: Array) -> Array:
     """ℓ of each row."""
+    if isinstance(kind, Weighted):
+        return losses(kind.loss, margin, targets) * np.where(targets > 0, kind.positive, kind.negative)
     if isinstance(kind, Logistic):
         return np.logaddexp(0.0, -targets * margin)
     if kind.classifies:
@@ -95,7 +108,7 @@ def losses(kind: Loss, margin: Array, targets: Array) -> Array:
     return (margin - targets) ** 2 / 2
 
 
-def newton(kind: Loss, A: Array, targets: Array, ridge: float, linear: Array) -> Array:
+def newton(kind: MarginLoss, A: Array, targets: Array, ridge: float, linear: Array) -> Array:
     """The minimiser of Σ ℓ + (Λ/2)‖f‖² + ⟨b, f⟩."""
     f = np.zeros(A.shape[1])
     for _ in range(60):
@@ -118,7 +131,7 @@ def newton(kind: Loss, A: Array, targets: Array, ridge: float, linear: Array) ->
 
 def textbook(rows: Rows, epsilon: float, tau: int, ridge: float, rng: np.random.Generator) -> float:
     """The average loss of one fit; infinite if Λ is too small."""
-    kind = loss_named(rows.loss, (-1.0, 1.0))
+    kind = rows.kind
     X = rows.X / rows.wide
     A = np.c_[X / np.sqrt(X.shape[1]), np.ones(len(X))]
     size, rank = A.shape[1], min(tau, A.shape[1])
@@ -147,8 +160,10 @@ def hindsight(rows: Rows, epsilon: float, rng: np.random.Generator) -> Array:
 
 def ours(rows: Rows, epsilon: float, **options: Any) -> tuple[Array, BoundedERM]:
     """Losses of repeated fits with default settings."""
-    kind, found = loss_named(rows.loss, (-1.0, 1.0)), []
+    kind, found = rows.kind, []
     numeric: dict[str, Any] = {"classes": (-1, 1)} if kind.classifies else {"label_bounds": (-1, 1)}
+    if rows.weight != 1:
+        numeric["class_weight"] = {-1: 1, 1: rows.weight}
     for _ in range(REPEATS):
         model = BoundedERM(epsilon, loss=rows.loss, feature_bounds=(-rows.wide, rows.wide), **numeric, **options)
         model.fit(rows.X, rows.targets, users=rows.users)
@@ -159,10 +174,14 @@ def ours(rows: Rows, epsilon: float, **options: Any) -> tuple[Array, BoundedERM]
 
 def main() -> None:
     """Measure, write, print."""
-    out, raw = [], {}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="tables with this in their names; written to a file of its own")
+    only, out, raw = parser.parse_args().only, [], {}
     for name, (make, epsilon) in TABLES.items():
+        if only not in name:
+            continue
         rows, rng = make(), np.random.default_rng(1)
-        kind = loss_named(rows.loss, (-1.0, 1.0))
+        kind = rows.kind
         A = np.c_[rows.X, np.ones(len(rows.X))]
         best = losses(kind, A @ newton(kind, A, rows.targets, 1e-6, np.zeros(A.shape[1])), rows.targets).mean()
         constant = min(losses(kind, np.full(len(A), c), rows.targets).mean() for c in np.linspace(-6, 6, 241)) - best
@@ -193,7 +212,12 @@ Excess of the average loss over the best linear model: median (95 % quantile) of
 
 {table(head, out)}
 """
-    keep(Path(__file__).parent, f"pure-learning-{datetime.date.today().isoformat()}", text, raw)
+    keep(
+        Path(__file__).parent,
+        f"{only.replace(' ', '-') or 'pure-learning'}-{datetime.date.today().isoformat()}",
+        text,
+        raw,
+    )
 
 
 if __name__ == "__main__":

@@ -89,9 +89,17 @@ def estimator(make: Callable[[], Any], claim: Claim, read: Callable[[Any], Any])
     return BlackBox("estimator", claim, run)
 
 
-def bounded(method: str, regularisation: float = 50.0) -> BlackBox:
+def bounded(method: str, regularisation: float = 50.0, weight: int = 1) -> BlackBox:
     return estimator(
-        lambda: BoundedERM(EPSILON, rows_per_user=2, regularisation=regularisation, method=method, fit_intercept=False),
+        lambda: BoundedERM(
+            EPSILON,
+            rows_per_user=2,
+            regularisation=regularisation,
+            method=method,
+            fit_intercept=False,
+            feature_norm=1.0,
+            class_weight={0: 1, 1: weight} if weight > 1 else None,
+        ),
         Claim(EPSILON),
         lambda model: model.coef_.item(),
     )
@@ -100,11 +108,12 @@ def bounded(method: str, regularisation: float = 50.0) -> BlackBox:
 def weighted() -> BlackBox:
     return estimator(
         lambda: WeightedERM(
-            EPSILON, 1e-3, feature_norm=1.0, weight_bound=30, clip=1e-3, steps=1, protects="values", fit_intercept=False
+            EPSILON, 1e-3, feature_norm=1.0, weight_bound=30, clip=1e-3, steps=1, protects="values", fit_intercept=False,
+            classes=(0, 1, 2), class_weight={0: 1, 1: 20, 2: 39},
         ),
         Claim(EPSILON, 1e-3),
-        lambda model: model.coef_.item(),
-    )
+        lambda model: float(model.coef_[-1, 0]),
+    )  # fmt: skip
 
 
 VALUES = [Pair("all values of the heavy user", PRESENT, (-PRESENT[0], PRESENT[1], PRESENT[2]))]
@@ -121,7 +130,17 @@ def chosen() -> BlackBox:
 
 @pytest.mark.parametrize("method", ["objective", "output"])
 def test_bounded_erm_keeps_its_promise(method: str) -> None:
-    assert not audit(bounded(method), PRESENCE, samples=500).refuted
+    weight = 20 if method == "output" else 1
+    assert not audit(bounded(method, weight=weight), PRESENCE, samples=500).refuted
+
+
+def test_class_weights_that_make_slopes_steeper_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that are not divided by the largest, behind the clamp of the slopes."""
+    honest = sources._KeptArrays.integer_gradient
+    monkeypatch.setattr(
+        sources._KeptArrays, "integer_gradient", lambda rows, f, loss: [20 * value for value in honest(rows, f, loss)]
+    )
+    assert caught(bounded("output", weight=20), PRESENCE)
 
 
 @pytest.mark.parametrize("method", ["objective", "output"])

@@ -28,7 +28,7 @@ from sklearn.utils import check_array
 
 import evenhand as eh
 from evenhand.guarantee import UsageError
-from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
+from evenhand.learning import Ball, BoundedERM, HypothesisSelection, LabelPrivateRegression, Loss, WeightedERM
 
 DOUBLES = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 1e-200, 7.0]
 OBJECTS: list[Any] = [
@@ -134,7 +134,7 @@ def stubborn(X: Any) -> Any:
 
 def hypotheses() -> list[Any]:
     X, y = np.array(CROWD.X), np.array(CROWD.y)
-    own = BoundedERM(1, rows_per_user=1, regularisation=1.0).fit(X, y, users=range(len(y)))
+    own = BoundedERM(1, rows_per_user=1, regularisation=1.0, feature_norm=1.0).fit(X, y, users=range(len(y)))
     return [
         LogisticRegression().fit(X, y),
         DecisionTreeClassifier().fit(X, y),
@@ -144,17 +144,27 @@ def hypotheses() -> list[Any]:
     ]
 
 
+class Step(Loss):
+    """Neither smooth nor convex."""
+
+    def slope(self, score: np.ndarray, label: np.ndarray) -> np.ndarray:
+        return np.where(np.round(20 * score) % 3 > label, 1.0, -2.0)
+
+
 MODELS = hypotheses()
 SMALL: dict[str, Any] = {"rows_per_user": 1, "regularisation": 3e-6}
 LOSSES: list[dict[str, Any]] = [{}, {"loss": "huber-svm"}, {"loss": "squared", "label_bounds": (0, 1)}]
 PRIVATE: dict[str, Callable[..., Any]] = {
-    "bounded": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=20.0, method="objective", **o),
-    "bounded, output": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=1.0, method="output", **o),
-    "bounded, hardly regularised": lambda **o: BoundedERM(1, **SMALL, **LOSSES[1], **o),
+    "bounded": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=20.0, method="objective", **o, feature_norm=1.0),
+    "bounded, output": lambda **o: BoundedERM(1, rows_per_user=2, regularisation=1.0, method="output", feature_norm=1.0,
+                                               class_weight={0: 1, 1: 9}, **o),
+    "bounded, hardly regularised": lambda **o: BoundedERM(1, **SMALL, **LOSSES[1], **o, feature_norm=1.0),
     "bounded, tiny features": lambda **o: BoundedERM(1e-3, **LOSSES[2], rows_per_user=2, feature_bounds=(0, 1e-140), **o),
-    "bounded, auto": lambda **o: BoundedERM(0.01, **LOSSES[2], **o),
+    "bounded, auto": lambda **o: BoundedERM(0.01, **LOSSES[2], **o, feature_norm=1.0),
     "weighted": lambda **o: WeightedERM(1, steps=3, weight_bound=1, feature_norm=1.0, **LOSSES[1], **o),
-    "weighted, tiny features": lambda **o: WeightedERM(0.01, steps=2, feature_norm=1e-100, **o),
+    "weighted, tiny features": lambda **o: WeightedERM(0.01, steps=2, feature_norm=1e-100, classes=(0, 1, 7), **o),
+    "weighted, a loss of one's own": lambda **o: WeightedERM(1, steps=2, feature_norm=1.0, loss=Step(), label_bounds=(0, 1),
+                                                             constraint=Ball(0.1), **o),
     "weighted, as published": lambda **o: WeightedERM(1, steps=2, clip="lipschitz", feature_norm=1.0, **LOSSES[2], **o),
     "selection": lambda **o: HypothesisSelection(MODELS, 1, rows_per_user=1, **o),
     "selection, auto": lambda **o: HypothesisSelection(MODELS, 0.01, loss="squared", label_bounds=(0, 1), **o),
@@ -194,7 +204,9 @@ def test_private_rows(name: str, relation: str) -> None:
 @pytest.mark.parametrize("relation", ["presence", "values"])
 def test_private_categories(relation: str) -> None:
     levels = {0: [0.0, "SECRET", True], 1: [7, "7", "1e999"]}
-    made = partial(BoundedERM, 1, rows_per_user=2, regularisation=1.0, categories=levels, protects=relation)
+    made = partial(
+        BoundedERM, 1, rows_per_user=2, regularisation=1.0, feature_norm=1.0, categories=levels, protects=relation
+    )
     usual = outcome(made(), of_objects(CROWD))
     assert isinstance(usual[0], list), usual
     for other in neighbours(relation, OBJECTS, ids=False):
@@ -336,7 +348,9 @@ def test_regularisation_that_no_table_allows_is_refused_for_every_table(regulari
     on_a_line = replace(CROWD, X=[[0.5, 0.5]] * ROWS)
     for data in (on_a_line, changed(on_a_line, feature=-0.5), CROWD.without()):
         ledger = eh.Ledger(tmp_path / f"{id(data)}.db", epsilon=1)
-        model = BoundedERM(1, rows_per_user=1, regularisation=regularisation, fit_intercept=False, ledger=ledger)
+        model = BoundedERM(
+            1, rows_per_user=1, regularisation=regularisation, fit_intercept=False, ledger=ledger, feature_norm=1.0
+        )
         with pytest.raises(UsageError, match="too extreme"):
             model.fit(**of_doubles(data))
         assert ledger.spent.epsilon == 0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evenhand.guarantee import Relation
 from evenhand.learning import BoundedERM, objective_perturbation, sources
 from evenhand.learning.features import STEPS, FeatureMap, feature_map
-from evenhand.learning.losses import LOSSES, Loss, loss_named
+from evenhand.learning.losses import LOSSES, MarginLoss, loss_named
 from evenhand.learning.minimise import FINENESS, Coefficients
 from evenhand.learning.objective_perturbation import Parts, inside
 from evenhand.learning.sources import FINE_BITS, MemoryRows
@@ -62,7 +62,7 @@ class Neighbours:
 
 
 def mapping(shape: dict[str, Any]) -> FeatureMap:
-    return feature_map(3, shape.get("feature_norm", 1.0), shape.get("feature_bounds"), intercept=True)
+    return feature_map(3, shape.get("feature_norm"), shape.get("feature_bounds"), intercept=True)
 
 
 @given(seed=seeds, loss=st.sampled_from(LOSSES), relation=st.sampled_from(RELATIONS), shape=st.sampled_from(SHAPES))
@@ -157,7 +157,7 @@ def test_neighbours_with_the_same_exact_minimiser_are_as_close_as_declared(
     ridge = float(neighbours.rng.choice([20.0, 400.0]))
     model = BoundedERM(
         1.0, loss=loss, rows_per_user=neighbours.tau, regularisation=ridge, method="objective",
-        protects=relation.value, **shape, **options,
+        protects=relation.value, **shape, **options
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -184,7 +184,7 @@ def fitted(model: BoundedERM, table: Any, term: Sequence[int]) -> tuple[list[int
     return seen
 
 
-def unit_of(model: BoundedERM, mapped: FeatureMap, loss: Loss, relation: Relation) -> Fraction:
+def unit_of(model: BoundedERM, mapped: FeatureMap, loss: MarginLoss, relation: Relation) -> Fraction:
     """The lattice of the linear term, by a fit of nobody."""
     terms: list[LinearTerm] = []
 
@@ -202,7 +202,7 @@ def unit_of(model: BoundedERM, mapped: FeatureMap, loss: Loss, relation: Relatio
     return unit
 
 
-def exact_term(rows: Any, f: Coefficients, ridge: float, loss: Loss, unit: Fraction) -> list[int]:
+def exact_term(rows: Any, f: Coefficients, ridge: float, loss: MarginLoss, unit: Fraction) -> list[int]:
     """−Φ(f), on the lattice."""
     slope_unit = Fraction(loss.steepest) / STEPS / 2**FINE_BITS
     parts = zip(rows.integer_gradient(f, loss), f.steps, strict=True)

@@ -43,29 +43,34 @@ class Line:
     """A fitted model, as far as judging looks at it."""
 
     coef_: np.ndarray
-    intercept_: float
+    intercept_: Any
     feature_map_: Any = None
 
     def __post_init__(self) -> None:
-        self.feature_map_ = type("Map", (), {"centre": np.zeros(len(self.coef_))})
+        self.feature_map_ = type("Map", (), {"centre": np.zeros(self.coef_.shape[-1])})
 
 
 def judged(models: Sequence[Line], X: np.ndarray, y: np.ndarray, users: np.ndarray, scoring: str) -> list[int]:
     one = SCORINGS[scoring]
-    targets = Bounded((0.0, 1.0)) if scoring == "neg_mean_squared_error" else Classes((0, 1))
+    targets = (
+        Bounded((0.0, 1.0))
+        if scoring == "neg_mean_squared_error"
+        else Classes(tuple(range(max(2, len(np.ravel(models[0].intercept_))))))
+    )
     codes = np.unique(users, return_inverse=True)[1]
     rows = MemoryRows(X, targets.targets(y), codes, Relation.PRESENCE, ("users",))
     return search_cv.scores(np.array([user_losses(model, rows, targets, one) for model in models]), one)
 
 
-@given(seed=st.integers(0, 10**6), scoring=st.sampled_from(list(SCORINGS)))
-def test_a_judge_moves_every_score_as_declared(seed: int, scoring: str) -> None:
+@given(seed=st.integers(0, 10**6), scoring=st.sampled_from(list(SCORINGS)), classes=st.sampled_from([2, 3]))
+def test_a_judge_moves_every_score_as_declared(seed: int, scoring: str, classes: int) -> None:
     rng = np.random.default_rng(seed)
     users = rng.integers(0, 9, size=60)
     victim = users == rng.choice(users)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, size=60).astype(float)
     X[victim] = rng.choice(WILD, size=(int(victim.sum()), 3))
-    models = [Line(rng.normal(scale=5, size=3), float(rng.normal())) for _ in range(4)]
+    shape = (classes, 3) if classes > 2 and scoring != "neg_mean_squared_error" else (1, 3)
+    models = [Line(rng.normal(scale=5, size=shape), rng.normal(size=shape[0])) for _ in range(4)]
     most = SCORINGS[scoring].regret
     before = judged(models, X, y, users, scoring)
     after = judged(models, X[~victim], y[~victim], users[~victim], scoring)
@@ -84,8 +89,8 @@ def test_the_declared_regret_is_reached() -> None:
 @given(seed=st.integers(0, 10**6), features=st.integers(1, 70))
 def test_a_margin_does_not_depend_on_the_rows_beside_it(seed: int, features: int) -> None:
     rng = np.random.default_rng(seed)
-    X, model = rng.normal(size=(50, features)), Line(rng.normal(size=features), 0.3)
-    alone = [margins(model, row[None, :])[0] for row in X]
+    X, model = rng.normal(size=(50, features)), Line(rng.normal(size=(3, features)), np.full(3, 0.3))
+    alone = [margins(model, row[None, :])[0].tolist() for row in X]
     assert margins(model, X).tolist() == alone
     assert margins(model, np.asfortranarray(X[10:])).tolist() == alone[10:]
 
@@ -120,7 +125,7 @@ def search(
         patch.setattr(BoundedERM, "fit", watching)
         patch.setattr(NoisyMax, "choose", choose)
         patch.setattr(search_cv, "coins", lambda users: judges[:users])
-        base = BoundedERM(rows_per_user=2)
+        base = BoundedERM(rows_per_user=2, feature_norm=1.0)
         PrivateSearchCV(base, {"regularisation": [1.0, 5.0]}, 1, 0, refit=False).fit(*data)
     return seen
 
@@ -167,7 +172,9 @@ class Judge:
 
     def __init__(self, protects: str) -> None:
         X, y = np.array(CROWD.X), np.array(CROWD.y)
-        self.model = BoundedERM(1, rows_per_user=1, regularisation=1.0, protects=protects).fit(X, y, range(len(y)))
+        self.model = BoundedERM(1, rows_per_user=1, regularisation=1.0, protects=protects, feature_norm=1.0).fit(
+            X, y, range(len(y))
+        )
 
     def fit(self, X: Any, y: Any, users: Any) -> SimpleNamespace:
         names = {"features": ["a", "b"]} if isinstance(y, str) else {}
@@ -179,7 +186,7 @@ class Judge:
 @pytest.mark.parametrize("kind", ["search", "loss"])
 def test_what_is_seen_is_the_same_on_neighbours(kind: str, relation: str) -> None:
     def make() -> Any:
-        base = BoundedERM(rows_per_user=1, protects=relation)
+        base = BoundedERM(rows_per_user=1, protects=relation, feature_norm=1.0)
         return Judge(relation) if kind == "loss" else PrivateSearchCV(base, {"regularisation": [1.0, 9.0]}, 1, 0)
 
     for hold, values in ((of_objects, OBJECTS[::5]), (of_frame, OBJECTS[9:12]), (of_doubles, DOUBLES[:4]),

@@ -84,23 +84,25 @@ def test_the_row_limit_holds_in_the_engine(frame: pd.DataFrame) -> None:
 def test_labels_may_be_text_and_other_losses_work(frame: pd.DataFrame) -> None:
     words = frame.assign(label=np.where(frame["label"] == 1, "yes", "no"))
     with seam.replaced(seam.silent):
-        there = BoundedERM(1.0, loss="huber-svm", classes=("no", "yes"), rows_per_user=1000, regularisation=5.0).fit(
-            eh.read(words, user="who"), "label"
+        there = BoundedERM(
+            1.0, loss="huber-svm", classes=("no", "yes"), rows_per_user=1000, regularisation=5.0, feature_norm=1.0
+        ).fit(eh.read(words, user="who"), "label")
+        here = BoundedERM(
+            1.0, loss="huber-svm", classes=("no", "yes"), rows_per_user=1000, regularisation=5.0, feature_norm=1.0
+        ).fit(words[["a", "b"]], words["label"], users=words["who"])
+        squared = BoundedERM(1.0, loss="squared", label_bounds=(0, 1), feature_norm=1.0).fit(
+            eh.read(frame, user="who"), "label"
         )
-        here = BoundedERM(1.0, loss="huber-svm", classes=("no", "yes"), rows_per_user=1000, regularisation=5.0).fit(
-            words[["a", "b"]], words["label"], users=words["who"]
-        )
-        squared = BoundedERM(1.0, loss="squared", label_bounds=(0, 1)).fit(eh.read(frame, user="who"), "label")
     np.testing.assert_array_equal(there.coef_, here.coef_)
     assert np.isfinite(squared.coef_).all()
 
 
 def test_an_empty_table_and_wrong_names(frame: pd.DataFrame) -> None:
     empty = eh.read(frame.iloc[:0], user="who")
-    assert np.isfinite(BoundedERM(1.0).fit(empty, "label").coef_).all()
+    assert np.isfinite(BoundedERM(1.0, feature_norm=1.0).fit(empty, "label").coef_).all()
     assert np.isfinite(WeightedERM(1.0, feature_norm=1.0, steps=2).fit(empty, "label").coef_).all()
     table = eh.read(frame, user="who")
     with pytest.raises(eh.DataError, match="Did you mean 'label'"):
-        BoundedERM(1.0).fit(table, "lable")
+        BoundedERM(1.0, feature_norm=1.0).fit(table, "lable")
     with pytest.raises(UsageError, match="name of the label column"):
-        BoundedERM(1.0).fit(table, frame["label"])
+        BoundedERM(1.0, feature_norm=1.0).fit(table, frame["label"])

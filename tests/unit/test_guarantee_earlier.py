@@ -165,7 +165,7 @@ def test_amounts_together_are_exact_in_any_decimal_context() -> None:
 
 
 LEARNERS: dict[str, Callable[..., Any]] = {
-    "BoundedERM": lambda **more: BoundedERM(1, loss="squared", label_bounds=(0, 2), **more),
+    "BoundedERM": lambda **more: BoundedERM(1, loss="squared", label_bounds=(0, 2), **more, feature_norm=1.0),
     "WeightedERM": lambda **more: WeightedERM(
         1, 1e-6, loss="squared", label_bounds=(0, 2), steps=2, feature_norm=1.0, clip="lipschitz", **more
     ),

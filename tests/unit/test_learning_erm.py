@@ -21,7 +21,7 @@ import evenhand as eh
 from evenhand.guarantee import BudgetExceeded, Relation, UsageError
 from evenhand.learning import BoundedERM, HypothesisSelection, WeightedERM
 from evenhand.learning import minimise as optimiser
-from evenhand.learning.losses import LOSSES, HuberHinge, Loss, Squared, loss_named
+from evenhand.learning.losses import LOSSES, HuberHinge, MarginLoss, Squared, loss_named
 from evenhand.learning.minimise import Coefficients, Objective, minimise
 from evenhand.learning.row_choice import METHODS, Scales, choose_rows
 from evenhand.noise import seam
@@ -64,7 +64,7 @@ def test_regression_with_private_features(data: Any) -> None:
         assert model.fit(X, labels, users=users).score(X, labels) > 0.7
 
 
-def value_of(loss: Loss, margin: np.ndarray, target: float) -> np.ndarray:
+def value_of(loss: MarginLoss, margin: np.ndarray, target: float) -> np.ndarray:
     """ℓ(m, t), whose derivatives are what is minimised with."""
     if isinstance(loss, HuberHinge):
         short = 1 + loss.width - target * margin
@@ -154,7 +154,9 @@ def test_given_parameters_decide_where_the_noise_goes(data: Any) -> None:
     with pytest.raises(UsageError, match=r"regularisation=0\.3"):
         model.set_params(regularisation=0.3, method="objective").fit(X, y, users=users)
     with pytest.raises(UsageError, match="rows_per_user"):
-        BoundedERM(1e-9, rows_per_user=2**20, method="objective", loss="squared", label_bounds=(0, 1)).fit(X, y, users)
+        BoundedERM(
+            1e-9, rows_per_user=2**20, method="objective", loss="squared", label_bounds=(0, 1), feature_norm=1.0
+        ).fit(X, y, users)
 
 
 @pytest.mark.parametrize(("relation", "moved"), [(Relation.PRESENCE, 1), (Relation.VALUES, 2)])
@@ -173,19 +175,21 @@ def test_what_a_fit_costs(data: Any, tmp_path: Path) -> None:
     fitted = WeightedERM(1.0, 1e-6, feature_norm=1.0, steps=5, ledger=ledger).fit(X, y, users=users)
     assert float(fitted.guarantee_.delta) == 1e-6
     assert ledger.spent.epsilon == 1
-    BoundedERM(1.0, ledger=ledger).fit(X, y, users=users)
+    BoundedERM(1.0, ledger=ledger, feature_norm=1.0).fit(X, y, users=users)
     with pytest.raises(BudgetExceeded):
-        BoundedERM(1.0, ledger=ledger).fit(X, y, users=users)
+        BoundedERM(1.0, ledger=ledger, feature_norm=1.0).fit(X, y, users=users)
 
 
 def test_a_given_profile_costs_nothing(data: Any) -> None:
     X, y, users = data
     profile = Profile.counts(np.full(4000, 5))
-    given, bought = (BoundedERM(1.0, profile=p, rows_per_user=3, regularisation="auto") for p in (profile, None))
+    given, bought = (
+        BoundedERM(1.0, profile=p, rows_per_user=3, regularisation="auto", feature_norm=1.0) for p in (profile, None)
+    )
     assert given.fit(X, y, users=users).noise_scale_ != bought.fit(X, y, users=users).noise_scale_
     exact = Profile.of_table([5], [4000])
     with pytest.raises(UsageError, match="not private"):
-        BoundedERM(1.0, profile=exact).fit(X, y, users=users)
+        BoundedERM(1.0, profile=exact, feature_norm=1.0).fit(X, y, users=users)
 
 
 def test_nulls_are_dropped_under_presence_and_filled_under_values(data: Any) -> None:
@@ -194,12 +198,12 @@ def test_nulls_are_dropped_under_presence_and_filled_under_values(data: Any) -> 
     gaps[::50, 1] = np.nan
     options: dict[str, Any] = {"rows_per_user": 100, "regularisation": 10.0}
     with seam.replaced(seam.silent):
-        dropped = BoundedERM(1.0, **options).fit(gaps, y, users=users)
+        dropped = BoundedERM(1.0, **options, feature_norm=1.0).fit(gaps, y, users=users)
         kept = ~np.isnan(gaps).any(axis=1)
-        plain = BoundedERM(1.0, **options).fit(X[kept], y[kept], users=users[kept])
+        plain = BoundedERM(1.0, **options, feature_norm=1.0).fit(X[kept], y[kept], users=users[kept])
         np.testing.assert_array_equal(dropped.coef_, plain.coef_)
-        filled = BoundedERM(1.0, protects="values", **options).fit(gaps, y, users=users)
-        zeros = BoundedERM(1.0, protects="values", **options).fit(np.nan_to_num(gaps), y, users=users)
+        filled = BoundedERM(1.0, protects="values", **options, feature_norm=1.0).fit(gaps, y, users=users)
+        zeros = BoundedERM(1.0, protects="values", **options, feature_norm=1.0).fit(np.nan_to_num(gaps), y, users=users)
         np.testing.assert_array_equal(filled.coef_, zeros.coef_)
 
 
@@ -207,12 +211,12 @@ def test_errors_never_quote_a_private_value(data: Any) -> None:
     X, y, users = data
     words = X[:500].astype(object)
     words[3, 1], words[4, 0] = "secret", None
-    fitted = BoundedERM(1.0, protects="values").fit(words, y[:500], users=users[:500])
+    fitted = BoundedERM(1.0, protects="values", feature_norm=1.0).fit(words, y[:500], users=users[:500])
     assert np.isfinite(fitted.coef_).all()
     frame = pd.DataFrame(words, columns=["a", "b", "c"]).astype({"a": float, "c": float})
-    assert np.isfinite(BoundedERM(1.0).fit(frame, y[:500], users=users[:500]).coef_).all()
+    assert np.isfinite(BoundedERM(1.0, feature_norm=1.0).fit(frame, y[:500], users=users[:500]).coef_).all()
     with pytest.raises(eh.DataError, match="'b' holds") as caught:
-        BoundedERM(1.0).fit(frame.astype({"b": "string"}), y[:500], users=users[:500])
+        BoundedERM(1.0, feature_norm=1.0).fit(frame.astype({"b": "string"}), y[:500], users=users[:500])
     assert "secret" not in str(caught.value)
 
 
@@ -254,7 +258,7 @@ def test_the_best_of_finitely_many_hypotheses_is_found(data: Any) -> None:
         (BoundedERM(1.0, classes=(1, 1)), "classes="),
         (BoundedERM(1.0, rows_per_user=0), "rows_per_user=0"),
         (BoundedERM(1.0, regularisation=-1), "regularisation=-1"),
-        (BoundedERM(1.0, method="input"), "method='input'"),
+        (BoundedERM(1.0, method="input", feature_norm=1.0), "method='input'"),
         (BoundedERM(1.0, feature_norm=np.inf), "feature_norm"),
         (BoundedERM(1.0, feature_bounds=[(0, 1)] * 2), "2 pairs for 3 features"),
         (BoundedERM(1.0, protects="labels"), "protects='labels'"),
@@ -263,7 +267,11 @@ def test_the_best_of_finitely_many_hypotheses_is_found(data: Any) -> None:
         (WeightedERM(1.0, steps=0), "steps=0"),
         (WeightedERM(1.0, clip="lipshitz"), "Did you mean 'lipschitz'"),
         (WeightedERM(1.0, clip=0), "clip=0"),
-        (WeightedERM(1.0), "feature_bounds is missing"),
+        (WeightedERM(1.0), "neither feature_bounds"),
+        (BoundedERM(1.0), "neither feature_bounds"),
+        (BoundedERM(1.0, feature_bounds=(0, 1), feature_norm=1.0), "not both"),
+        (BoundedERM(1.0).set_params(feature_bounds="auto"), "session.quantiles"),
+        (BoundedERM(1.0, classes=(0, 1, 2)), "WeightedERM"),
         (WeightedERM(1.0, weight_bound=-1), "weight_bound=-1"),
         (HypothesisSelection(), "hypotheses= is empty"),
     ],
@@ -274,7 +282,7 @@ def test_bad_parameters(data: Any, model: Any, words: str) -> None:
         model.fit(X, y, users=users)
 
 
-@pytest.mark.parametrize("model", [BoundedERM(), WeightedERM(feature_norm=1.0)])
+@pytest.mark.parametrize("model", [BoundedERM(feature_norm=1.0), WeightedERM(feature_norm=1.0)])
 def test_predict_before_fit_and_users_missing(data: Any, model: Any) -> None:
     with pytest.raises(NotFittedError):
         model.predict(np.zeros((2, 3)))
@@ -288,7 +296,11 @@ def test_extreme_tables_still_give_a_model() -> None:
         (np.full((5, 2), np.nan), [0, 1, 0, 1, 0], [0, 0, 0, 1, 1]),
         (np.full((5, 2), 1e300), [0, 1, 0, 1, 0], [0, 0, 0, 1, 1]),
     ):
-        for model in (BoundedERM(1e-3), BoundedERM(100), WeightedERM(1e-2, feature_norm=1.0, steps=3)):
+        for model in (
+            BoundedERM(1e-3, feature_norm=1.0),
+            BoundedERM(100, feature_norm=1.0),
+            WeightedERM(1e-2, feature_norm=1.0, steps=3),
+        ):
             assert np.isfinite(model.fit(X, y, users=users).coef_).all()
 
 
@@ -300,12 +312,28 @@ def test_frames_with_names(data: Any) -> None:
     assert model.predict(frame[["a", "b", "c"]]).shape == y.shape
 
 
-class RowUsers(BoundedERM):
+class RowUsers:
     """Every row a user of its own, as scikit-learn's checks call ``fit``."""
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Any:
         rows = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
-        return super().fit(X, y, users=np.arange(rows))
+        return super().fit(X, y, users=np.arange(rows))  # type: ignore[misc]
+
+
+class BoundedRows(RowUsers, BoundedERM):
+    """As the checks call it."""
+
+
+class WeightedRows(RowUsers, WeightedERM):
+    """As the checks call it."""
+
+
+class ChosenRows(RowUsers, HypothesisSelection):
+    """As the checks call it."""
+
+
+def positive(rows: np.ndarray) -> np.ndarray:
+    return (rows[:, 0] > 0).astype(int)
 
 
 # What scikit-learn expects of every classifier and a private one can't or must not do.
@@ -320,9 +348,18 @@ EXPECTED = {
 }
 
 
-def test_scikit_learn_conventions() -> None:
+@pytest.mark.parametrize(
+    "model",
+    [
+        BoundedRows(10, feature_norm=1.0),
+        WeightedRows(1000, feature_norm=5.0, steps=5),
+        ChosenRows([positive], 10, rows_per_user=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_scikit_learn_conventions(model: Any) -> None:
     failed = set()
-    for candidate, check in estimator_checks_generator(RowUsers(epsilon=10)):
+    for candidate, check in estimator_checks_generator(model):
         try:
             with seam.replaced(seam.silent):  # without noise, as the checks compare one fit with another
                 check(candidate)

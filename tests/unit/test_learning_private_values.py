@@ -114,7 +114,7 @@ def test_what_defines_no_equality_is_told_apart_by_itself() -> None:
 
 ROWS = 24
 FITS: dict[str, Callable[..., Any]] = {
-    "bounded": BoundedERM(1, rows_per_user=2, regularisation=1.0).fit,
+    "bounded": BoundedERM(1, rows_per_user=2, regularisation=1.0, feature_norm=1.0).fit,
     "weighted": WeightedERM(1, steps=3, weight_bound=1, feature_norm=1.0).fit,
     "selection": HypothesisSelection([lambda X: [1] * len(X), lambda X: [0] * len(X)], 1, rows_per_user=1).fit,
     "regression": LabelPrivateRegression(1, label_bounds=(0, 1), weighting="all").fit,

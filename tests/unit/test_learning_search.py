@@ -32,16 +32,17 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, (rng.random(len(users)) < 1 / (1 + np.exp(-X @ [6.0, -4.0]))).astype(int), users
 
 
-def test_a_search_finds_what_learns_and_pays_once(data: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_search_finds_what_learns_and_pays_once(data: Any, tmp_path: Path, classes: int) -> None:
     """At ε = 20 the other candidate, which predicts nothing but 1/2, is chosen with probability below e^−100."""
     X, y, users = data
     ledger = eh.Ledger(tmp_path / "budget.db", epsilon=20, delta=1e-5)
-    base = WeightedERM(steps=20, ledger=ledger, **BOX)
+    base = WeightedERM(steps=20, ledger=ledger, **BOX, classes=range(classes))
     search = PrivateSearchCV(base, {"regularisation": [1e6, 1e-3]}, 20, 1e-5).fit(X, y, users=users)
     assert search.best_params_ == {"regularisation": 1e-3}
     assert search.score(X, y) > 0.8
-    assert search.predict_proba(X).shape == (len(X), 2)
-    assert list(search.classes_) == [0, 1]
+    assert search.predict_proba(X).shape == (len(X), classes)
+    assert list(search.classes_) == list(range(classes))
     (event,) = ledger.events
     assert ledger.spent.epsilon == 20
     assert event.query["statistic"] == "search among 2 settings of WeightedERM"

@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import evenhand as eh
 from evenhand.guarantee import DataError, EvenhandError, UsageError
-from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
+from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, PrivateSearchCV, WeightedERM
 from evenhand.learning.card import card_text, model_card
 from evenhand.noise import seam
 
@@ -153,6 +153,8 @@ def test_a_delta_that_promises_nothing_is_refused() -> None:
     frame = people(120)
     with pytest.raises(UsageError, match="everything about somebody"):
         WeightedERM(1, 0.01, **BOUNDS).fit(frame[["a"]], frame.y, users=frame.id)
+    with pytest.raises(UsageError, match="everything about somebody"):
+        PrivateSearchCV(WeightedERM(**BOUNDS), {"steps": [3]}, 1, 0.01).fit(frame[["a"]], frame.y, users=frame.id)
 
 
 @pytest.mark.parametrize("make", [partial(BoundedERM, rows_per_user=9), WeightedERM])
@@ -197,9 +199,11 @@ def test_a_sparse_matrix_is_as_good_as_a_dense_one() -> None:
     np.testing.assert_array_equal(model.predict(sparse.csr_matrix(dense)), model.predict(dense))
 
 
-def test_class_weights_move_the_line_and_not_the_clamp() -> None:
+@pytest.mark.parametrize(
+    "model", [WeightedERM(1, **BOUNDS, clip=1.0), BoundedERM(1, **BOUNDS, rows_per_user=9, regularisation=30.0)]
+)
+def test_class_weights_move_the_line_and_not_the_clamp(model: Any) -> None:
     frame = people()
-    model = WeightedERM(1, **BOUNDS, clip=1.0)
     with seam.replaced(seam.silent):
         plain = model.fit(frame[["a", "b"]], frame.y, users=frame.id)
         expected, scale = plain.coef_, plain.noise_scale_

@@ -147,7 +147,7 @@ def test_of_columns_that_became_public_only_user_columns_of_the_release_are_let_
 def test_a_user_column_may_be_called_public_where_the_people_have_a_name(ledger: eh.Ledger) -> None:
     for public in ((), ("u",)):
         eh.Session(table(public=public, population="people"), ledger).users(epsilon=1)
-    model = BoundedERM(epsilon=1, loss="squared", label_bounds=(0, 1), features=["v"], ledger=ledger)
+    model = BoundedERM(epsilon=1, loss="squared", label_bounds=(0, 1), features=["v"], ledger=ledger, feature_norm=1.0)
     model.fit(table(public=("u",), population="people"), "y")
 
 
@@ -257,7 +257,9 @@ def test_arrays_name_no_columns_and_leave_open_what_is_public(ledger: eh.Ledger)
 
 
 def test_learning_from_public_counts_leaves_an_event_that_names_what_is_public(ledger: eh.Ledger) -> None:
-    model = BoundedERM(epsilon=1, loss="squared", label_bounds=(0, 1), features=["v", "w"], ledger=ledger)
+    model = BoundedERM(
+        epsilon=1, loss="squared", label_bounds=(0, 1), features=["v", "w"], ledger=ledger, feature_norm=1.0
+    )
     model.fit(table(), "y")
     assert ledger.events[0].guarantee.public == ("g",)
     with pytest.raises(UsageError, match="as public"):

@@ -90,8 +90,10 @@ def logistic(
     feature_bounds: Annotated[
         str | None, typer.Option(help="LOW:HIGH for all features, or name=LOW:HIGH,name=LOW:HIGH.")
     ] = None,
-    feature_norm: Annotated[float, typer.Option(help="Instead of bounds: clip rows to this Euclidean norm.")] = 1.0,
-    classes: Annotated[str, typer.Option(help="The two labels: NEGATIVE,POSITIVE.")] = "0,1",
+    feature_norm: Annotated[
+        float | None, typer.Option(help="Instead of bounds: clip rows to this Euclidean norm.")
+    ] = None,
+    classes: Annotated[str, typer.Option(help="The two labels: NEGATIVE,POSITIVE; with --delta also more.")] = "0,1",
     delta: Annotated[str, typer.Option(help="0: pure privacy (BoundedERM); else noisy descent (WeightedERM).")] = "0",
     protects: Annotated[str, typer.Option(help="presence, or values (row counts are public).")] = "presence",
     steps: Annotated[int, typer.Option(help="With --delta: gradient steps.")] = 100,
@@ -184,14 +186,14 @@ def _feature_bounds(text: str | None, names: list[str]) -> FeatureBounds | None:
     return [pair for pair in found if pair is not None]
 
 
-def _classes(text: str) -> tuple[Any, Any]:
+def _classes(text: str) -> tuple[Any, ...]:
     labels = parse_list(text)
-    if len(labels) != 2:
+    if len(labels) < 2:
         raise UsageError(f"--classes {text!r}: expected two labels, NEGATIVE,POSITIVE, such as --classes no,yes.")
     try:
-        return float(labels[0]), float(labels[1])
+        return tuple(map(float, labels))
     except ValueError:
-        return labels[0], labels[1]
+        return tuple(labels)
 
 
 def _number(text: str, option: str) -> float:

@@ -41,20 +41,27 @@ def learners() -> Iterator[Case]:
 
     # So much regularisation that the hinge is at its steepest for every row: a user moves as far as is declared.
     hinge: dict[str, Any] = {"loss": "huber-svm", "fit_intercept": False}
-    erm = partial(BoundedERM, epsilon=1, rows_per_user=2, regularisation=100.0, **hinge)
+    erm = partial(BoundedERM, epsilon=1, rows_per_user=2, regularisation=100.0, feature_norm=1.0, **hinge)
     weighted = partial(WeightedERM, epsilon=1, delta=_DELTA, steps=1, weight_bound=2, feature_norm=1.0, **hinge)
     selection = partial(HypothesisSelection, [_always(0), _always(1), _always(1)], epsilon=1, rows_per_user=2)
 
     presence, values, pure, approximate = _presence(), _values(), Claim(1.0), Claim(1.0, _DELTA)
+    three: dict[str, Any] = {"loss": "logistic", "classes": (0, 1, 2)}
     chosen: dict[str, Any] = {"rows_per_user": "auto", "regularisation": "auto"}
     for relation, pairs in (("presence", presence), ("values", values)):
         protects: dict[str, Any] = {"protects": relation}
         for name, claim, make, attributes in (
             ("BoundedERM", pure, partial(erm, **protects, method="objective"), _MODEL),
-            ("BoundedERM, output", pure, partial(erm, **protects, method="output"), _MODEL),
+            (
+                "BoundedERM, output, class weights",
+                pure,
+                partial(erm, **protects, method="output", class_weight={0: 1, 1: 5}),
+                _MODEL,
+            ),
             ("BoundedERM, auto", pure, partial(erm, **protects, **chosen), _MODEL),
             ("WeightedERM", approximate, partial(weighted, **protects), _MODEL),
             ("WeightedERM, clip given", approximate, partial(weighted, **protects, clip=0.1), _MODEL),
+            ("WeightedERM, three classes", approximate, partial(weighted, **protects, **three), _MODEL),
             ("WeightedERM, as published", approximate, partial(weighted, **protects, clip="lipschitz"), _MODEL),
             ("HypothesisSelection", pure, partial(selection, **protects), ("best_index_",)),
             ("HypothesisSelection, auto", pure, partial(selection, **protects, rows_per_user="auto"), ("best_index_",)),

@@ -11,17 +11,22 @@ if any(
     )
 
 from evenhand.learning.bounded_erm import BoundedERM
+from evenhand.learning.constraints import Ball, Box
 from evenhand.learning.evaluation import ModelLoss, model_loss
 from evenhand.learning.hypotheses import HypothesisSelection
+from evenhand.learning.own_loss import Loss
 from evenhand.learning.regression import LabelPrivateRegression
 from evenhand.learning.search_cv import PrivateSearchCV
 from evenhand.learning.weighted_erm import WeightedERM
 from evenhand.learning.weights.integer import RegressionWeights
 
 __all__ = [
+    "Ball",
     "BoundedERM",
+    "Box",
     "HypothesisSelection",
     "LabelPrivateRegression",
+    "Loss",
     "ModelLoss",
     "PrivateSearchCV",
     "RegressionWeights",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Self
@@ -18,15 +18,16 @@ from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.intervals import spherical_radius
 from evenhand.learning.linear_model import LinearModel
-from evenhand.learning.losses import Loss
+from evenhand.learning.losses import LOSSES, MarginLoss, Weighted, loss_named
 from evenhand.learning.objective_perturbation import Parts, inexactness, least_for_objective, perturb_objective
 from evenhand.learning.output_perturbation import perturb_output
+from evenhand.learning.own_loss import Loss
 from evenhand.learning.perturbation import Problem
 from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.row_choice import LARGEST_REGULARISATION, METHODS, RowChoice, Scales, choose_rows, rows_per_user
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
 from evenhand.learning.sources import Source
-from evenhand.learning.targets import Targets
+from evenhand.learning.targets import Bounded, Targets
 from evenhand.ledger import Cost, Ledger
 from evenhand.profiles import Profile
 from evenhand.release import Receipt
@@ -58,9 +59,9 @@ class BoundedERM(LinearModel):
         loss: ``"logistic"``, ``"huber-svm"`` (both for two classes) or ``"squared"`` (needs ``label_bounds``).
         classes: the two labels (negative, positive).
         label_bounds: (low, high) of a numeric label.
-        feature_norm: rows are clipped to this Euclidean norm, and divided by it.
-        feature_bounds: instead of the norm: (low, high) for all features, or one pair each; features are then
-            centred and scaled to the unit ball.
+        feature_bounds: (low, high) for all features, or one pair each, known without looking at the data; features are centred
+            and scaled to the unit ball.
+        feature_norm: instead of bounds: rows are clipped to this Euclidean norm, and divided by it.
         rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
             profile bought with a tenth of ε (presence).
         regularisation: Λ for the features divided by their norm, or ``"auto"``, which may divide them by more, to shrink their
@@ -69,6 +70,7 @@ class BoundedERM(LinearModel):
             is forecast to lose less (if τ and Λ are given, objective perturbation where Λ allows it).
         coefficient_norm: a guess of the norm of good coefficients of the scaled features, for the automatic choices; with
             objective perturbation coefficients are cut to 32 times this norm.
+        class_weight: a public weight for each class, ``{0: 1, 1: 20}``; what one user can do is unchanged.
         profile: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         fit_intercept: whether to add a constant feature.
@@ -102,12 +104,13 @@ class BoundedERM(LinearModel):
         loss: str = "logistic",
         classes: Sequence[Any] = (0, 1),
         label_bounds: tuple[float, float] | None = None,
-        feature_norm: float = 1.0,
+        feature_norm: float | None = None,
         feature_bounds: FeatureBounds | None = None,
         rows_per_user: int | str = "auto",
         regularisation: float | str = "auto",
         method: str = "auto",
         coefficient_norm: float | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         profile: Profile | None = None,
         protects: str = "presence",
         fit_intercept: bool = True,
@@ -126,6 +129,7 @@ class BoundedERM(LinearModel):
         self.regularisation = regularisation
         self.method = method
         self.coefficient_norm = coefficient_norm
+        self.class_weight = class_weight
         self.profile = profile
         self.protects = protects
         self.fit_intercept = fit_intercept
@@ -144,7 +148,8 @@ class BoundedERM(LinearModel):
             users: one id per row, or the name of the user column; known already for a table.
         """
         epsilon = parse_epsilon(self.epsilon)
-        loss, targets = self._problem()
+        targets = self._targets()
+        loss = self._loss(targets)
         tau, regularisation = rows_per_user(self.rows_per_user), self._regularisation()
         source, names, mapped = self._open(X, y, users, targets)
         _, left = self._price(source, epsilon, tau, regularisation)
@@ -192,6 +197,18 @@ class BoundedERM(LinearModel):
             values, spread = np.r_[values, self.intercept_], np.r_[spread, constant]
         return np.column_stack([values - spread, values + spread])
 
+    def _loss(self, targets: Targets) -> MarginLoss:
+        if isinstance(self.loss, Loss):
+            raise UsageError(
+                f"loss={type(self.loss).__name__}; expected one of {list(LOSSES)}: noise for the minimiser is proved for convex losses with "
+                "known slopes and curvatures, which can't be checked for yours. WeightedERM takes it: there a clamp carries the guarantee."
+            )
+        weights = self._class_weights(targets)
+        if isinstance(targets, Bounded):
+            return loss_named(self.loss, targets.bounds)
+        loss = loss_named(self.loss, None)
+        return loss if self.class_weight is None else Weighted(loss, *weights.tolist())
+
     def _regularisation(self) -> float | None:
         """Λ as the analyst set it; None if it is left to a forecast."""
         given = self.regularisation
@@ -225,7 +242,7 @@ class BoundedERM(LinearModel):
         least = least_for_objective(tau, scales.epsilon, scales.trace, scales.size)
         return "objective" if regularisation >= least else "output"
 
-    def _scales(self, loss: Loss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
+    def _scales(self, loss: MarginLoss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
         features = len(mapped.centre)
         # Not small: the loss is less curved along the coefficients than across, so shrinking them costs more than is forecast.
         typical = (8.0 if loss.classifies else loss.steepest / 2) * math.sqrt(features)
@@ -233,16 +250,17 @@ class BoundedERM(LinearModel):
         norm = typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
         # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
         counts, blocks = np.array([float(features)]), [mapped.blocks[0]]
-        bends = np.array([loss.roundest / 8 * mapped.radius**2 / features])
+        roundness = loss.roundest * loss.typical
+        bends = np.array([roundness / 8 * mapped.radius**2 / features])
         coefficients = np.array([norm / math.sqrt(features) / mapped.radius])
         if mapped.intercept:
             counts, blocks = np.r_[counts, 1.0], [*blocks, mapped.blocks[-1]]
-            bends = np.r_[bends, loss.roundest / 2]
+            bends = np.r_[bends, roundness / 2]
             coefficients = np.r_[coefficients, typical / 2 / math.sqrt(features)]
         return Scales(
             counts, tuple((size, float(width) * loss.steepest) for size, width in blocks),
             loss.steepest * mapped.norm, loss.roundest * mapped.norm**2, bends, coefficients,
-            loss.at_zero / 3, 1.0 if loss.classifies else loss.steepest**2 / 64, inexactness(loss.steepest * mapped.norm),
+            loss.at_zero / 3 * loss.typical, 1.0 if loss.classifies else loss.steepest**2 / 64, inexactness(loss.steepest * mapped.norm),
             relation.moves, float(epsilon),
         )  # fmt: skip
 
@@ -265,6 +283,6 @@ def _within_range(chosen: RowChoice, given: float | None, least: float) -> RowCh
     return replace(chosen, regularisation=min(max(chosen.regularisation, least * chosen.tau), LARGEST_REGULARISATION))
 
 
-def least_regularisation(tau: int, loss: Loss, mapped: FeatureMap, relation: Relation) -> float:
+def least_regularisation(tau: int, loss: MarginLoss, mapped: FeatureMap, relation: Relation) -> float:
     """The Λ at which one user moves margins by FARTHEST times the range over which the loss is curved."""
     return relation.moves * tau * loss.roundest * mapped.norm / FARTHEST

@@ -139,9 +139,16 @@ def _loss(loss: ModelLoss, confidence: float) -> dict[str, Any]:
 
 
 def _named(model: BoundedERM | WeightedERM) -> list[tuple[str, float]]:
-    names = getattr(model, "feature_names_in_", [f"x{index}" for index in range(model.n_features_in_)])
-    constant = [("intercept", float(np.ravel(model.intercept_)[0]))] if model.fit_intercept else []
-    return [*zip(map(str, names), np.ravel(model.coef_).tolist(), strict=True), *constant]
+    names = [*getattr(model, "feature_names_in_", [f"x{index}" for index in range(model.n_features_in_)])]
+    rows, constants = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    if model.fit_intercept:
+        names, rows = [*names, "intercept"], np.column_stack([rows, constants])
+    prefixes = [""] if len(rows) == 1 else [f"{label}: " for label in model.classes_]
+    return [
+        (f"{prefix}{name}", float(value))
+        for prefix, row in zip(prefixes, rows, strict=True)
+        for name, value in zip(names, row, strict=True)
+    ]
 
 
 def _coefficients(named: list[tuple[str, float]], ranges: Floats | None) -> list[dict[str, Any]]:

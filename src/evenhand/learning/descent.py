@@ -6,7 +6,7 @@ Every choice here is made from released numbers: how long a step is, where the c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,7 +51,7 @@ def started(
     sums: NoisySums, slopes: Slopes, size: int, h: float, users: float, target: float, clip: float | None = None
 ) -> Start:
     """Ask for sums of weights and squared norms, and for a histogram of the lengths of gradients at the start."""
-    most, zero = _STEEP * size * UNIT**2, np.zeros(size)
+    most, zero = _STEEP * size * UNIT**2, np.zeros(size * slopes.scores)
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
         weights = rows.weights(h)
@@ -67,21 +67,21 @@ def started(
     hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
     above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
     found = 2.0 ** (int(above[-1]) - _FINEST - 0.5) if len(above) else 1.0
-    start = _start(sums.plan, slopes.curvature, size, float(weight), float(squares) * _STEEP, clip or found)
+    start = _start(sums.plan, slopes, size, float(weight), float(squares) * _STEEP, clip or found)
     return replace(start, hidden=bool(total[0] < _SEEN * sd * _PART))
 
 
-def _start(plan: Plan, curvature: float, size: int, weight: float, squares: float, clip: float) -> Start:
+def _start(plan: Plan, slopes: Slopes, size: int, weight: float, squares: float, clip: float) -> Start:
     """How far to step along the gradient, from released numbers; ``squares`` is the weighted sum of ‖x‖²/size.
 
     At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever
     the correlations. Noise adds about ½·size·s²/κ to the loss of a model that has converged (s: the noise of the average
     gradient of the second half, κ: the average curvature). Where that is much, shorter steps stop earlier, and less noise gets in.
     """
-    noise, average = math.sqrt(2) * plan.sd_of_all() * clip / weight, curvature * squares / weight
-    added = size * noise**2 / (2 * average)
+    noise, average = math.sqrt(2) * plan.sd_of_all() * clip / weight, slopes.bend * squares / weight
+    added = size * slopes.scores * noise**2 / (2 * average)
     part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST), _LONGEST)
-    return Start(weight, clip, min(2 / (squares * size), part / weight) / curvature, average)
+    return Start(weight, clip, min(2 / (squares * size * slopes.curvature), part / (weight * slopes.bend)), average)
 
 
 def _octaves(gradients: Floats, weights: Floats) -> Floats:
@@ -111,11 +111,13 @@ def descend(
     steps: int,
     regularisation: float,
     follow: float | None,
+    nearest: Callable[[Floats], Floats] | None = None,
 ) -> Descent:
     """T steps with momentum, and the average of the second half.
 
     Args:
         follow: how many users' gradients may be longer than the clamp, which moves to keep it so; None: it stays.
+        nearest: the projection to the set that coefficients are confined to.
     """
     length = 1 / (1 / start.length + regularisation * start.weight)
     f, speed, average = (np.zeros(size) for _ in range(3))
@@ -128,7 +130,10 @@ def descend(
         )
         gradient, noise = total[:size] * (clip / FULL), sd * clip / FULL
         speed = MOMENTUM * speed - length * (gradient + regularisation * start.weight * f)
-        f = f + speed
+        f, before = f + speed, f
+        if nearest is not None:
+            f = nearest(f)
+            speed = f - before
         if step >= steps // 2:
             average += f / (steps - steps // 2)
         if follow is not None:

@@ -18,7 +18,7 @@ import numpy as np
 from evenhand.guarantee import Relation
 from evenhand.learning.categories import Encoding
 from evenhand.learning.features import STEPS, FeatureMap
-from evenhand.learning.losses import EXPRESSIONS, Loss
+from evenhand.learning.losses import EXPRESSIONS, MarginLoss
 from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
 from evenhand.learning.slopes import target_steps
@@ -149,6 +149,8 @@ class EngineRows(Source):
         return rows.mutate(**scaled)
 
     def _target(self) -> Column:
+        import ibis
+
         table, targets = self._table, self._targets
         if not isinstance(targets, Classes):
             low, high = targets.bounds
@@ -159,9 +161,11 @@ class EngineRows(Source):
             label, classes = number(table, self._label), [float(value) for value in targets.labels]
         else:
             label, classes = table.expression[self._label].cast("string"), [str(value) for value in targets.labels]
-        first, second = ((label == value).fill_null(False) for value in classes)
         # From whole numbers: DuckDB takes 1.0 for a decimal of two digits, and casts what is compared with it to that.
-        return second.ifelse(1, first.ifelse(-1, None)).cast("float64")
+        code: Column = ibis.null("int64")
+        for value, own in zip(classes, targets.codes, strict=True):
+            code = (label == value).fill_null(False).ifelse(int(own), code)
+        return code.cast("float64")
 
 
 class _KeptTable(KeptRows):
@@ -169,14 +173,14 @@ class _KeptTable(KeptRows):
         self._table, self._rows, self._features, self._open = table, rows, features, opener
         self.rows = int(opener(_fetch(table, rows, [rows.count()]))[0])
 
-    def integer_gradient(self, f: Coefficients, loss: Loss) -> list[int]:
+    def integer_gradient(self, f: Coefficients, loss: MarginLoss) -> list[int]:
         columns = _values(self._rows, self._features, 1.0)
         margin = functools.reduce(operator.add, (_margin(columns, part / STEPS) for part in f.parts()))
         slope: Column = loss.slope(margin, self._rows.target, EXPRESSIONS) * (2.0**FINE_BITS / loss.steepest)
         whole = EXPRESSIONS.clip((slope + 0.5).floor().cast("float64"), -(2.0**FINE_BITS), 2.0**FINE_BITS)
         return self._open(_sums(self._table, self._rows.mutate(steps=whole.cast("int64")), self._features))
 
-    def hessian(self, f: Coefficients, loss: Loss) -> Floats:
+    def hessian(self, f: Coefficients, loss: MarginLoss) -> Floats:
         values = _values(self._rows, self._features, 1 / STEPS)
         curvature = loss.curvature(_margin(values, f.floats), self._rows.target, EXPRESSIONS)
         weighted = self._rows.mutate(curvature=curvature)

@@ -131,8 +131,12 @@ def model_loss(
     if isinstance(X, Table):
         raise UsageError("a model is judged on rows in memory: give arrays or a data frame instead of a table.")
     judged = scoring_for(scoring, model)
+    if len(np.atleast_2d(model.coef_)) > 1:
+        raise UsageError(
+            f"the model has {len(model.classes)} classes; the loss of models of two can be bought, and of numbers."
+        )
     template = clone(model)
-    _, targets = template._problem()
+    targets = template._targets()
     rows, names, _ = template._open(X, y, users, targets)
     assert isinstance(rows, MemoryRows)
     if epsilon is None:

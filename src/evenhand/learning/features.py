@@ -121,8 +121,16 @@ def feature_map(
     if bounds is None and norm is None:
         raise UsageError(
             "neither feature_bounds= nor feature_norm= is given; expected the range of each feature, feature_bounds=(low, high) or "
-            "one pair each, from what the features mean and not from the rows. If that is not known, buy it: "
+            "one pair each, from what the features mean (an age is from 0 to 120) and not from the rows. If that is not known, buy it: "
             "session.quantiles(feature, [0.01, 0.99], epsilon=...) on the same table."
+        )
+    if bounds is not None and norm is not None:
+        raise UsageError(f"feature_bounds={bounds!r} and feature_norm={norm!r}; expected one of them, not both.")
+    if isinstance(bounds, str):
+        raise UsageError(
+            f"feature_bounds={bounds!r}; expected pairs (low, high). A fit puts features on a grid between their bounds before it asks "
+            "anything, so it needs them first. Give generous ones (WeightedERM loses little by bounds nine times too wide), or buy them: "
+            "session.quantiles(feature, [0.01, 0.99], epsilon=...)."
         )
     if bounds is None:
         size = public_number("feature_norm", norm, smallest=1e-150, largest=1e150)

@@ -9,19 +9,17 @@ from decimal import Decimal
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.bounding import HETEROGENEITY
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
 from evenhand.learning.base import choice, pay
-from evenhand.learning.inputs import Features, Frame, PerRow, as_fitted, named_column
-from evenhand.learning.private_rows import open_rows
+from evenhand.learning.inputs import Features, Frame, PerRow
+from evenhand.learning.private_estimator import PrivateRows
 from evenhand.learning.private_values import Floats, double, same, unwarned
 from evenhand.learning.row_choice import LARGEST_TAU, limits_to_try, rows_per_user
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
-from evenhand.learning.targets import Bounded, Classes
+from evenhand.learning.targets import MOST_CLASSES, Bounded, Classes
 from evenhand.ledger import Cost, Ledger
 from evenhand.profiles import Profile, Sums, Support
 
@@ -37,7 +35,7 @@ Hypothesis: TypeAlias = Any
 """A function of arrays, or an object with ``predict``."""
 
 
-class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
+class HypothesisSelection(PrivateRows):
     """The hypothesis with about the smallest loss among finitely many, by permute-and-flip.
 
     Guarantee: pure ε-differential privacy for *all rows of a user*. A row's loss lies in [0, 1], on an integer
@@ -55,7 +53,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
             tried on a row of zeros first, before the debit; what it raises there is an error.
         epsilon: the privacy-loss bound ε of one fit.
         loss: ``"zero-one"``, or ``"absolute"`` or ``"squared"`` as a part of the width of ``label_bounds``.
-        classes: for the zero-one loss, the two labels (negative, positive).
+        classes: for the zero-one loss, the labels.
         label_bounds: (low, high) of a numeric label.
         rows_per_user: τ, or ``"auto"``.
         profile: a public or bought `Profile` of rows per user.
@@ -108,12 +106,10 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         if not len(self.hypotheses):
             raise UsageError("hypotheses= is empty; expected a list of fitted models or functions to choose from.")
         tau = rows_per_user(self.rows_per_user)
-        classifies = choice("loss", self.loss, LOSSES) == "zero-one"
-        targets = Classes.parse(self.classes) if classifies else Bounded.parse(self.label_bounds)
+        choice("loss", self.loss, LOSSES)
+        targets = Classes.parse(self.classes, MOST_CLASSES) if self._classifies else Bounded.parse(self.label_bounds)
         require_public(self.profile)
-        source, encoding, _ = open_rows(
-            X, y, users, features=None, targets=targets, protects=self.protects, population=self.population
-        )
+        source, encoding = self._opened(X, y, users, targets)
         names = encoding.names
         for index, model in enumerate(self.hypotheses):
             _try_on_zeros(index, model, len(names))
@@ -133,24 +129,18 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
         (self.best_index_,) = receipt.choices(scores, tau * _UNIT, left, monotone).places
         self.best_hypothesis_ = self.hypotheses[self.best_index_]
         self.guarantee_, self.rows_per_user_ = guarantee, tau
-        self.columns_ = names if hasattr(X, "columns") else None
-        self.n_features_in_ = len(names)
         if isinstance(targets, Classes):
             self.classes_ = np.array(targets.labels)
         return self
 
-    def predict(self, X: ArrayLike | Frame) -> ArrayLike:
-        """What the chosen hypothesis predicts."""
-        check_is_fitted(self, "best_hypothesis_")
-        rows: Any = as_fitted(X, self.columns_)
-        return _predict(self.best_hypothesis_, rows if self.columns_ is None else np.asarray(rows, dtype=np.float64))
+    def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:
+        """What the chosen hypothesis predicts, for features by the same rule as in the fit."""
+        rows = _clean(self._new_rows(X))
+        return np.asarray(_predict(self.best_hypothesis_, rows))
 
-    def score(self, X: ArrayLike | Frame, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy, or R² for a numeric label; ``y`` may name a column. It is computed from the rows given: not private."""
-        from sklearn.metrics import accuracy_score, r2_score
-
-        measure = accuracy_score if self.loss == "zero-one" else r2_score
-        return float(measure(named_column(X, y), self.predict(X), sample_weight=sample_weight))
+    @property
+    def _classifies(self) -> bool:
+        return self.loss == "zero-one"
 
     def _scores(self, rows: Floats, truth: Floats, targets: Classes | Bounded) -> list[int]:
         """Minus the total loss of each hypothesis."""
@@ -166,7 +156,7 @@ class HypothesisSelection(BaseEstimator):  # type: ignore[misc]
     def _steps(self, predicted: object, target: float, targets: Classes | Bounded) -> int:
         """The loss of one prediction, from 0 to _UNIT; what is no prediction has the largest."""
         if isinstance(targets, Classes):
-            return 0 if same(predicted, targets.labels[int(target > 0)]) else _UNIT
+            return 0 if same(predicted, targets.label_of(target)) else _UNIT
         off = abs(double(predicted) - targets.offset - target) / targets.width
         if not off < 1:  # NaN too
             return _UNIT

@@ -15,8 +15,11 @@ import numpy as np
 from evenhand.guarantee import UsageError, suggest
 from evenhand.learning.inputs import Integers
 from evenhand.learning.linear_model import LinearModel
+from evenhand.learning.own_loss import Loss
 from evenhand.learning.private_values import Floats
 from evenhand.learning.purse import Model
+from evenhand.learning.slopes import SCORE_BITS, SLOPE, Shorts
+from evenhand.learning.softmax import Softmax
 from evenhand.learning.sources import MemoryRows
 from evenhand.learning.targets import Bounded, Targets
 
@@ -61,9 +64,11 @@ _BY_LOSS = {"logistic": "neg_log_loss", "huber-svm": "accuracy", "squared": "neg
 def scoring_for(given: str | None, model: LinearModel) -> Scoring:
     """Read ``scoring=``, or the loss that the model minimises."""
     loss = model.loss
-    if loss != "squared" and len(model.classes) != 2:
-        raise UsageError(f"the model has {len(model.classes)} classes; only models of two can be judged.")
-    name = _BY_LOSS.get(loss, "accuracy") if given is None else given
+    if isinstance(loss, Loss) and not loss.classifies:
+        raise UsageError(
+            f"the model has a loss of one's own, {type(loss).__name__}; only known losses of numbers can be judged."
+        )
+    name = _BY_LOSS.get(str(loss), "accuracy") if given is None else given
     known = [one for one in SCORINGS if (one == "neg_mean_squared_error") == (loss == "squared")]
     if loss != "logistic" and "neg_log_loss" in known:
         known.remove("neg_log_loss")
@@ -82,19 +87,22 @@ def user_losses(model: Model, rows: MemoryRows, targets: Targets, scoring: Scori
 
 def mean_losses(margin: Floats, rows: MemoryRows, targets: Targets, scoring: Scoring) -> Integers:
     """Each user's mean loss of these margins, one per row."""
-    losses = np.where(np.isnan(margin), scoring.largest, _steps(margin, rows.targets, targets, scoring))
+    unknown = np.isnan(margin) if margin.ndim == 1 else np.isnan(margin).any(axis=1)
+    losses = np.where(unknown, scoring.largest, _steps(margin, rows.targets, targets, scoring))
     totals = np.zeros(len(rows.counts), dtype=np.int64)
     np.add.at(totals, rows.users, np.clip(losses, 0, scoring.largest).astype(np.int64))
     return totals // np.maximum(rows.counts, 1)
 
 
 def margins(model: Model, X: Floats) -> Floats:
-    """``⟨coef, x⟩ + intercept`` row by row: BLAS would add in an order that depends on how many rows there are."""
-    total = np.full(len(X), float(np.ravel(model.intercept_)[0]))
-    for column, slope, centre in zip(X.T, np.ravel(model.coef_), model.feature_map_.centre, strict=True):
+    """``⟨coef, x⟩ + intercept`` row by row, of more than two classes a column for each: BLAS would add in an order that depends on
+    how many rows there are."""
+    slopes = np.atleast_2d(model.coef_)
+    total = np.tile(np.atleast_1d(model.intercept_).astype(np.float64), (len(X), 1))
+    for column, own, centre in zip(X.T, slopes.T, model.feature_map_.centre, strict=True):
         value = np.where(np.isnan(column), centre, column)
-        total += np.clip(value, -_LARGEST_FEATURE, _LARGEST_FEATURE) * float(slope)
-    return total
+        total += np.clip(value, -_LARGEST_FEATURE, _LARGEST_FEATURE)[:, None] * own
+    return total[:, 0] if len(slopes) == 1 else total
 
 
 def _steps(margin: Floats, target: Floats, targets: Targets, scoring: Scoring) -> Floats:
@@ -103,10 +111,23 @@ def _steps(margin: Floats, target: Floats, targets: Targets, scoring: Scoring) -
         half = targets.width / 2
         off = (np.clip(margin - targets.offset, -half, half) - target) / targets.width
         return np.asarray(np.floor(off * off * UNIT))
+    if margin.ndim == 2:
+        return _of_classes(margin, target.astype(np.int16), scoring)
     if scoring.name == "accuracy":
         return np.where((margin > 0) == (target > 0), 0.0, float(UNIT))
     place = np.floor(np.clip(np.where(np.isnan(margin), 0.0, margin) * target, -_REACH, _REACH) * _FINE + 0.5)
     return log_losses()[place.astype(np.int64) + _REACH * _FINE].astype(np.float64)
+
+
+def _of_classes(scores: Floats, target: Shorts, scoring: Scoring) -> Floats:
+    """Of more than two classes: whether the largest score is that of the class, or minus the logarithm of its probability."""
+    if scoring.name == "accuracy":
+        return np.where(np.argmax(scores, axis=1) == target, 0.0, float(UNIT))
+    below = np.nan_to_num(np.clip(scores - scores.max(axis=1, keepdims=True), -_REACH, 0.0))
+    slopes = Softmax.of(np.ones(scores.shape[1])).at(np.rint(below * 2.0**SCORE_BITS), target)
+    chances = SLOPE + slopes[np.arange(len(target)), target]  # in steps
+    losses = [scoring.largest, *(math.floor(-UNIT * math.log(place / SLOPE)) for place in range(1, SLOPE + 1))]
+    return np.array(losses, dtype=np.float64)[chances.astype(np.int64)]
 
 
 @lru_cache(maxsize=1)

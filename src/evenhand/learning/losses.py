@@ -24,7 +24,7 @@ class Operations:
 
     exp: Callable[[Any], Any]
     clip: Callable[[Any, float, float], Any]
-    where: Callable[[Any, Any, Any], Any]
+    where: Callable[[Any, float, float], Any]
 
 
 ARRAYS = Operations(np.exp, np.clip, np.where)
@@ -37,11 +37,18 @@ def _between(value: Column, low: float, high: float) -> Column:
     return ibis.greatest(ibis.least(value, ibis.literal(high, "float64")), ibis.literal(low, "float64"))
 
 
-EXPRESSIONS = Operations(lambda x: x.exp(), _between, lambda test, yes, no: test.ifelse(yes, no))
+def _either(test: Column, yes: float, no: float) -> Column:
+    """One of two doubles; engines would take 0.5 for a decimal."""
+    import ibis
+
+    return test.ifelse(ibis.literal(yes, "float64"), ibis.literal(no, "float64"))
+
+
+EXPRESSIONS = Operations(lambda x: x.exp(), _between, _either)
 
 
 @dataclass(frozen=True)
-class Loss(ABC):
+class MarginLoss(ABC):
     """ℓ(m, t) of a margin ``m = ⟨f, x⟩`` and a target ``t``; convex in m, with public bounds on its derivatives."""
 
     classifies: ClassVar[bool]
@@ -61,6 +68,11 @@ class Loss(ABC):
     def at_zero(self) -> float:
         """The largest ℓ(0, t): how much there is to gain at all, as no loss is negative."""
 
+    @property
+    def typical(self) -> float:
+        """A guess of the average weight of a row: weights are there to make both classes count the same."""
+        return 1.0
+
     @abstractmethod
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         """dℓ/dm."""
@@ -71,7 +83,7 @@ class Loss(ABC):
 
 
 @dataclass(frozen=True)
-class Logistic(Loss):
+class Logistic(MarginLoss):
     """ln(1 + e^(−tm)) for targets ±1."""
 
     classifies = True
@@ -89,7 +101,7 @@ class Logistic(Loss):
 
 
 @dataclass(frozen=True)
-class HuberHinge(Loss):
+class HuberHinge(MarginLoss):
     """The hinge loss of a support vector machine, with its corner rounded over ``width`` on each side."""
 
     width: float = 0.5
@@ -110,7 +122,7 @@ class HuberHinge(Loss):
 
 
 @dataclass(frozen=True)
-class Squared(Loss):
+class Squared(MarginLoss):
     """½(m − t)², continued as a straight line where |m − t| exceeds the width of the label bounds.
 
     Labels are clipped, so predictions inside the label bounds never get there, and the gradient is bounded
@@ -137,10 +149,42 @@ class Squared(Loss):
         return on.where((off < self.width) & (off > -self.width), 1.0, 0.0)
 
 
+@dataclass(frozen=True)
+class Weighted(MarginLoss):
+    """A loss of two classes times a weight for each, the larger being 1: no slope or curvature becomes larger."""
+
+    loss: MarginLoss
+    negative: float
+    positive: float
+    classifies = True
+
+    @property
+    def steepest(self) -> float:
+        return self.loss.steepest
+
+    @property
+    def roundest(self) -> float:
+        return self.loss.roundest
+
+    @property
+    def at_zero(self) -> float:
+        return self.loss.at_zero
+
+    @property
+    def typical(self) -> float:
+        return 2 * self.negative * self.positive / (self.negative + self.positive)
+
+    def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
+        return self.loss.slope(margin, target, on) * on.where(target > 0, self.positive, self.negative)
+
+    def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
+        return self.loss.curvature(margin, target, on) * on.where(target > 0, self.positive, self.negative)
+
+
 LOSSES = ("logistic", "huber-svm", "squared")
 
 
-def loss_named(name: str, label_bounds: tuple[float, float] | None) -> Loss:
+def loss_named(name: str, label_bounds: tuple[float, float] | None) -> MarginLoss:
     """A loss by name; the squared one needs the label bounds."""
     if name == "logistic":
         return Logistic()

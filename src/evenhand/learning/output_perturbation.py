@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from evenhand.learning.losses import Loss
+from evenhand.learning.losses import MarginLoss
 from evenhand.learning.minimise import FINENESS
 from evenhand.learning.perturbation import Problem, Released
 from evenhand.learning.row_choice import RowChoice
@@ -45,7 +45,7 @@ def perturb_output(problem: Problem, receipt: Receipt) -> Released:
     return Released(coefficients, sensitivity, sensitivity / float(problem.epsilon))
 
 
-def fading(chosen: RowChoice, loss: Loss, accuracy: Fraction) -> Fraction:
+def fading(chosen: RowChoice, loss: MarginLoss, accuracy: Fraction) -> Fraction:
     """How far a user's τ rows move the model by scaling it down: τ/MOST_ROWS of its norm, which public numbers bound.
 
     No loss is negative, so (Λ/2)‖f‖² is at most the total loss at 0.

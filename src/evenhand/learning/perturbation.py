@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 
 from evenhand.learning.features import FeatureMap
-from evenhand.learning.losses import Loss
+from evenhand.learning.losses import MarginLoss
 from evenhand.learning.minimise import Coefficients, Objective, minimise
 from evenhand.learning.private_values import Floats
 from evenhand.learning.row_choice import RowChoice
@@ -21,7 +21,7 @@ class Problem:
     """Minimise ``Σ ℓ + (Λ/2)‖f‖²`` over at most τ rows of each user, with ``epsilon`` to release the minimiser."""
 
     source: Source
-    loss: Loss
+    loss: MarginLoss
     mapped: FeatureMap
     chosen: RowChoice
     epsilon: Decimal

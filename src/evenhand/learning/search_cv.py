@@ -133,7 +133,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self, models: Sequence[LinearModel], judges: Sequence[Any], scoring: Scoring, epsilon: Decimal, receipt: Receipt
     ) -> int:
         template = clone(self.estimator)
-        _, targets = template._problem()
+        targets = template._targets()
         rows, _, _ = template._open(*judges, targets)
         assert isinstance(rows, MemoryRows)
         losses = np.array([user_losses(model, rows, targets, scoring) for model in models])
@@ -177,7 +177,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """The winner's margin."""
         return np.asarray(self._winner().decision_function(X))
 
-    @available_if(lambda self: self.estimator.loss == "logistic")  # type: ignore[untyped-decorator]
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike | Frame) -> Floats:
         """The winner's class probabilities."""
         return np.asarray(self._winner().predict_proba(X))

@@ -1,18 +1,19 @@
-"""The slope of a loss as a table of integers over a public grid of margins.
+"""The slope of a loss as a table of integers over a public grid of scores.
 
 A library's exponential may differ in its last bit with the place of a number in an array, and then one more user would
-change what the others contribute. Looked up by an exact integer margin, a row's slope depends on that row alone. And
+change what the others contribute. Looked up by an exact integer score, a row's slope depends on that row alone. And
 the code of a loss, which may be anybody's, never sees a row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.learning.losses import Loss
+from evenhand.learning.losses import MarginLoss
 from evenhand.learning.private_values import Floats
 from evenhand.learning.targets import Bounded, Targets
 
@@ -24,62 +25,90 @@ SLOPE = 2**14
 LABEL_STEPS = 2**15
 """Steps over the width of the label bounds: targets are from −2^14 to 2^14."""
 
-MARGIN_BITS = 29
-"""Margins are integers in units of 2^−29: 11 bits of the features, 18 of the coefficients."""
+SCORE_BITS = 29
+"""Scores are integers in units of 2^−29: 11 bits of the features, 18 of the coefficients."""
+
+REACH = 32
+"""Where labels are classes, scores are told apart from −32 to 32; beyond, the slope is that of the end."""
 
 _CELLS = 2**15
-_CLASS_BITS = 9  # classes: cells of 2^-9 from margin -32 to 32
+_CLASS_BITS = 9  # classes: cells of 2^-9 from -32 to 32
 _NUMBER_BITS = 13  # numbers: cells of 2^-13 label widths, up to two widths on each side
 
 
 @dataclass(frozen=True, eq=False)
-class Slopes:
-    """Slopes by margin and class, or by margin minus label in units of the label's width.
+class Slopes(ABC):
+    """What a descent asks of a loss: the slopes of rows by their scores and targets, all exact integers.
 
     Args:
-        table: one row of cells for each class, or a single one; integers from −2^14 to 2^14.
-        bits: a cell is 2^−bits wide.
-        curvature: the largest derivative of a slope, in units of the steepest.
-        width: the width of the label bounds; 1 for classes.
+        table: integers from −2^14 to 2^14, row after row.
+        curvature: the largest derivative of a slope, in units of the steepest; decides how far steps may go.
+        bend: the same where scores are 0, which is where a descent starts.
+        unit: what a score of 1 here is in the loss's own units; ``offset``: what a score of 0 is.
+        steepest: the steepest slope in the loss's own units.
+        scores: how many scores a row has.
     """
 
-    table: Shorts
-    bits: int
+    table: NDArray[np.int16] | NDArray[np.float64]
     curvature: float
-    width: float
+    bend: float
+    unit: float = 1.0
+    offset: float = 0.0
+    steepest: float = 1.0
+    scores: int = 1
+
+    @abstractmethod
+    def at(self, scores: Floats, targets: Shorts) -> Floats:
+        """The integer slope of each row, as a double; with several scores one column for each."""
+
+
+class ByClass(Slopes):
+    """Two classes: a row of the table for each."""
 
     @classmethod
-    def of(cls, loss: Loss, targets: Targets) -> Slopes:
-        """Evaluate a loss on the grid: beyond its ends the slope is that of the last cell."""
-        cells = np.arange(_CELLS) - _CELLS // 2 + 0.5
-        if isinstance(targets, Bounded):
-            offs = cells / 2.0**_NUMBER_BITS * targets.width
-            rows, bits, width = [loss.slope(offs, np.zeros(_CELLS))], _NUMBER_BITS, targets.width
-        else:
-            margins = cells / 2.0**_CLASS_BITS
-            rows = [loss.slope(margins, np.full(_CELLS, target)) for target in (-1.0, 1.0)]
-            bits, width = _CLASS_BITS, 1.0
-        steps = np.clip(np.rint(np.nan_to_num(np.array(rows)) / loss.steepest * SLOPE), -SLOPE, SLOPE)
-        return cls(steps.astype(np.int16).ravel(), bits, loss.roundest * width / loss.steepest, width)
+    def of(cls, loss: MarginLoss, weights: Floats) -> ByClass:
+        """Evaluate a loss on the grid; the class that counts most keeps its steps, so weights make no slope steeper."""
+        scores = cells() / 2.0**_CLASS_BITS
+        rows = [loss.slope(scores, np.full(_CELLS, target)) for target in (-1.0, 1.0)]
+        curvature = loss.roundest / loss.steepest
+        return cls(in_steps(np.array(rows) / loss.steepest * weights[:, None]), curvature, curvature)
 
-    def weighted(self, weights: tuple[float, float]) -> Slopes:
-        """The same for a loss whose classes have weights; the heavier one keeps its steps, so no slope becomes steeper."""
-        parts = np.array(weights)[:, None] / max(weights)
-        table = np.rint(self.table.reshape(2, _CELLS) * parts).astype(np.int16)
-        return replace(self, table=table.ravel())
+    def at(self, scores: Floats, targets: Shorts) -> Floats:
+        return self.table[places(scores, _CLASS_BITS) + _CELLS * (targets > 0)].astype(np.float64)
 
-    def at(self, margins: Floats, targets: Shorts) -> Floats:
-        """The integer slope of each row, as a double."""
-        numbers = len(self.table) == _CELLS
-        off = margins - targets * (2.0**MARGIN_BITS / LABEL_STEPS) if numbers else margins
-        cells = np.clip(np.floor(off * 2.0 ** (self.bits - MARGIN_BITS)), -_CELLS // 2, _CELLS // 2 - 1)
-        places = cells.astype(np.int32) + _CELLS // 2
-        if not numbers:
-            places += _CELLS * (targets > 0)
-        return self.table[places].astype(np.float64)
+
+class ByDifference(Slopes):
+    """Numbers, for a loss of score minus label, in units of the width of the label bounds."""
+
+    @classmethod
+    def of(cls, loss: MarginLoss, targets: Bounded) -> ByDifference:
+        """Evaluate a loss on the grid."""
+        row = loss.slope(cells() / 2.0**_NUMBER_BITS * targets.width, np.zeros(_CELLS))
+        curvature = loss.roundest * targets.width / loss.steepest
+        return cls(in_steps(row / loss.steepest), curvature, curvature, targets.width, targets.offset, loss.steepest)
+
+    def at(self, scores: Floats, targets: Shorts) -> Floats:
+        off = scores - targets * (2.0**SCORE_BITS / LABEL_STEPS)
+        return self.table[places(off, _NUMBER_BITS)].astype(np.float64)
+
+
+def cells(count: int = _CELLS) -> Floats:
+    """The middles of cells on both sides of 0, in cells."""
+    return np.arange(count, dtype=np.float64) - count // 2 + 0.5
+
+
+def places(scores: Floats, bits: int, count: int = _CELLS) -> NDArray[np.int32]:
+    """In which cell of 2^−bits a score lies; beyond the ends it is the last one."""
+    found = np.clip(np.floor(scores * 2.0 ** (bits - SCORE_BITS)), -count // 2, count // 2 - 1)
+    return found.astype(np.int32) + count // 2
+
+
+def in_steps(slopes: Floats) -> Shorts:
+    """Slopes in units of the steepest as integers, in one line."""
+    return np.clip(np.rint(slopes * SLOPE), -SLOPE, SLOPE).astype(np.int16).ravel()
 
 
 def target_steps(values: Floats, targets: Targets) -> Shorts:
-    """Targets as integers: ±1 for classes, steps of the label's width for numbers."""
+    """Targets as integers: codes of classes, steps of the label's width for numbers."""
     scaled = np.rint(values / targets.width * LABEL_STEPS) if isinstance(targets, Bounded) else values
     return np.clip(scaled, -LABEL_STEPS // 2, LABEL_STEPS // 2).astype(np.int16)

@@ -17,7 +17,7 @@ import numpy as np
 from evenhand.guarantee import Guarantee, Relation
 from evenhand.learning.features import STEPS, FeatureMap
 from evenhand.learning.inputs import Integers
-from evenhand.learning.losses import Loss
+from evenhand.learning.losses import MarginLoss
 from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
 from evenhand.learning.slopes import target_steps
@@ -39,7 +39,7 @@ class KeptRows(ABC):
 
     rows: int
 
-    def gradient(self, f: Coefficients, loss: Loss) -> Floats:
+    def gradient(self, f: Coefficients, loss: MarginLoss) -> Floats:
         """``Σ ℓ'(⟨f, x⟩, t)·x``, to within 2^−46 of its largest possible value.
 
         Margins are exact up to one rounding, slopes are rounded to integers, and integers are summed: the error grows with
@@ -49,11 +49,11 @@ class KeptRows(ABC):
         return np.array([float(total) * unit for total in self.integer_gradient(f, loss)])
 
     @abstractmethod
-    def integer_gradient(self, f: Coefficients, loss: Loss) -> list[int]:
+    def integer_gradient(self, f: Coefficients, loss: MarginLoss) -> list[int]:
         """The same in units of 2^−46 of the steepest slope and of steps of the features, exactly."""
 
     @abstractmethod
-    def hessian(self, f: Coefficients, loss: Loss) -> Floats:
+    def hessian(self, f: Coefficients, loss: MarginLoss) -> Floats:
         """``Σ ℓ''(⟨f, x⟩, t)·x xᵀ``, roughly: it only leads the way."""
 
 
@@ -140,7 +140,7 @@ class _KeptArrays(KeptRows):
     def __init__(self, X: Floats, targets: Floats) -> None:
         self._X, self._targets, self.rows = X, targets, len(targets)
 
-    def integer_gradient(self, f: Coefficients, loss: Loss) -> list[int]:
+    def integer_gradient(self, f: Coefficients, loss: MarginLoss) -> list[int]:
         total = np.zeros(self._X.shape[1], dtype=object)
         parts = np.stack(f.parts(), axis=1) / STEPS
         scale, half = 2.0**FINE_BITS / loss.steepest, 2 ** (FINE_BITS // 2)
@@ -155,7 +155,7 @@ class _KeptArrays(KeptRows):
             total += sums[0].astype(np.int64).astype(object) * half + sums[1].astype(np.int64)
         return [int(value) for value in total]
 
-    def hessian(self, f: Coefficients, loss: Loss) -> Floats:
+    def hessian(self, f: Coefficients, loss: MarginLoss) -> Floats:
         weights = loss.curvature(self._X @ (f.floats / STEPS), self._targets)
         return np.asarray(self._X.T @ (self._X * weights[:, None])) / STEPS**2
 

@@ -34,9 +34,9 @@ class Standard:
         return cls(np.zeros(len(spread)), UNIT / (BOX * spread))
 
     def to_box(self, f: Floats, intercept: bool) -> Floats:
-        """Coefficients for features in units of their half-widths; the constant last if there is one."""
-        scaled = f[: len(self.centre)] * self.ratio * (BOX / UNIT)
-        return np.r_[scaled, f[-1] - float(scaled @ (self.centre / BOX))] if intercept else scaled
+        """Rows of coefficients for features in units of their half-widths; the constant last if there is one."""
+        scaled = f[:, : len(self.centre)] * self.ratio * (BOX / UNIT)
+        return np.column_stack([scaled, f[:, -1] - scaled @ (self.centre / BOX)]) if intercept else scaled
 
 
 def bought(sums: NoisySums, features: int, centred: bool) -> Standard:

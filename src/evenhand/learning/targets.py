@@ -11,47 +11,68 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.base import public_number
-from evenhand.learning.private_values import Floats, doubles, equal
+from evenhand.learning.private_values import Floats, doubles, equal, identity
 from evenhand.tables import parse_bounds
+
+MOST_CLASSES = 1000
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Two public class labels: +1 for the second, −1 for the first. Any other label counts as missing."""
+    """Public class labels. Of two, −1 stands for the first and +1 for the second; of more, their places. Any other label counts as missing."""
 
-    labels: tuple[Any, Any]
-    middle: ClassVar[float] = -1.0
-    """What a missing label counts as where rows can't be dropped: the first class."""
+    labels: tuple[Any, ...]
 
     @classmethod
-    def parse(cls, given: Sequence[Any]) -> Classes:
-        """Read ``classes=(negative, positive)``."""
+    def parse(cls, given: Sequence[Any], most: int = 2) -> Classes:
+        """Read ``classes=(negative, positive)``, or more where a loss has a score for each class."""
         labels = tuple(given) if np.ndim(given) == 1 else ()
-        if len(labels) != 2 or labels[0] == labels[1]:
+        if len(labels) < 2 or len({identity(label) for label in labels} - {None}) != len(labels):
             raise UsageError(
-                f"classes={given!r}; expected the two labels (negative, positive), chosen without looking at the data."
+                f"classes={given!r}; expected two different labels (negative, positive), or more of them, chosen without looking at "
+                "the data."
+            )
+        if len(labels) > most:
+            raise UsageError(
+                f"classes={given!r} are {len(labels)}; expected two labels (negative, positive), or WeightedERM(loss='logistic'), "
+                f"which takes up to {MOST_CLASSES}."
             )
         return cls(labels)
 
-    def targets(self, column: NDArray[Any]) -> Floats:
-        """±1, and NaN where the label is missing or neither class."""
-        self.require_kind(column.dtype.kind in "biufc", column.dtype.kind in "US", str(column.dtype))
-        first, second = (equal(column, label) for label in self.labels)
-        return np.where(second, 1.0, np.where(first, -1.0, np.nan))
+    @property
+    def codes(self) -> tuple[float, ...]:
+        """What stands for each label."""
+        return (-1.0, 1.0) if len(self.labels) == 2 else tuple(map(float, range(len(self.labels))))
 
-    def weights(self, given: Mapping[Any, float] | str | None) -> tuple[float, float]:
-        """Read ``class_weight={label: weight}``: public numbers for both classes."""
+    @property
+    def middle(self) -> float:
+        """What a missing label counts as where rows can't be dropped: the first class."""
+        return self.codes[0]
+
+    def label_of(self, code: float) -> object:
+        """The label that a code stands for."""
+        return self.labels[self.codes.index(code)]
+
+    def targets(self, column: NDArray[Any]) -> Floats:
+        """Codes, and NaN where the label is missing or no class."""
+        self.require_kind(column.dtype.kind in "biufc", column.dtype.kind in "US", str(column.dtype))
+        found = np.full(column.shape, np.nan)
+        for label, code in zip(self.labels, self.codes, strict=True):
+            found[equal(column, label)] = code
+        return found
+
+    def weights(self, given: Mapping[Any, float] | None) -> Floats:
+        """Read ``class_weight={label: weight}``: public numbers for all classes, divided by the largest of them."""
         if given is None:
-            return 1.0, 1.0
+            return np.ones(len(self.labels))
         if not isinstance(given, Mapping) or set(given) != set(self.labels):
             raise UsageError(
                 f"class_weight={given!r}; expected one weight for each of the classes {self.labels!r}. How many labels there are of "
                 "each is private, so 'balanced' would have to buy it: session.count(by=label, epsilon=...), then give the weights."
             )
-        first, second = (
-            public_number(f"class_weight[{label!r}]", given[label], smallest=1e-3, largest=1e3) for label in self.labels
-        )
-        return first, second
+        named = [(f"class_weight[{label!r}]", given[label]) for label in self.labels]
+        found = np.array([public_number(name, weight, smallest=1e-6, largest=1e6) for name, weight in named])
+        return np.asarray(found / found.max())
 
     def require_kind(self, numbers: bool, text: bool, declared: str) -> None:
         """Refuse labels of a declared type that can't hold the classes: every row would count as missing."""

@@ -69,8 +69,8 @@ class UserRows:
             self._doubles = self.features.astype(np.float64)
 
     def gradients(self, f: Floats, slopes: Slopes) -> Iterator[tuple[slice, Floats]]:
-        """``Σ slope·x`` of each user, exactly, block by block."""
-        steps = coefficient_steps(f)
+        """``Σ slope·x`` of each user, exactly, block by block; with several scores one after the other."""
+        steps = coefficient_steps(f if slopes.scores == 1 else f.reshape(slopes.scores, -1).T)
         for block in self._blocks:
             yield block.users, self._per_user(block, lambda rows, X: (slopes.at(X @ steps, self.targets[rows]), X))
 
@@ -90,14 +90,18 @@ class UserRows:
             )
 
     def _per_user(self, block: Block, terms: Callable[[slice, Floats], tuple[Floats, Floats]]) -> Floats:
-        """Σ factor·row over the rows of each user of a block."""
+        """Σ factor·row over the rows of each user of a block, for each column of factors."""
         total: Floats | None = None
         ends = self._ends[block.users]
         for rows in block.parts:
             factors, matrix = terms(rows, self._rows(rows))
             bounds = np.r_[rows.start, np.minimum(ends, rows.stop)] - rows.start
             places = np.arange(len(factors))
-            found = sparse.csr_array((factors, places, bounds), shape=(len(ends), len(factors))) @ matrix
+            each = (
+                sparse.csr_array((factor, places, bounds), shape=(len(ends), len(factors))) @ matrix
+                for factor in (factors[:, None] if factors.ndim == 1 else factors).T
+            )
+            found = np.hstack(list(each))
             total = found if total is None else total + found
         assert total is not None
         return np.asarray(total)

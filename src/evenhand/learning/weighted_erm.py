@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -15,18 +15,23 @@ from evenhand.bounding import HETEROGENEITY, smooth_bound
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import choice, is_auto, pay, public_number, whole_number
 from evenhand.learning.categories import Categories
+from evenhand.learning.constraints import Constraint
 from evenhand.learning.descent import Start, descend, started
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.loss_forecast import LossForecast
+from evenhand.learning.losses import loss_named
 from evenhand.learning.noisy_sums import NoisySums, Plan
-from evenhand.learning.private_values import unwarned
+from evenhand.learning.own_loss import ByLabel, Loss
+from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
-from evenhand.learning.slopes import Slopes
+from evenhand.learning.slopes import ByClass, ByDifference, Slopes
+from evenhand.learning.softmax import Softmax
 from evenhand.learning.standard import VECTORS, Standard, bought
-from evenhand.learning.targets import Classes
+from evenhand.learning.targets import MOST_CLASSES, Bounded, Targets
 from evenhand.learning.threads import single_threaded
+from evenhand.learning.user_rows import BOX, UNIT
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
 from evenhand.profiles import Profile, Sums, Support
@@ -59,8 +64,8 @@ class WeightedERM(LinearModel):
 
     Args:
         epsilon, delta: the privacy-loss bound of one fit; δ well below one over the number of users, at most 10⁻³.
-        loss: ``"logistic"``, ``"huber-svm"`` or ``"squared"``.
-        classes: the two labels (negative, positive).
+        loss: ``"logistic"``, ``"huber-svm"`` or ``"squared"``, or a `Loss` of your own.
+        classes: the two labels (negative, positive); more with ``loss="logistic"``, which is then multinomial (softmax).
         label_bounds: (low, high) of a numeric label, for losses of numbers.
         feature_bounds: (low, high) for all features, or one pair each; known without looking at the data. Wide ones cost
             little: centres and spreads within them are found privately.
@@ -71,6 +76,7 @@ class WeightedERM(LinearModel):
             scaled by their bounds alone, h from a profile of rows per user.
         steps: gradient steps; more of them optimise better and need more noise each.
         regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
+        constraint: ``Ball(radius)`` or ``Box(low, high)``: where the coefficients may lie, for features as they came.
         profile: with ``clip="lipschitz"``: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         class_weight: a public weight for each class, ``{0: 1, 1: 20}``; what one user can do is unchanged.
@@ -96,7 +102,7 @@ class WeightedERM(LinearModel):
         epsilon: Amount = 1.0,
         delta: Amount = 1e-6,
         *,
-        loss: str = "logistic",
+        loss: str | Loss = "logistic",
         classes: Sequence[Any] = (0, 1),
         label_bounds: tuple[float, float] | None = None,
         feature_norm: float | None = None,
@@ -105,6 +111,7 @@ class WeightedERM(LinearModel):
         clip: float | str = "auto",
         steps: int = 100,
         regularisation: float = 0.0,
+        constraint: Constraint | None = None,
         profile: Profile | None = None,
         protects: str = "presence",
         fit_intercept: bool = True,
@@ -125,6 +132,7 @@ class WeightedERM(LinearModel):
         self.clip = clip
         self.steps = steps
         self.regularisation = regularisation
+        self.constraint = constraint
         self.profile = profile
         self.protects = protects
         self.fit_intercept = fit_intercept
@@ -138,11 +146,9 @@ class WeightedERM(LinearModel):
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Debit (ε, δ), standardise, descend, and release the averaged iterate; arguments as in `BoundedERM.fit`."""
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
-        loss, targets = self._problem()
+        targets = self._targets()
         self._check(delta)
-        weights = targets.weights(self.class_weight) if isinstance(targets, Classes) else None
-        if weights is None and self.class_weight is not None:
-            raise UsageError(f"class_weight={self.class_weight!r} is for losses of classes; leave it out.")
+        slopes = self._slopes(targets)
         source, names, ball = self._open(X, y, users, targets)
         box = self._box(ball)
         require_public(self.profile)
@@ -154,8 +160,6 @@ class WeightedERM(LinearModel):
         guarantee = source.guarantee(epsilon, delta, self.profile)
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
-        slopes = Slopes.of(loss, targets)
-        slopes = slopes if weights is None else slopes.weighted(weights)
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)
@@ -164,15 +168,19 @@ class WeightedERM(LinearModel):
             )
             h, standard, start, follow = prepared
             done = descend(
-                sums, slopes, box.size, h, start,
+                sums, slopes, box.size * slopes.scores, h, start,
                 steps=self.steps, regularisation=float(self.regularisation), follow=follow,
+                nearest=self._nearest(standard, box, slopes),
             )  # fmt: skip
-        self._adopt(standard.to_box(done.f, box.intercept) * slopes.width, box, targets)
+        f = done.f.reshape(slopes.scores, -1)
+        if slopes.scores > 1 and self.constraint is None:
+            f = f - f.mean(axis=0)  # the same for all classes changes nothing, and is mostly noise
+        self._adopt(standard.to_box(f, box.intercept) * slopes.unit, box, targets, slopes.offset)
         self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
         self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, plan.shares[-1]))
         self.noise_scale_ = done.noise / start.weight
-        slopes_only = done.f[: len(box.centre)]
-        self.forecast_ = LossForecast.of(start, done, plan, slopes_only, loss.steepest * slopes.width, loss.classifies)
+        of_features, unit = f[:, : len(box.centre)].ravel(), slopes.steepest * slopes.unit
+        self.forecast_ = LossForecast.of(start, done, plan, of_features, unit, self._classifies)
         self.usable_ = self.forecast_.loss_above_constant < 0
         return self
 
@@ -196,11 +204,38 @@ class WeightedERM(LinearModel):
             raise UsageError(
                 "profile= is for clip='lipschitz'; otherwise the clamp follows the gradients, and nothing asks for it."
             )
-        if self.feature_bounds is None and self.feature_norm is None:
-            raise UsageError(
-                "feature_bounds is missing: give (low, high) for all features or one pair each, from what the columns mean (an age is "
-                "from 0 to 120), not from the rows. Wide bounds cost little; or buy them: session.quantiles(column, [0.01, 0.99], ...)."
-            )
+        if self.constraint is not None:
+            if not isinstance(self.constraint, Constraint):
+                raise UsageError(
+                    f"constraint={self.constraint!r}; expected Ball(radius) or Box(low, high) of evenhand.learning."
+                )
+            self.constraint.check()
+
+    def _most_classes(self) -> int:
+        return MOST_CLASSES if self.loss == "logistic" else 2
+
+    def _slopes(self, targets: Targets) -> Slopes:
+        """The loss as a public table; the code of one's own loss runs here, before anything is debited or read."""
+        weights = self._class_weights(targets)
+        if isinstance(self.loss, Loss):
+            return ByLabel.of(self.loss, targets, weights)
+        if isinstance(targets, Bounded):
+            return ByDifference.of(loss_named(self.loss, targets.bounds), targets)
+        return ByClass.of(loss_named(self.loss, None), weights) if len(targets.labels) == 2 else Softmax.of(weights)
+
+    def _nearest(self, standard: Standard, box: FeatureMap, slopes: Slopes) -> Callable[[Floats], Floats] | None:
+        """The projection of standardised coefficients to the constraint."""
+        if self.constraint is None:
+            return None
+        constraint, features = self.constraint, len(box.centre)
+        factor = np.tile(standard.ratio * (BOX / UNIT) * slopes.unit / box.scale, slopes.scores)
+
+        def nearest(f: Floats) -> Floats:
+            rows = f.reshape(slopes.scores, -1).copy()
+            rows[:, :features] = constraint.nearest(rows[:, :features].ravel(), factor).reshape(slopes.scores, -1)
+            return rows.ravel()
+
+        return nearest
 
     def _box(self, ball: FeatureMap) -> FeatureMap:
         """Features scaled by their own bounds: what bounds a user is the clamp, so rows need no common ball."""
@@ -219,7 +254,7 @@ class WeightedERM(LinearModel):
         sums.standardise(standard.centre, standard.ratio)
         # A longer clamp lets in noise in proportion to √size·σ, a shorter one cuts users off. With all that is cut off
         # pointing one way √size·σ users beyond would be best; it never does, and ten times as many cost less noise.
-        follow = min(10 * math.sqrt(box.size) * sums.plan.sd_of_all(), standard.users / 4)
+        follow = min(10 * math.sqrt(box.size * slopes.scores) * sums.plan.sd_of_all(), standard.users / 4)
         given = None if isinstance(self.clip, str) else float(self.clip)
         start = started(sums, slopes, box.size, h, standard.users, follow, given)
         return h, standard, start, follow if given is None else None
@@ -233,8 +268,9 @@ class WeightedERM(LinearModel):
         h = self._weight_bound(support, box.size, sums.plan.sd_of_all())
         weight = max(float(Sums.of(support).kept(np.array([h]))[0]), 1.0)
         norm = math.sqrt(2.0) if box.intercept else 1.0
-        curvature = slopes.curvature * norm**2
-        return h, standard, Start(weight, h * norm, 1 / (curvature * weight), curvature / box.size), None
+        clip = h * norm * math.sqrt(min(slopes.scores, 2))
+        length = 1 / (slopes.curvature * norm**2 * weight)
+        return h, standard, Start(weight, clip, length, slopes.bend * norm**2 / box.size), None
 
     def _weight_bound(self, support: Support, size: int, noise: float) -> float:
         """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
