@@ -12,7 +12,7 @@ from evenhand.profiles.buckets import Buckets
 from evenhand.profiles.support import Support, support_of_counts
 from evenhand.release import Measurement, Receipt
 from evenhand.tables import Secret, Table
-from evenhand.tables.expressions import Integers, Rows
+from evenhand.tables.expressions import Integers, Operation, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,11 +23,7 @@ def users_by_bucket(table: Table, users: Rows, value: Integers, buckets: Buckets
 
     Under values a private integer may move a user from one bucket to another: ``moves`` is then 2.
     """
-    import ibis
-
-    one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
-    above = functools.reduce(operator.add, ((value > edge).ifelse(one, zero) for edge in buckets.edges))
-    return users_by_place(table, users, above, buckets.size, moves)
+    return _measured(table, _by_bucket(users.op(), value.op(), tuple(buckets.edges)), buckets.size, moves)
 
 
 def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves: int) -> Measurement:
@@ -36,9 +32,26 @@ def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves:
     Guarantee: each user sits at exactly one place, so one user moves the vector by 1 under presence and, by changing
     place, by 2 under values (``moves``).
     """
-    placed = users.select(place=place)
-    counted = placed.group_by("place").aggregate(users=placed.count())
+    return _measured(table, _counted(users, place), size, moves)
 
+
+@functools.lru_cache(64)
+def _by_bucket(users: Operation, value: Operation, edges: tuple[int, ...]) -> Rows:
+    """A keeper's server asks the same again and again, and Ibis takes longer to build this than DuckDB to answer it."""
+    import ibis
+
+    one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
+    column = value.to_expr()
+    above = functools.reduce(operator.add, ((column > edge).ifelse(one, zero) for edge in edges))
+    return _counted(users.to_expr(), above)
+
+
+def _counted(users: Rows, place: Integers) -> Rows:
+    placed = users.select(place=place)
+    return placed.group_by("place").aggregate(users=placed.count())
+
+
+def _measured(table: Table, counted: Rows, size: int, moves: int) -> Measurement:
     def counts(found: pa.Table) -> list[int]:
         users_at = dict(zip(found["place"].to_pylist(), found["users"].to_pylist(), strict=True))
         return [int(users_at.get(index, 0)) for index in range(size)]

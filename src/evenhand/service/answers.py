@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from datetime import datetime
 from typing import Any
 
 import evenhand
@@ -68,19 +71,22 @@ class Desks:
                 "key= is missing: any text that you use for this one question, so that a retry is not paid twice."
             )
         asked = self._keeper.ask(account.name, _text(given, "table"), key, _question(given))
+        if not wait:
+            return _shown(asked, self._keeper.held(asked))
         return self.shown(account, {"id": asked.id}, wait)
 
     def shown(self, account: Account, given: dict[str, Any], wait: float = WAIT) -> dict[str, Any]:
         """A question, with its answer if that may be seen."""
         mine = None if account.role is Role.KEEPER else account.name
         asked, held = self._keeper.find(mine, given["id"])
-        if not held and asked.answer is None:
-            self._keeper.wait(asked, wait)
+        running = None if held or asked.answer else self._keeper.running(asked.analyst, asked.id)
+        if running is not None and wait_for([running], timeout=wait).done:
             asked, held = self._keeper.find(mine, given["id"])
-        shown = _asked(asked)
-        if held:
-            return {**shown, "ready": held.isoformat()}
-        return {**shown, "answer": json.loads(asked.answer) if asked.answer else None}
+        return _shown(asked, held)
+
+    def running(self, shown: dict[str, Any]) -> Future[None] | None:
+        """What a request may wait for before it asks `shown` again."""
+        return None if shown.get("answer", "kept back") else self._keeper.running(shown["analyst"], shown["id"])
 
     def history(self, account: Account, _: object = None) -> dict[str, Any]:
         """What an analyst asked; for the keeper, what everybody did."""
@@ -127,6 +133,12 @@ def _asked(asked: StoredQuestion) -> dict[str, Any]:
         "time": asked.time,
         "decided_by": asked.decided_by,
     }
+
+
+def _shown(asked: StoredQuestion, held: datetime | None) -> dict[str, Any]:
+    if held:
+        return {**_asked(asked), "ready": held.isoformat()}
+    return {**_asked(asked), "answer": json.loads(asked.answer) if asked.answer else None}
 
 
 def _facts(fact: Column | None) -> dict[str, Any]:

@@ -45,6 +45,7 @@ from evenhand.service.accounts import Accounts
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.service.toml_lines import Section, read_toml
 from evenhand.tables import read
+from evenhand.tables.engines.copied import copied
 
 _NUMBER = (int, float, str)
 _AMOUNT = "a number above 0, such as 1 or '0.5'"
@@ -117,7 +118,7 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:
         raise section.error("source", str(error)) from None
-    return Offered(table, desks[population], section.get("description", str, "text", ""))
+    return Offered(copied(table), desks[population], section.get("description", str, "text", ""))
 
 
 def _analyst(section: Section, tables: dict[str, Offered]) -> Analyst:

@@ -6,6 +6,7 @@ holds anything read from a row; of any other failure only an identifier is shown
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
@@ -26,7 +27,7 @@ from starlette.routing import Route
 from evenhand.guarantee import BudgetExceeded, EvenhandError, UsageError
 from evenhand.ledger.desk import NeedsApproval
 from evenhand.service.accounts import Account, Accounts, Role
-from evenhand.service.answers import Desks
+from evenhand.service.answers import WAIT, Desks
 from evenhand.service.keeper import Keeper
 from evenhand.service.questions import LARGEST
 from evenhand.service.web import Web
@@ -137,11 +138,17 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
         return data
 
     def route(path: str, work: Callable[..., dict[str, Any]], method: str, *roles: Role) -> Route:
+        waits = (0,) if work in (desks.ask, desks.shown) else ()
+
         async def handle(request: Request) -> Response:
             try:
                 account = await run_in_threadpool(entered, request, *roles)
                 given = await body(request) if method == "POST" else dict(request.query_params)
-                result = await run_in_threadpool(work, account, {**given, **request.path_params})
+                result = await run_in_threadpool(work, account, {**given, **request.path_params}, *waits)
+                running = desks.running(result) if waits else None
+                if running is not None:  # no thread waits with it
+                    await asyncio.wait([asyncio.wrap_future(running)], timeout=WAIT)
+                    result = await run_in_threadpool(desks.shown, account, {"id": result["id"]}, 0)
             except Refused as refused:
                 return _error(refused.status, refused.kind, refused.message)
             except EvenhandError as error:

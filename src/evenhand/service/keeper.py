@@ -11,24 +11,29 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
 from evenhand.release import Release, written
 from evenhand.service import questions
-from evenhand.session import Drafts, Previews, Session
+from evenhand.session import Drafts
+from evenhand.statistics import Draft
 from evenhand.tables import Table
+from evenhand.tables.engines.copied import CopiedEngine
 
 log = logging.getLogger("evenhand.keeper")
 
 WORKERS = 4
 """Questions that are computed at the same time."""
+DRAFTS = 1000
+"""Questions whose previews are kept."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class Keeper:
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(WORKERS, "question"), repr=False)
     _running: dict[str, Future[None]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
 
     def offered(self, analyst: str) -> dict[str, Offered]:
         """The tables that an analyst may ask about."""
@@ -91,10 +97,10 @@ class Keeper:
     def preview(self, analyst: str, table: str | None, question: Mapping[str, Any]) -> dict[str, Any]:
         """What a question would cost; from public facts only."""
         name, offered = self._table(analyst, table)
-        question_ledger = offered.desk.question_ledger(
-            analyst, "preview", self._text(name, question), self._analyst(analyst).limits
+        text = self._text(name, question)
+        preview = self._priced(offered, text, question).preview(
+            offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits)
         )
-        preview = questions.ask(Previews(Session(offered.table, question_ledger)), question)
         return {**preview.to_dict(), "text": str(preview)}
 
     def ask(self, analyst: str, table: str | None, key: str, question: Mapping[str, Any]) -> StoredQuestion:
@@ -107,9 +113,11 @@ class Keeper:
         question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
         draft = questions.ask(Drafts(offered.table), question)
         receipt = draft.pay(question_ledger)
-        assert question_ledger.id is not None
-        self._start(offered.desk, question_ledger.id, lambda: draft.drawn(receipt))
-        return self._found(offered.desk, question_ledger.id)
+        asked = question_ledger.asked
+        assert asked is not None
+        if asked.answer is None:
+            self._start(offered.desk, asked.id, lambda: draft.drawn(receipt))
+        return asked
 
     def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
         """Approve or deny a question that waits; what is approved is debited and answered at once."""
@@ -121,6 +129,12 @@ class Keeper:
                     self.ask(asked.analyst, stored["table"], asked.key, stored["question"])
                 return self._found(offered.desk, id)
         raise UsageError(f"there is no question {id!r}.")
+
+    def lock(self) -> None:
+        """From now on no question can make DuckDB read or write a file, or change its settings."""
+        for offered in self.tables.values():
+            if isinstance(offered.table.engine, CopiedEngine):
+                offered.table.engine.lock()
 
     def resume(self) -> int:
         """Start again what was paid for and not answered when the server stopped; how many questions that is."""
@@ -136,7 +150,7 @@ class Keeper:
         for offered in self.tables.values():
             asked = offered.desk.find(id)
             if asked is not None and analyst in (None, asked.analyst):
-                held = self._held(asked)
+                held = self.held(asked)
                 if held is None and asked.standing is Standing.PAID and not self._analyst(asked.analyst).immediate:
                     release = self._again(asked, empty=True)
                     offered.desk.store(id, json.dumps(written.write(release), allow_nan=False))
@@ -144,25 +158,37 @@ class Keeper:
                 return asked, held
         raise UsageError(f"there is no question {id!r} of yours.")
 
-    def wait(self, asked: StoredQuestion, seconds: float) -> None:
-        """Wait until a question is answered, at most so long; not for analysts who may not see how long that takes."""
-        running = self._running.get(asked.id)
-        if running is not None and self._analyst(asked.analyst).immediate:
-            wait([running], timeout=seconds)
+    def running(self, analyst: str, id: str) -> Future[None] | None:
+        """What can be waited for: nothing for analysts who may not see how long an answer takes."""
+        return self._running.get(id) if self._analyst(analyst).immediate else None
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
+    def _priced(self, offered: Offered, text: str, question: Mapping[str, Any]) -> Draft:
+        """A draft for previews alone, which are made from public facts: one serves all who ask the same."""
+        with self._lock:
+            found = self._drafts.get(text)
+        if found is None:
+            draft = questions.ask(Drafts(offered.table), question)
+            found = replace(draft, foreseen=cache(draft.foreseen))
+            with self._lock:
+                self._drafts[text] = found
+                while len(self._drafts) > DRAFTS:
+                    self._drafts.popitem(last=False)
+        return found
+
     def _start(self, desk: Desk, id: str, draw: Callable[[], Release]) -> None:
         """Have an answer drawn and stored, once."""
         with self._lock:
-            if id in self._running or self._found(desk, id).answer is not None:
-                return
-            self._running[id] = self._pool.submit(self._work, desk, id, draw)
+            if id not in self._running:
+                self._running[id] = self._pool.submit(self._work, desk, id, draw)
 
     def _work(self, desk: Desk, id: str, draw: Callable[[], Release]) -> None:
         try:
+            if self._found(desk, id).answer is not None:  # by an earlier try with the same key
+                return
             try:
                 release = draw()
             except Exception as error:
@@ -188,7 +214,7 @@ class Keeper:
         )
         return release
 
-    def _held(self, asked: StoredQuestion) -> datetime | None:
+    def held(self, asked: StoredQuestion) -> datetime | None:
         """Until when an answer is kept back; at that moment one from the empty table takes the place of a missing one."""
         if self._analyst(asked.analyst).immediate or asked.event is None:
             return None

@@ -156,8 +156,11 @@ class Engine(Dialect):
             return Secret(self.quietly(lambda: self.evaluate(once)))
 
     @contextmanager
-    def kept(self, expression: Rows) -> Iterator[Rows]:
-        """Evaluate once and keep the result in the engine for a while; yields an expression over it."""
+    def kept(self, expression: Rows, lasting: bool = False) -> Iterator[Rows]:
+        """Evaluate once and keep the result in the engine for a while; yields an expression over it.
+
+        ``lasting`` says that other releases may want the same result, for engines over a copy that nobody changes.
+        """
         name = fresh_name()
         with self._statement(expression), self._scanned_once(expression) as once:
             drop = self.quietly(lambda: self.store(name, once))
