@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, UsageError, plain
+from evenhand.ledger import admission
 from evenhand.ledger.composition import Budget, Cost
 from evenhand.ledger.events import Event
 from evenhand.ledger.ledger import Ledger
@@ -36,7 +37,9 @@ class QuestionLedger(Ledger):
         self.desk, self.analyst, self.key, self.question, self.limits = desk, analyst, key, question, limits
         self.id: str | None = None
         self.asked: StoredQuestion | None = None
-        """The question, once it is paid for: now, or earlier under the same key."""
+        """The question, once it is paid for."""
+        self.found = False
+        """Whether it was paid for earlier, under the same key."""
         self.who = analyst
         self._used, self._charged = False, Cost.pure(0)
 
@@ -56,11 +59,16 @@ class QuestionLedger(Ledger):
         """Whether the ledger and the analyst's own limits would allow it now, approval aside."""
         from evenhand.ledger import desk_tables
 
-        def work(connection: Connection) -> str | None:
-            spent = desk_tables.spent(connection, self.analyst, EVERYBODY)
-            return self._beyond(spent, cost, desk_tables.period(connection, self.desk.period()))
+        seen = self._seen
 
-        return super().can_afford(cost, guarantee) and self._store.run(work) is None
+        def work(connection: Connection) -> bool:
+            state = self._read(connection, seen)
+            charged = admission.charge(self.location, state, cost, guarantee)
+            spent = desk_tables.spent(connection, self.analyst, EVERYBODY)
+            beyond = self._beyond(spent, charged, desk_tables.period(connection, self.desk.period()))
+            return beyond is None and state.account.after(charged) is not None
+
+        return self._store.run(work)
 
     def _admit(self, connection: Connection, state: State, cost: Cost) -> Event | Mapping[str, Any]:
         """Inside the debit: find what was paid, refuse what is beyond a limit, or add up what is spent now."""
@@ -73,7 +81,7 @@ class QuestionLedger(Ledger):
             self._check_same(stored(row), cost)
             self.id = row.id
             if row.event is not None:
-                self.asked = stored(row)
+                self.asked, self.found = stored(row), True
                 return ledger_state.record_at(connection, row.event).read()
             if row.standing == Standing.DENIED:
                 raise BudgetExceeded(f"the keeper denied this question ({row.id}). Nothing was read or spent.")

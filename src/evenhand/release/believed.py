@@ -19,7 +19,7 @@ from evenhand.release.intervals import Additive, Interval, Scaled
 
 _TAILS = np.geomspace(0.5, 1e-7, 60)
 """The tail probabilities at which a noise interval is read; between them the logarithm of the odds is interpolated."""
-_BISECTIONS = 60
+_BISECTIONS = 44
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class Desks:
             asked, held = self._keeper.find(mine, given["id"])
         return _shown(asked, held)
 
-    def running(self, shown: dict[str, Any]) -> Future[None] | None:
+    def running(self, shown: dict[str, Any]) -> Future[str] | None:
         """What a request may wait for before it asks `shown` again."""
         return None if shown.get("answer", "kept back") else self._keeper.running(shown["analyst"], shown["id"])
 

@@ -147,8 +147,9 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
                 result = await run_in_threadpool(work, account, {**given, **request.path_params}, *waits)
                 running = desks.running(result) if waits else None
                 if running is not None:  # no thread waits with it
-                    await asyncio.wait([asyncio.wrap_future(running)], timeout=WAIT)
-                    result = await run_in_threadpool(desks.shown, account, {"id": result["id"]}, 0)
+                    done, _ = await asyncio.wait([asyncio.wrap_future(running)], timeout=WAIT)
+                    if done:
+                        result["answer"] = json.loads(running.result())
             except Refused as refused:
                 return _error(refused.status, refused.kind, refused.message)
             except EvenhandError as error:

@@ -13,7 +13,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -23,6 +23,7 @@ from evenhand.guarantee import UsageError
 from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
 from evenhand.release import Release, written
 from evenhand.service import questions
+from evenhand.service.jobs import Jobs
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 from evenhand.tables import Table
@@ -30,8 +31,6 @@ from evenhand.tables.engines.copied import CopiedEngine
 
 log = logging.getLogger("evenhand.keeper")
 
-WORKERS = 4
-"""Questions that are computed at the same time."""
 DRAFTS = 1000
 """Questions whose previews are kept."""
 
@@ -80,8 +79,8 @@ class Keeper:
     analysts: Mapping[str, Analyst]
     deadline: float = 10.0
     _opened: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False)
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(WORKERS, "question"), repr=False)
-    _running: dict[str, Future[None]] = field(default_factory=dict, repr=False)
+    _jobs: Jobs = field(default_factory=Jobs, repr=False)
+    _running: dict[str, Future[str]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
 
@@ -116,7 +115,7 @@ class Keeper:
         asked = question_ledger.asked
         assert asked is not None
         if asked.answer is None:
-            self._start(offered.desk, asked.id, lambda: draft.drawn(receipt))
+            self._start(offered.desk, asked, lambda: draft.drawn(receipt), again=question_ledger.found)
         return asked
 
     def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
@@ -142,7 +141,7 @@ class Keeper:
         for desk in {id(offered.desk): offered.desk for offered in self.tables.values()}.values():
             for asked in desk.asked(standing=Standing.PAID):
                 started += 1
-                self._start(desk, asked.id, partial(self._again, asked, empty=False))
+                self._start(desk, asked, partial(self._again, asked, empty=False))
         return started
 
     def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
@@ -158,13 +157,13 @@ class Keeper:
                 return asked, held
         raise UsageError(f"there is no question {id!r} of yours.")
 
-    def running(self, analyst: str, id: str) -> Future[None] | None:
+    def running(self, analyst: str, id: str) -> Future[str] | None:
         """What can be waited for: nothing for analysts who may not see how long an answer takes."""
         return self._running.get(id) if self._analyst(analyst).immediate else None
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._jobs.close()
 
     def _priced(self, offered: Offered, text: str, question: Mapping[str, Any]) -> Draft:
         """A draft for previews alone, which are made from public facts: one serves all who ask the same."""
@@ -179,26 +178,30 @@ class Keeper:
                     self._drafts.popitem(last=False)
         return found
 
-    def _start(self, desk: Desk, id: str, draw: Callable[[], Release]) -> None:
-        """Have an answer drawn and stored, once."""
+    def _start(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Release], *, again: bool = False) -> None:
+        """Have an answer drawn and stored, once. Those that have to be there at their deadline come first."""
         with self._lock:
-            if id not in self._running:
-                self._running[id] = self._pool.submit(self._work, desk, id, draw)
+            if asked.id not in self._running:
+                first = not self._analyst(asked.analyst).immediate
+                self._running[asked.id] = self._jobs.add(partial(self._work, desk, asked, draw, again), first=first)
 
-    def _work(self, desk: Desk, id: str, draw: Callable[[], Release]) -> None:
+    def _work(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Release], again: bool) -> str:
         try:
-            if self._found(desk, id).answer is not None:  # by an earlier try with the same key
-                return
+            earlier = self._found(desk, asked.id).answer if again else None
+            if earlier is not None:
+                return earlier
             try:
                 release = draw()
             except Exception as error:
                 # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
-                log.error("question failed after its debit", extra={"question": id, "error": type(error).__name__})
-                release = self._again(self._found(desk, id), empty=True)
-            desk.store(id, json.dumps(written.write(release), allow_nan=False))
+                log.error(
+                    "question failed after its debit", extra={"question": asked.id, "error": type(error).__name__}
+                )
+                release = self._again(asked, empty=True)
+            return desk.store(asked.id, json.dumps(written.write(release), allow_nan=False))
         finally:
             with self._lock:
-                self._running.pop(id, None)
+                self._running.pop(asked.id, None)
 
     def _again(self, asked: StoredQuestion, *, empty: bool) -> Release:
         """The answer to a question that was paid for, from the table or from the empty one."""
