@@ -12,7 +12,7 @@ from evenhand.profiles.buckets import Buckets
 from evenhand.profiles.support import Support, support_of_counts
 from evenhand.release import Measurement, Receipt
 from evenhand.tables import Secret, Table
-from evenhand.tables.expressions import Integers, Operation, Rows
+from evenhand.tables.expressions import Integers, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,14 @@ def users_by_bucket(table: Table, users: Rows, value: Integers, buckets: Buckets
 
     Under values a private integer may move a user from one bucket to another: ``moves`` is then 2.
     """
-    return _measured(table, _by_bucket(users.op(), value.op(), tuple(buckets.edges)), buckets.size, moves)
+    import ibis
+
+    def counted() -> Rows:
+        one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
+        return _counted(users, functools.reduce(operator.add, ((value > edge).ifelse(one, zero) for edge in edges)))
+
+    edges = buckets.edges
+    return _measured(table, table.engine.built((users.op(), value.op(), edges), counted), buckets.size, moves)
 
 
 def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves: int) -> Measurement:
@@ -33,17 +40,6 @@ def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves:
     place, by 2 under values (``moves``).
     """
     return _measured(table, _counted(users, place), size, moves)
-
-
-@functools.lru_cache(64)
-def _by_bucket(users: Operation, value: Operation, edges: tuple[int, ...]) -> Rows:
-    """A keeper's server asks the same again and again, and Ibis takes longer to build this than DuckDB to answer it."""
-    import ibis
-
-    one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
-    column = value.to_expr()
-    above = functools.reduce(operator.add, ((column > edge).ifelse(one, zero) for edge in edges))
-    return _counted(users.to_expr(), above)
 
 
 def _counted(users: Rows, place: Integers) -> Rows:

@@ -53,3 +53,4 @@ class Jobs:
                 future.set_result(work())
             except BaseException as error:
                 future.set_exception(error)
+            del job, work, future  # a thread that waits keeps no table open
