@@ -47,6 +47,8 @@ audit: $(STAMP) ## The long audit: try to disprove every guarantee, kill 2,000 p
 	$(BIN)/evenhand audit --out docs/audits
 	$(BIN)/python tests/audit/ledger_crash.py --kills 1000
 	$(BIN)/python tests/audit/ledger_crash.py --kills 1000 --postgres
+	$(BIN)/python tests/audit/server_crash.py --kills 20
+	$(BIN)/python tests/audit/server_crash.py --kills 20 --postgres
 
 docs: $(STAMP) ## Check the documentation: links, code, examples, and whether proofs are up to date
 	$(BIN)/python -m pytest -q tests/apps/test_docs.py tests/apps/test_examples.py tests/audit/test_proofs.py

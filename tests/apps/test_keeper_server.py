@@ -1,12 +1,10 @@
-"""The keeper's server as a real process: asked by clients, refused to strangers, killed and started again."""
+"""The keeper's server as a real process: asked by clients, refused to strangers."""
 
 from __future__ import annotations
 
 import html
 import http.cookiejar
 import json
-import os
-import random
 import re
 import signal
 import subprocess
@@ -320,33 +318,6 @@ def test_nothing_of_a_row_is_in_logs_or_answers(place: tuple[Server, Accounts]) 
     assert CANARY not in log
     stored = (server.folder / "budget.db").read_bytes() + (server.folder / "accounts.db").read_bytes()
     assert CANARY.encode() not in stored
-
-
-def test_a_killed_server_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """Killed at any moment: what was paid for is answered after the restart, and paid once."""
-    accounts = make(tmp_path)
-    token = accounts.issue("ann", Role.ANALYST)
-    asked = [{"key": f"k{number}", "question": {"ask": "count", "epsilon": "0.5"}} for number in range(3)]
-    server = Server(tmp_path)
-    child = os.fork()
-    if child == 0:  # a client whose server dies under it
-        try:
-            for one in asked:
-                Remote(server.url, token, None)._call("POST", "/v1/questions", one)
-        finally:
-            os._exit(0)
-    time.sleep(random.uniform(0.05, 1.5))
-    server.stop(signal.SIGKILL)
-    os.waitpid(child, 0)
-    server = Server(tmp_path)
-    ann = eh.connect(server.url, token=token)
-    # Every client tries again with its key.
-    released = [ann._released(ann._call("POST", "/v1/questions", one)) for one in asked]
-    assert ann.budget()["yours"]["spent"] == [{"epsilon": "1.5", "delta": "0"}]
-    assert len({release.event for release in released}) == 3
-    assert [ann.answer(one["id"]).value for one in ann.history()] == [release.value for release in released]
-    server.stop()
-    eh.Ledger(tmp_path / "budget.db").verify()
 
 
 WRONG = {
