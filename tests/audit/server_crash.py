@@ -159,7 +159,11 @@ def crash(folder: Path, kills: int, place: str | None, clients: int = 6, code: s
     for thread in threads:
         thread.start()
     for _ in range(kills):
-        time.sleep(random.uniform(0.05, 1.5))
+        answered = sum(len(client.seen) for client in crew)
+        patience = time.monotonic() + 60
+        while sum(len(client.seen) for client in crew) == answered and time.monotonic() < patience:
+            time.sleep(0.01)  # until it works
+        time.sleep(random.uniform(0.0, 1.0))
         server.stop(signal.SIGKILL)
         server.start()
     time.sleep(1.0)

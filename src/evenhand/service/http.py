@@ -29,7 +29,9 @@ from evenhand.ledger.desk import NeedsApproval
 from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import WAIT, Desks
 from evenhand.service.keeper import Keeper
+from evenhand.service.openapi import description
 from evenhand.service.questions import LARGEST
+from evenhand.service.routes import ENDPOINTS, Endpoint
 from evenhand.service.web import Web
 
 log = logging.getLogger("evenhand.http")
@@ -137,13 +139,14 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
             raise Refused(400, "usage", "the request is not a JSON object.")
         return data
 
-    def route(path: str, work: Callable[..., dict[str, Any]], method: str, *roles: Role) -> Route:
+    def route(one: Endpoint) -> Route:
+        work: Callable[..., dict[str, Any]] = getattr(desks, one.work)
         waits = (0,) if work in (desks.ask, desks.shown) else ()
 
         async def handle(request: Request) -> Response:
             try:
-                account = await run_in_threadpool(entered, request, *roles)
-                given = await body(request) if method == "POST" else dict(request.query_params)
+                account = await run_in_threadpool(entered, request, *one.roles)
+                given = await body(request) if one.method == "POST" else dict(request.query_params)
                 result = await run_in_threadpool(work, account, {**given, **request.path_params}, *waits)
                 running = desks.running(result) if waits else None
                 if running is not None:  # no thread waits with it
@@ -156,7 +159,7 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
                 return _error(*_kind(error), str(error))
             return JSONResponse(result)
 
-        return Route(path, handle, methods=[method])
+        return Route(one.path, handle, methods=[one.method])
 
     async def health(request: Request) -> Response:
         return PlainTextResponse("ok")
@@ -168,18 +171,15 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
         ]
         return PlainTextResponse("\n".join(["# TYPE evenhand_requests_total counter", *lines, ""]))
 
-    everybody = (Role.ANALYST, Role.KEEPER)
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(description(ENDPOINTS))
+
     return Starlette(
         routes=[
             Route("/health", health),
             Route("/metrics", metrics),
-            route("/v1/tables", desks.tables, "GET", Role.ANALYST),
-            route("/v1/budget", desks.budget, "GET", Role.ANALYST),
-            route("/v1/preview", desks.preview, "POST", Role.ANALYST),
-            route("/v1/questions", desks.ask, "POST", Role.ANALYST),
-            route("/v1/questions", desks.history, "GET", *everybody),
-            route("/v1/questions/{id}", desks.shown, "GET", *everybody),
-            route("/v1/questions/{id}/decision", desks.decide, "POST", Role.KEEPER),
+            Route("/openapi.json", openapi),
+            *(route(one) for one in ENDPOINTS if one.work),
             *Web(desks, accounts).routes(),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],

@@ -217,9 +217,12 @@ class Keeper:
         )
         return release
 
-    def held(self, asked: StoredQuestion) -> datetime | None:
-        """Until when an answer is kept back; at that moment one from the empty table takes the place of a missing one."""
-        if self._analyst(asked.analyst).immediate or asked.event is None:
+    def held(self, asked: StoredQuestion, *, anybody: bool = False) -> datetime | None:
+        """Until when an answer is kept back, from its analyst or from anybody who may not see time.
+
+        At that moment one from the empty table takes the place of a missing one.
+        """
+        if asked.event is None or (self._analyst(asked.analyst).immediate and not anybody):
             return None
         # What a stopped server left behind is drawn again, with the same time for it.
         paid = max(datetime.fromisoformat(asked.time), self._opened)
