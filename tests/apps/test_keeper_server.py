@@ -66,6 +66,11 @@ tables = ["visits"]
 epsilon = 2
 tables = ["visits"]
 
+[analysts.pat]
+epsilon = 3
+immediate = true
+tables = ["visits"]
+
 [analysts.vic]
 epsilon = 5
 immediate = true
@@ -158,6 +163,20 @@ def test_a_view_that_the_keeper_offers(place: tuple[Server, Accounts]) -> None:
     assert abs(vic.count(epsilon=2).value - 684) < 60
     with pytest.raises(eh.UsageError, match="no table 'visits' for you"):
         eh.connect(vic.url, token=vic._token, table="visits").count(epsilon=1)
+
+
+def test_a_profile_is_its_buyers(place: tuple[Server, Accounts]) -> None:
+    pat, bob = remote(place, "pat"), remote(place, "bob")
+    assert pat.preview.count(epsilon=1).to_dict()["error"]["noise"] is None
+    assert pat.preview.profile(epsilon="0.5").affordable
+    profile = pat.profile(epsilon="0.5")
+    assert abs(profile.users - 400) < 100
+    assert eh.plan("count", profile, epsilon=1).best is not None
+    assert pat.preview.count(epsilon=1).to_dict()["error"]["noise"] > 0
+    assert bob.preview.count(epsilon=1).to_dict()["error"]["noise"] is None
+    assert [one.event for one in pat.count(epsilon=1).guarantee.earlier] == [profile.event]
+    (bought,) = (one["id"] for one in pat.history() if one["question"]["ask"] == "profile")
+    assert pat.answer(bought).noisy == profile.noisy
 
 
 def test_a_reader_sees_what_was_released(place: tuple[Server, Accounts]) -> None:

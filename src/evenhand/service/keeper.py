@@ -21,6 +21,7 @@ from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
+from evenhand.profiles import EVERY_ROW, Profile, Shelf
 from evenhand.release import Release, written
 from evenhand.service import questions
 from evenhand.service.jobs import Jobs
@@ -30,6 +31,8 @@ from evenhand.tables import Table
 from evenhand.tables.engines.copied import CopiedEngine
 
 log = logging.getLogger("evenhand.keeper")
+
+Answer = Release | Profile
 
 DRAFTS = 1000
 """Questions whose previews are kept."""
@@ -82,7 +85,8 @@ class Keeper:
     _jobs: Jobs = field(default_factory=Jobs, repr=False)
     _running: dict[str, Future[str]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
+    _priced_drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
+    _profiles: dict[tuple[str, str], list[tuple[datetime, Profile]]] = field(default_factory=dict, repr=False)
 
     def offered(self, analyst: str) -> dict[str, Offered]:
         """The tables that an analyst may ask about."""
@@ -97,7 +101,7 @@ class Keeper:
         """What a question would cost; from public facts only."""
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
-        preview = self._priced(offered, text, question).preview(
+        preview = self._priced(analyst, name, text, question).preview(
             offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits)
         )
         return {**preview.to_dict(), "text": str(preview)}
@@ -110,7 +114,7 @@ class Keeper:
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
         question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
-        draft = questions.ask(Drafts(offered.table), question)
+        draft = questions.ask(self._drafts_for(analyst, name), question)
         receipt = draft.pay(question_ledger)
         asked = question_ledger.asked
         assert asked is not None
@@ -152,7 +156,7 @@ class Keeper:
                 held = self.held(asked)
                 if held is None and asked.standing is Standing.PAID and not self._analyst(asked.analyst).immediate:
                     release = self._again(asked, empty=True)
-                    offered.desk.store(id, json.dumps(written.write(release), allow_nan=False))
+                    offered.desk.store(id, answer_text(release))
                     asked = self._found(offered.desk, id)
                 return asked, held
         raise UsageError(f"there is no question {id!r} of yours.")
@@ -165,27 +169,42 @@ class Keeper:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
         self._jobs.close()
 
-    def _priced(self, offered: Offered, text: str, question: Mapping[str, Any]) -> Draft:
-        """A draft for previews alone, which are made from public facts: one serves all who ask the same."""
+    def _priced(self, analyst: str, name: str, text: str, question: Mapping[str, Any]) -> Draft:
+        """A draft for previews alone, which are made from public facts, and from a profile that the analyst has bought."""
+        profile = self._profile(analyst, name)
+        key = f"{profile and profile.event} {text}"
         with self._lock:
-            found = self._drafts.get(text)
+            found = self._priced_drafts.get(key)
         if found is None:
-            draft = questions.ask(Drafts(offered.table), question)
+            draft = questions.ask(self._drafts_for(analyst, name), question)
             found = replace(draft, foreseen=cache(draft.foreseen))
             with self._lock:
-                self._drafts[text] = found
-                while len(self._drafts) > DRAFTS:
-                    self._drafts.popitem(last=False)
+                self._priced_drafts[key] = found
+                while len(self._priced_drafts) > DRAFTS:
+                    self._priced_drafts.popitem(last=False)
         return found
 
-    def _start(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Release], *, again: bool = False) -> None:
+    def _drafts_for(self, analyst: str, name: str) -> Drafts:
+        """Questions of an analyst about a table: what one analyst bought is not used for another."""
+        table, shelf, profile = self.tables[name].table, Shelf(), self._profile(analyst, name)
+        if profile is not None:
+            shelf.put(table, EVERY_ROW, profile)
+        return Drafts(table, shelf)
+
+    def _profile(self, analyst: str, name: str) -> Profile | None:
+        """The latest that the analyst bought of a table and may see; kept until the server stops."""
+        now = datetime.now(UTC)
+        seen = [profile for ready, profile in self._profiles.get((analyst, name), ()) if ready <= now]
+        return seen[-1] if seen else None
+
+    def _start(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], *, again: bool = False) -> None:
         """Have an answer drawn and stored, once. Those that have to be there at their deadline come first."""
         with self._lock:
             if asked.id not in self._running:
                 first = not self._analyst(asked.analyst).immediate
                 self._running[asked.id] = self._jobs.add(partial(self._work, desk, asked, draw, again), first=first)
 
-    def _work(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Release], again: bool) -> str:
+    def _work(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], again: bool) -> str:
         try:
             earlier = self._found(desk, asked.id).answer if again else None
             if earlier is not None:
@@ -198,21 +217,28 @@ class Keeper:
                     "question failed after its debit", extra={"question": asked.id, "error": type(error).__name__}
                 )
                 release = self._again(asked, empty=True)
-            return desk.store(asked.id, json.dumps(written.write(release), allow_nan=False))
+            answer = desk.store(asked.id, answer_text(release))
+            if isinstance(release, Profile):
+                ready = self.held(asked) or datetime.now(UTC)
+                place = (asked.analyst, str(json.loads(asked.question)["table"]))
+                bought = Profile.from_dict(json.loads(answer)["profile"])  # what was stored first
+                with self._lock:
+                    self._profiles[place] = [*self._profiles.get(place, []), (ready, bought)]
+            return answer
         finally:
             with self._lock:
                 self._running.pop(asked.id, None)
 
-    def _again(self, asked: StoredQuestion, *, empty: bool) -> Release:
+    def _again(self, asked: StoredQuestion, *, empty: bool) -> Answer:
         """The answer to a question that was paid for, from the table or from the empty one."""
         stored = json.loads(asked.question)
-        _, offered = self._table(asked.analyst, stored["table"])
-        table = offered.table
+        name, offered = self._table(asked.analyst, stored["table"])
+        asking = self._drafts_for(asked.analyst, name)
         if empty:
-            table = replace(table, expression=table.expression.limit(0))
+            asking.table = replace(asking.table, expression=asking.table.expression.limit(0))
         limits = self._analyst(asked.analyst).limits
-        draft = questions.ask(Drafts(table), stored["question"])
-        release: Release = draft.drawn(
+        draft = questions.ask(asking, stored["question"])
+        release: Answer = draft.drawn(
             draft.pay(offered.desk.question_ledger(asked.analyst, asked.key, asked.question, limits))
         )
         return release
@@ -250,3 +276,9 @@ class Keeper:
 
     def _text(self, table: str, question: Mapping[str, Any]) -> str:
         return questions.normalised({"table": table, "question": question})
+
+
+def answer_text(answer: Answer) -> str:
+    """An answer as it is stored and sent."""
+    data = {"profile": answer.to_dict()} if isinstance(answer, Profile) else written.write(answer)
+    return json.dumps(data, allow_nan=False)

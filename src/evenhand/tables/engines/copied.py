@@ -114,4 +114,5 @@ def copied(table: Table) -> Table:
     if not isinstance(engine, DuckDBEngine) or engine.backend is None:
         return table
     copy = CopiedEngine(engine, table.expression)
-    return replace(table, expression=copy.rows, engine=copy)
+    # A copy never changes, so profiles of it stay of use.
+    return replace(table, expression=copy.rows, engine=copy, snapshot=table.snapshot or fresh_name())
