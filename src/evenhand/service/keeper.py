@@ -155,6 +155,7 @@ class Keeper:
             if asked is not None and analyst in (None, asked.analyst):
                 held = self.held(asked)
                 if held is None and asked.standing is Standing.PAID and not self._analyst(asked.analyst).immediate:
+                    log.warning("question was late", extra={"question": id})
                     release = self._again(asked, empty=True)
                     offered.desk.store(id, answer_text(release))
                     asked = self._found(offered.desk, id)
