@@ -59,6 +59,8 @@ audit: $(STAMP) ## The long audit: try to disprove every guarantee, kill 2,000 p
 	$(BIN)/evenhand audit --out docs/audits
 	$(BIN)/python tests/audit/ledger_crash.py --kills 1000
 	$(BIN)/python tests/audit/ledger_crash.py --kills 1000 --postgres
+	$(BIN)/python tests/audit/server_crash.py --kills 20
+	$(BIN)/python tests/audit/server_crash.py --kills 20 --postgres
 
 docs: $(STAMP) ## Build the documentation as a site, and check it: links, code, notebooks, examples, whether proofs are up to date
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build

@@ -25,6 +25,7 @@ GROUPS = {
     "planning": ["benchmarks.accuracy.plan_speed"],
     "learning": ["benchmarks.learning", "benchmarks.learning.comparison"],
     "recommender": ["benchmarks.recommender"],
+    "service": ["benchmarks.service"],
     "peers": ["benchmarks.peers"],
 }
 

@@ -578,9 +578,9 @@ class Previews(Questions[Preview]):
 class Drafts(Questions[Draft]):
     """Answers each question with a checked draft, for callers that open their ledger afterwards."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, shelf: Shelf | None = None) -> None:
         self.table = table
-        self._shelf = Shelf()
+        self._shelf = shelf or Shelf()
 
     def _answer(self, draft: Draft) -> Draft:
         return draft

@@ -107,9 +107,10 @@ def unknown_words(command_line: str) -> list[str]:
     """Subcommands and options of a command line that do not exist."""
     words, command = shlex.split(command_line, comments=True)[1:], typer.main.get_command(app)
     while (commands := getattr(command, "commands", None)) and words and not words[0].startswith("-"):
-        if words[0] not in commands:
+        if words[0] not in commands and "run" not in commands:
             return words[:1]
-        command = commands[words.pop(0)]
+        command = commands[words.pop(0) if words[0] in commands else "run"]
+    command = getattr(command, "commands", {}).get("run", command)  # ``serve`` is ``serve run``
     known = {"--help", *(option for parameter in command.params for option in parameter.opts)}
     return [word for word in words if word.startswith("--") and word.partition("=")[0] not in known]
 

@@ -1,12 +1,10 @@
-"""The keeper's server as a real process: asked by clients, refused to strangers, killed and started again."""
+"""The keeper's server as a real process: asked by clients, refused to strangers."""
 
 from __future__ import annotations
 
 import html
 import http.cookiejar
 import json
-import os
-import random
 import re
 import signal
 import subprocess
@@ -22,10 +20,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import evenhand as eh
-from evenhand.service.accounts import Accounts, Role
+from evenhand.service.accounts import Account, Accounts, Role
+from evenhand.service.answers import Desks
 from evenhand.service.client import Remote
+from evenhand.service.web import Web
 
 pytestmark = pytest.mark.xdist_group("keeper")  # one server for the module
 
@@ -49,15 +50,31 @@ description = "Visits of people."
 bounds = [0, 6]
 unit = "points"
 
+[tables.visits.views.high]
+where = "v >= 3"
+derive = {{ twice = "v * 2" }}
+
 [analysts.ann]
 epsilon = 6
 delta = 1e-4
 per_question = 2
 approval_above = 4
 immediate = true
+tables = ["visits"]
 
 [analysts.bob]
 epsilon = 2
+tables = ["visits"]
+
+[analysts.pat]
+epsilon = 3
+immediate = true
+tables = ["visits"]
+
+[analysts.vic]
+epsilon = 5
+immediate = true
+tables = ["visits.high"]
 """
 
 
@@ -137,6 +154,63 @@ def test_questions_of_a_session(place: tuple[Server, Accounts]) -> None:
     assert ann.answer(first["id"]).value == ann.answer(first["id"]).value
     with pytest.raises(eh.UsageError, match="intervals at"):
         table.interval(0.77)
+
+
+def test_a_view_that_the_keeper_offers(place: tuple[Server, Accounts]) -> None:
+    vic = remote(place, "vic")
+    (described,) = vic.tables()
+    assert [column["name"] for column in described["columns"]] == ["u", "v", "g", "twice"]
+    assert abs(vic.count(epsilon=2).value - 684) < 60
+    with pytest.raises(eh.UsageError, match="no table 'visits' for you"):
+        eh.connect(vic.url, token=vic._token, table="visits").count(epsilon=1)
+
+
+def test_a_profile_is_its_buyers(place: tuple[Server, Accounts]) -> None:
+    pat, bob = remote(place, "pat"), remote(place, "bob")
+    assert pat.preview.count(epsilon=1).to_dict()["error"]["noise"] is None
+    assert pat.preview.profile(epsilon="0.5").affordable
+    profile = pat.profile(epsilon="0.5")
+    assert abs(profile.users - 400) < 100
+    assert eh.plan("count", profile, epsilon=1).best is not None
+    assert pat.preview.count(epsilon=1).to_dict()["error"]["noise"] > 0
+    assert bob.preview.count(epsilon=1).to_dict()["error"]["noise"] is None
+    assert [one.event for one in pat.count(epsilon=1).guarantee.earlier] == [profile.event]
+    (bought,) = (one["id"] for one in pat.history() if one["question"]["ask"] == "profile")
+    assert pat.answer(bought).noisy == profile.noisy
+
+
+def test_a_reader_sees_what_was_released(place: tuple[Server, Accounts]) -> None:
+    server, accounts = place
+    bob = remote(place, "bob")
+    first = bob._call("POST", "/v1/questions", {"key": "r", "question": {"ask": "users", "epsilon": "0.25"}})
+    reader = eh.connect(server.url, token=accounts.issue("audit", Role.READER))
+    assert "answer" not in reader._call("GET", f"/v1/questions/{first['id']}")
+    assert first["id"] in [one["id"] for one in reader.history()]
+    assert reader.answer(first["id"]).value == bob.answer(first["id"]).value
+    for refused in (lambda: reader.count(epsilon=1), lambda: reader.preview.count(epsilon=1)):
+        with pytest.raises(eh.UsageError, match="one of a reader"):
+            refused()
+    with pytest.raises(eh.UsageError, match="for keeper"):
+        reader._call("GET", "/v1/export")
+
+
+def test_the_description_is_that_of_the_routes(place: tuple[Server, Accounts]) -> None:
+    from evenhand.service.http import application
+    from evenhand.service.keeper import Keeper
+
+    with urllib.request.urlopen(place[0].url + "/openapi.json", timeout=20) as response:
+        told = json.load(response)
+    app = application(Keeper({}, {}), place[1])
+    keeper = Keeper({}, {})
+    pages = {route.path for route in Web(keeper, Desks(keeper), place[1], lambda who: True).routes()}
+    served = {(route.path, method) for route in app.routes for method in route.methods - {"HEAD"}}  # type: ignore[attr-defined]
+    assert {(path, method.upper()) for path, methods in told["paths"].items() for method in methods} == {
+        (path, method) for path, method in served if path not in pages
+    }
+    for path, methods in told["paths"].items():
+        for operation in methods.values():
+            assert ("security" in operation) == path.startswith("/v1/")
+            assert [one["name"] for one in operation.get("parameters", [])] == re.findall(r"{(\w+)}", path)
 
 
 def test_an_answer_appears_at_its_deadline(place: tuple[Server, Accounts]) -> None:
@@ -304,60 +378,86 @@ def test_the_page(place: tuple[Server, Accounts]) -> None:
 
 
 def test_nothing_of_a_row_is_in_logs_or_answers(place: tuple[Server, Accounts]) -> None:
-    server, _ = place
-    ann = remote(place)
-    with pytest.raises(eh.EvenhandError):
-        ann.sum("u", bounds=(0, 1), epsilon="0.1")
-    for url in ("/health", "/metrics", "/nowhere"):
-        try:
-            with urllib.request.urlopen(server.url + url, timeout=20) as response:
-                headers, text = response.headers, response.read().decode()
-        except urllib.error.HTTPError as error:
-            headers, text = error.headers, error.read().decode()
-        assert headers["Content-Security-Policy"].startswith("default-src 'none'")
-        assert CANARY not in text
+    """Users are called after a canary: it is looked for in responses, headers, logs and what is stored."""
+    server, accounts = place
+    tokens = [accounts.issue("ann", Role.ANALYST), accounts.issue("keeper", Role.KEEPER), "wrong"]
+    sum_of_names = {"ask": "sum", "column": "u", "bounds": [0, 1], "epsilon": "0.01"}
+    by_user = {"ask": "count", "by": "u", "epsilon": "0.01", "delta": "1e-6"}
+    casts = {"ask": "sql", "text": "SELECT SUM(CAST(u AS INT)) FROM table", "epsilon": "0.01"}
+    asked = [
+        (path, {"question": question, "key": f"canary{number}"})
+        for path in ("/v1/preview", "/v1/questions")
+        for number, question in enumerate((sum_of_names, by_user, casts, {"ask": "count", "epsilon": "0.01"}))
+    ]
+    paths = [
+        "/health",
+        "/metrics",
+        "/openapi.json",
+        "/nowhere",
+        "/v1/tables",
+        "/v1/budget",
+        "/v1/questions",
+        "/v1/export",
+    ]
+    seen = 0
+    for token in tokens:
+        for path, data in [*((path, None) for path in paths), *asked]:
+            content = None if data is None else json.dumps(data).encode()
+            request = urllib.request.Request(server.url + path, content, {"Authorization": f"Bearer {token}"})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as response:
+                    headers, text = response.headers, response.read().decode()
+            except urllib.error.HTTPError as error:
+                headers, text = error.headers, error.read().decode()
+            assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+            assert CANARY not in text
+            assert CANARY not in str(headers)
+            seen += len(text)
+    assert seen > 10_000
     server.log.flush()
     log = (server.folder / "log.txt").read_text()
     assert '"path": "/v1/questions"' in log
     assert CANARY not in log
-    stored = (server.folder / "budget.db").read_bytes() + (server.folder / "accounts.db").read_bytes()
-    assert CANARY.encode() not in stored
+    for file in server.folder.iterdir():  # the ledger with the questions and their answers, accounts, journals
+        assert file.suffix == ".parquet" or CANARY.encode() not in file.read_bytes()
 
 
-def test_a_killed_server_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """Killed at any moment: what was paid for is answered after the restart, and paid once."""
-    accounts = make(tmp_path)
-    token = accounts.issue("ann", Role.ANALYST)
-    asked = [{"key": f"k{number}", "question": {"ask": "count", "epsilon": "0.5"}} for number in range(3)]
-    server = Server(tmp_path)
-    child = os.fork()
-    if child == 0:  # a client whose server dies under it
-        try:
-            for one in asked:
-                Remote(server.url, token, None)._call("POST", "/v1/questions", one)
-        finally:
-            os._exit(0)
-    time.sleep(random.uniform(0.05, 1.5))
-    server.stop(signal.SIGKILL)
-    os.waitpid(child, 0)
-    server = Server(tmp_path)
-    ann = eh.connect(server.url, token=token)
-    # Every client tries again with its key.
-    released = [ann._released(ann._call("POST", "/v1/questions", one)) for one in asked]
-    assert ann.budget()["yours"]["spent"] == [{"epsilon": "1.5", "delta": "0"}]
-    assert len({release.event for release in released}) == 3
-    assert [ann.answer(one["id"]).value for one in ann.history()] == [release.value for release in released]
-    server.stop()
-    eh.Ledger(tmp_path / "budget.db").verify()
+def test_tokens_on_the_command_line(tmp_path: Path) -> None:
+    from evenhand.apps.cli import app
+
+    make(tmp_path)
+    file, runner = str(tmp_path / "keeper.toml"), CliRunner()
+    token = runner.invoke(app, ["serve", "token", "create", file, "ann"]).output.strip()
+    reader = json.loads(
+        runner.invoke(app, ["serve", "token", "create", file, "r", "--role", "reader", "--json"]).output
+    )
+    accounts = Accounts(tmp_path / "accounts.db")
+    assert accounts.find(token) == Account("ann", Role.ANALYST)
+    assert accounts.find(reader["token"]) == Account("r", Role.READER)
+    (first, *_) = json.loads(runner.invoke(app, ["serve", "token", "list", file, "--json"]).output)["tokens"]
+    assert token not in str(first)
+    assert runner.invoke(app, ["serve", "token", "revoke", file, first["id"]]).exit_code == 0
+    assert accounts.find(token) is None
+    assert isinstance(runner.invoke(app, ["serve", "token", "create", file, "nobody"]).exception, eh.UsageError)
+
+
+def test_accounts_on_postgres(postgres_url: str) -> None:
+    accounts = Accounts(postgres_url)
+    token, short = accounts.issue("ann", Role.ANALYST), accounts.issue("ann", Role.ANALYST, days=1e-9)
+    assert Accounts(postgres_url).find(token) == Account("ann", Role.ANALYST)
+    assert accounts.find(short) is None
+    accounts.revoke(accounts.listed()[0]["id"])
+    assert accounts.find(token) is None
 
 
 WRONG = {
-    "epsilon = 6": ("epsilom = 6", "line 21: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
-    "per_question = 2": ("per_question = 'x'", "line 23: .*per_question"),
+    "epsilon = 6": ("epsilom = 6", "line 25: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
+    "per_question = 2": ("per_question = 'x'", "line 27: .*per_question"),
     'population = "people"': ('population = "peopel"', "line 13: .*population"),
     'source = "visits.parquet"': ('source = "nothing.parquet"', "line 11: "),
     "[analysts.bob]": ("[analysts.bob", "not TOML"),
     "epsilon = 20": ("epsilon = -1", "line 6: "),
+    'where = "v >= 3"': ('where = "w >= 3"', "line 21: .*views.high.*'w'"),
 }
 
 

@@ -16,6 +16,7 @@ from evenhand.ledger.desk import Desk, Limits
 from evenhand.release import Receipt, Release
 from evenhand.service.accounts import Account, Role
 from evenhand.service.answers import Desks
+from evenhand.service.jobs import Jobs
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.statistics import Draft
 
@@ -45,10 +46,10 @@ def value_of(kept: Keeper, id: str) -> float:
     return float(shown["answer"]["value"])
 
 
-def test_nobody_waits_for_a_query(desk: Desk) -> None:
+def test_nobody_waits_for_a_query(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """How long a request takes would tell how long the query does; this one never ends."""
     kept = keeper(desk, deadline=60)
-    kept._start = lambda desk, id, draw: kept._running.__setitem__(id, Future())  # type: ignore[method-assign]
+    monkeypatch.setattr(Jobs, "add", lambda *arguments, **options: Future())
     started = time.monotonic()
     shown = Desks(kept).ask(BOB, COUNT, wait=30)
     assert time.monotonic() - started < 15
@@ -70,7 +71,7 @@ def test_what_is_approved_has_its_whole_time(desk: Desk) -> None:
 
 def test_what_a_stopped_server_left_is_drawn_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as stopped:
-        stopped.setattr(Keeper, "_start", lambda *arguments: None)  # killed after the debit
+        stopped.setattr(Jobs, "add", lambda *arguments, **options: Future())  # killed after the debit
         asked = Desks(keeper(desk, deadline=0.8)).ask(BOB, COUNT)
     time.sleep(1)
     again = keeper(desk, deadline=0.8)

@@ -40,7 +40,7 @@ app.command(name="convert", help=convert_cli.HELP, epilog=convert_cli.EXAMPLES)(
 app.command(name="plan", help=plan_cli.HELP, epilog=plan_cli.EXAMPLES)(plan_cli.plan)
 app.command(name="reproduce", help=reproduce_cli.HELP, epilog=reproduce_cli.EXAMPLES)(reproduce_cli.reproduce)
 app.command(name="audit", help=audit_cli.HELP, epilog=audit_cli.EXAMPLES)(audit_cli.audit)
-app.command(name="serve", help=serve_cli.HELP, epilog=serve_cli.EXAMPLES)(serve_cli.serve)
+app.add_typer(serve_cli.app, name="serve")
 app.add_typer(ledger_cli.app, name="ledger")
 app.add_typer(learn_cli.app, name="learn")
 app.add_typer(recommender_cli.app, name="recommender")

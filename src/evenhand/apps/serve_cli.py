@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from evenhand.apps import token_cli
 from evenhand.apps.console import show_json
 from evenhand.guarantee import UsageError
 
@@ -24,10 +25,22 @@ evenhand serve --demo
 
 evenhand serve keeper.toml
 
-evenhand serve keeper.toml --token ann --days 90
+evenhand serve token create keeper.toml ann --days 90
 """
 
 
+class Serving(typer.core.TyperGroup):
+    """``serve FILE`` and ``serve --demo`` beside ``serve token ...``: what names no subcommand is served."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - a context of click's, under Typer's own name
+        return super().parse_args(ctx, args if args[:1] == ["token"] else ["run", *args])
+
+
+app = typer.Typer(cls=Serving, help=HELP, epilog=EXAMPLES)
+app.add_typer(token_cli.app, name="token")
+
+
+@app.command("run", help=HELP, epilog=EXAMPLES, hidden=True)
 def serve(
     file: Annotated[Path | None, typer.Argument(help="A keeper.toml; see docs/keeper.md.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve a generated table; nothing to configure.")] = False,
@@ -35,10 +48,6 @@ def serve(
     port: Annotated[
         int | None, typer.Option(help="The port, instead of the file's; 0 takes a free one.", min=0, max=65535)
     ] = None,
-    token: Annotated[
-        str | None, typer.Option(help="Print a new token for this analyst (or 'keeper') and stop; nothing is served.")
-    ] = None,
-    days: Annotated[float, typer.Option(help="How long the token is valid.")] = 90,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="With --demo, open the page in a browser.")
     ] = True,
@@ -53,34 +62,23 @@ def serve(
     except ModuleNotFoundError:
         raise UsageError("the server is not installed. Install it with: pip install 'evenhand[service]'") from None
     if file is not None:
-        _serve_file(file, host, port, token, days, as_json)
-    elif token is not None:
-        raise UsageError("--token needs a keeper.toml; the demo prints its tokens.")
+        _serve_file(file, host, port, as_json)
     else:
         _serve_demo(host, port, browser and not as_json, as_json)
 
 
-def _serve_file(file: Path, host: str | None, port: int | None, token: str | None, days: float, as_json: bool) -> None:
-    from evenhand.service.accounts import Role
+def _serve_file(file: Path, host: str | None, port: int | None, as_json: bool) -> None:
     from evenhand.service.config import load
     from evenhand.service.http import application
     from evenhand.service.running import run
 
     found = load(file)
-    if token is not None:
-        if token != "keeper" and token not in found.keeper.analysts:
-            raise UsageError(
-                f"--token {token}: expected keeper, or an analyst of {file}: {sorted(found.keeper.analysts)}."
-            )
-        secret = found.accounts.issue(token, Role.KEEPER if token == "keeper" else Role.ANALYST, days)
-        show_json({"token": secret}) if as_json else typer.echo(secret)
-        return
-    app = application(found.keeper, found.accounts, per_minute=found.per_minute)
+    served = application(found.keeper, found.accounts, per_minute=found.per_minute)
 
     def accepting(url: str) -> None:
         show_json({"url": url}) if as_json else typer.echo(f"Serving {', '.join(found.keeper.tables)} at {url}")
 
-    run(found.keeper, app, host or found.host, found.port if port is None else port, accepting)
+    run(found.keeper, served, host or found.host, found.port if port is None else port, accepting)
 
 
 def _serve_demo(host: str | None, port: int | None, browser: bool, as_json: bool) -> None:

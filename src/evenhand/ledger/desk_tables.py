@@ -19,11 +19,14 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    func,
     select,
 )
 
 from evenhand.ledger.composition import Budget, Cost
+
+Place = tuple[str, int, bool]
+"""A holder, a period, and whether the keeper approved."""
+Spent = dict[Place, Budget]
 
 _SUMS = Context(prec=160, traps=[Inexact])
 
@@ -91,7 +94,7 @@ def listed(connection: Connection, analyst: str | None, standing: str | None) ->
     return list(connection.execute(query))
 
 
-def enter(connection: Connection, **values: str) -> None:
+def enter(connection: Connection, **values: object) -> None:
     """Add a question."""
     connection.execute(asked_table.insert().values(**values))
 
@@ -103,53 +106,52 @@ def change(connection: Connection, id: str, **values: object) -> None:
 
 def period(connection: Connection, name: str) -> int:
     """The number of the present period. A clock that went back stays in the latest one."""
-    latest = connection.execute(select(period_table).order_by(period_table.c.number.desc()).limit(1)).one_or_none()
-    if latest is None:
-        return 1
-    return int(latest.number) + (1 if name > latest.name else 0)
+    return _period(connection, name)[0]
 
 
 def enter_period(connection: Connection, name: str) -> int:
     """The same, and from now on no earlier one."""
-    number = period(connection, name)
-    if connection.execute(select(func.count()).where(period_table.c.number == number)).scalar() == 0:
+    number, new = _period(connection, name)
+    if new:
         connection.execute(period_table.insert().values(number=number, name=name))
     return number
 
 
-def add(connection: Connection, holder: str, period: int, approved: bool, cost: Cost) -> None:
-    """Add a cost to what a holder spent."""
-    table = spent_table
-    place = (table.c.holder == holder) & (table.c.period == period) & (table.c.approved == approved)
-    row = connection.execute(select(table).where(place)).one_or_none()
-    before = Budget(Decimal(0)) if row is None else Budget(Decimal(row.epsilon), Decimal(row.delta))
-    after = plus(before, cost)
-    amounts = {"epsilon": str(after.epsilon), "delta": str(after.delta)}
-    if row is None:
-        connection.execute(table.insert().values(holder=holder, period=period, approved=approved, **amounts))
+def _period(connection: Connection, name: str) -> tuple[int, bool]:
+    latest = connection.execute(select(period_table).order_by(period_table.c.number.desc()).limit(1)).one_or_none()
+    if latest is None:
+        return 1, True
+    later = name > latest.name
+    return int(latest.number) + later, later
+
+
+def add(connection: Connection, spent: Spent, place: Place, cost: Cost) -> None:
+    """Add a cost to what was spent at a place."""
+    after = plus(spent.get(place, Budget(Decimal(0))), cost)
+    values = {"epsilon": str(after.epsilon), "delta": str(after.delta)}
+    named = dict(zip(("holder", "period", "approved"), place, strict=True))
+    if place in spent:
+        connection.execute(spent_table.update().filter_by(**named).values(**values))
     else:
-        connection.execute(table.update().where(place).values(**amounts))
+        connection.execute(spent_table.insert().values(**named, **values))
 
 
-def spent(connection: Connection, holder: str, *, period: int | None = None, approved: bool | None = None) -> Budget:
-    """What a holder spent: ever or in one period, with or without approval."""
-    query = select(spent_table).where(spent_table.c.holder == holder)
-    if period is not None:
-        query = query.where(spent_table.c.period == period)
-    if approved is not None:
-        query = query.where(spent_table.c.approved == approved)
-    total = Budget(Decimal(0))
-    for row in connection.execute(query):
-        total = plus(total, Budget(Decimal(row.epsilon), Decimal(row.delta)))
-    return total
-
-
-def all_spent(connection: Connection) -> dict[tuple[str, int, bool], Budget]:
-    """All sums, by holder, period and approval."""
-    rows = connection.execute(select(spent_table))
+def spent(connection: Connection, *holders: str) -> Spent:
+    """What was spent, by holder, period and approval; by these holders, or by all."""
+    query = select(spent_table)
+    rows = connection.execute(query.where(spent_table.c.holder.in_(holders)) if holders else query)
     return {
         (row.holder, row.period, bool(row.approved)): Budget(Decimal(row.epsilon), Decimal(row.delta)) for row in rows
     }
+
+
+def total(spent: Spent, holder: str, *, period: int | None = None, approved: bool | None = None) -> Budget:
+    """What a holder spent: ever or in one period, with or without approval."""
+    found = Budget(Decimal(0))
+    for (who, when, how), amount in spent.items():
+        if who == holder and period in (None, when) and approved in (None, how):
+            found = plus(found, amount)
+    return found
 
 
 def plus(one: Budget, other: Budget | Cost) -> Budget:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, UsageError, plain
+from evenhand.ledger import admission
 from evenhand.ledger.composition import Budget, Cost
 from evenhand.ledger.events import Event
 from evenhand.ledger.ledger import Ledger
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from evenhand.ledger.desk import Desk
+    from evenhand.ledger.desk_tables import Spent
     from evenhand.ledger.state import State
 
 
@@ -31,9 +33,13 @@ class QuestionLedger(Ledger):
         for name, text in (("analyst", analyst), ("key", key)):
             if not text or len(text) > 200 or text == EVERYBODY:
                 raise UsageError(f"{name}={text[:40]!r}: expected a name of 1 to 200 characters.")
-        self._store, self._seen = desk.ledger._store, desk.ledger._seen
+        self._store, self._seen = desk.batches, desk.ledger._seen
         self.desk, self.analyst, self.key, self.question, self.limits = desk, analyst, key, question, limits
         self.id: str | None = None
+        self.asked: StoredQuestion | None = None
+        """The question, once it is paid for."""
+        self.found = False
+        """Whether it was paid for earlier, under the same key."""
         self.who = analyst
         self._used, self._charged = False, Cost.pure(0)
 
@@ -44,20 +50,25 @@ class QuestionLedger(Ledger):
         if self._used:
             raise LedgerError(f"question {self.key}: a question is debited once; nothing more was spent.")
         self._used = True
-        with self.desk.turn:
-            try:
-                return super().debit(cost, query, guarantee, table, admit=self._admit)
-            except NeedsApproval as needed:
-                raise NeedsApproval(f"{needed} Its number is {self._wait()}.") from None
+        try:
+            return super().debit(cost, query, guarantee, table, admit=self._admit)
+        except NeedsApproval as needed:
+            raise NeedsApproval(f"{needed} Its number is {self._wait()}.") from None
 
     def can_afford(self, cost: Cost, guarantee: Guarantee) -> bool:
         """Whether the ledger and the analyst's own limits would allow it now, approval aside."""
         from evenhand.ledger import desk_tables
 
-        def work(connection: Connection) -> str | None:
-            return self._beyond(connection, cost, desk_tables.period(connection, self.desk.period()))
+        seen = self._seen
 
-        return super().can_afford(cost, guarantee) and self._store.run(work) is None
+        def work(connection: Connection) -> bool:
+            state = self._read(connection, seen)
+            charged = admission.charge(self.location, state, cost, guarantee)
+            spent = desk_tables.spent(connection, self.analyst, EVERYBODY)
+            beyond = self._beyond(spent, charged, desk_tables.period(connection, self.desk.period()))
+            return beyond is None and state.account.after(charged) is not None
+
+        return self._store.run(work)
 
     def _admit(self, connection: Connection, state: State, cost: Cost) -> Event | Mapping[str, Any]:
         """Inside the debit: find what was paid, refuse what is beyond a limit, or add up what is spent now."""
@@ -70,23 +81,32 @@ class QuestionLedger(Ledger):
             self._check_same(stored(row), cost)
             self.id = row.id
             if row.event is not None:
+                self.asked, self.found = stored(row), True
                 return ledger_state.record_at(connection, row.event).read()
             if row.standing == Standing.DENIED:
                 raise BudgetExceeded(f"the keeper denied this question ({row.id}). Nothing was read or spent.")
         period = desk_tables.enter_period(connection, self.desk.period())
-        beyond = self._beyond(connection, cost, period)
+        spent = desk_tables.spent(connection, self.analyst, EVERYBODY)
+        beyond = self._beyond(spent, cost, period)
         if beyond is not None:
             raise BudgetExceeded(f"{beyond}. Nothing was read or spent.")
         approved = row is not None and row.standing == Standing.APPROVED
         affordable = state.account.after(cost) is not None  # else the ledger refuses it, in its own words
         if affordable and not approved:
-            self._check_free(connection, cost)
-        if row is None:
-            self._enter(connection, cost, Standing.PAID)
-        assert self.id is not None
+            self._check_free(spent, cost)
         for holder in (self.analyst, EVERYBODY):
-            desk_tables.add(connection, holder, period, approved, cost)
-        desk_tables.change(connection, self.id, standing=Standing.PAID, event=state.events + 1, time=_now())
+            desk_tables.add(connection, spent, (holder, period, approved), cost)
+        paid: dict[str, Any] = {"standing": Standing.PAID, "event": state.events + 1, "time": _now()}
+        if row is None:
+            self._enter(connection, cost, **paid)
+        else:
+            desk_tables.change(connection, row.id, **paid)
+        assert self.id is not None
+        decided = None if row is None else row.decided_by
+        charged = Budget(cost.epsilon, cost.delta)
+        self.asked = StoredQuestion(
+            self.id, self.analyst, self.key, self.question, charged, decided_by=decided, answer=None, **paid
+        )
         return {"desk": {"by": self.analyst, "question": self.id, "period": period, "approved": approved}}
 
     def _check_same(self, earlier: StoredQuestion, cost: Cost) -> None:
@@ -96,14 +116,14 @@ class QuestionLedger(Ledger):
                 "only to ask the same question again."
             )
 
-    def _check_free(self, connection: Connection, cost: Cost) -> None:
+    def _check_free(self, spent: Spent, cost: Cost) -> None:
         """Refuse what needs the keeper's approval first."""
         from evenhand.ledger import desk_tables
 
         free = self.limits.unapproved
         if free is None:
             return
-        before = desk_tables.spent(connection, self.analyst, approved=False)
+        before = desk_tables.total(spent, self.analyst, approved=False)
         if desk_tables.plus(before, cost).epsilon > free:
             raise NeedsApproval(
                 f"this question waits for the keeper's approval: without it, {self.analyst} may spend ε = {plain(free)} in "
@@ -118,7 +138,7 @@ class QuestionLedger(Ledger):
         def work(connection: Connection) -> None:
             row = desk_tables.by_key(connection, self.analyst, self.key)
             if row is None:
-                self._enter(connection, self._charged, Standing.WAITING)
+                self._enter(connection, self._charged, standing=Standing.WAITING, time=_now())
             else:
                 self._check_same(stored(row), self._charged)
                 self.id = row.id
@@ -126,15 +146,15 @@ class QuestionLedger(Ledger):
         self._store.run(work, write=True)
         return str(self.id)
 
-    def _enter(self, connection: Connection, cost: Cost, standing: Standing) -> None:
+    def _enter(self, connection: Connection, cost: Cost, **where: Any) -> None:  # noqa: ANN401 - columns
         from evenhand.ledger import desk_tables
 
         self.id = str(uuid.uuid4())
-        values = {"analyst": self.analyst, "key": self.key, "question": self.question, "time": _now()}
+        values = {"analyst": self.analyst, "key": self.key, "question": self.question}
         amounts = {"epsilon": str(cost.epsilon), "delta": str(cost.delta)}
-        desk_tables.enter(connection, id=self.id, standing=standing, **values, **amounts)
+        desk_tables.enter(connection, id=self.id, **values, **amounts, **where)
 
-    def _beyond(self, connection: Connection, cost: Cost, period: int) -> str | None:
+    def _beyond(self, spent: Spent, cost: Cost, period: int) -> str | None:
         """Which limit the question is beyond, in words."""
         from evenhand.ledger import desk_tables
 
@@ -151,7 +171,7 @@ class QuestionLedger(Ledger):
         for holder, when, allowed, words in checked:
             if allowed is None:
                 continue
-            before = desk_tables.spent(connection, holder, period=when)
+            before = desk_tables.total(spent, holder, period=when)
             after = desk_tables.plus(before, cost)
             if after.epsilon > allowed.epsilon or after.delta > allowed.delta:
                 return f"this question costs {Budget(cost.epsilon, cost.delta)}, but {words} is {allowed}, with {before} spent"

@@ -11,7 +11,7 @@ from evenhand.profiles.profile import Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
 from evenhand.profiles.support import Array, Sums, Support, support_of_counts, support_of_histogram
 from evenhand.profiles.tilt import TiltRequest, tilt_request
-from evenhand.profiles.wanted import Histogram, Wanted, buy, over
+from evenhand.profiles.wanted import Histogram, Order, Wanted, buy, over
 
 __all__ = [
     "CELLS",
@@ -26,6 +26,7 @@ __all__ = [
     "Location",
     "LocationRequest",
     "MeanShapes",
+    "Order",
     "Posterior",
     "Profile",
     "Shelf",

@@ -25,9 +25,12 @@ def users_by_bucket(table: Table, users: Rows, value: Integers, buckets: Buckets
     """
     import ibis
 
-    one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
-    above = functools.reduce(operator.add, ((value > edge).ifelse(one, zero) for edge in buckets.edges))
-    return users_by_place(table, users, above, buckets.size, moves)
+    def counted() -> Rows:
+        one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
+        return _counted(users, functools.reduce(operator.add, ((value > edge).ifelse(one, zero) for edge in edges)))
+
+    edges = buckets.edges
+    return _measured(table, table.engine.built((users.op(), value.op(), edges), counted), buckets.size, moves)
 
 
 def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves: int) -> Measurement:
@@ -36,9 +39,15 @@ def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves:
     Guarantee: each user sits at exactly one place, so one user moves the vector by 1 under presence and, by changing
     place, by 2 under values (``moves``).
     """
-    placed = users.select(place=place)
-    counted = placed.group_by("place").aggregate(users=placed.count())
+    return _measured(table, _counted(users, place), size, moves)
 
+
+def _counted(users: Rows, place: Integers) -> Rows:
+    placed = users.select(place=place)
+    return placed.group_by("place").aggregate(users=placed.count())
+
+
+def _measured(table: Table, counted: Rows, size: int, moves: int) -> Measurement:
     def counts(found: pa.Table) -> list[int]:
         users_at = dict(zip(found["place"].to_pylist(), found["users"].to_pylist(), strict=True))
         return [int(users_at.get(index, 0)) for index in range(size)]

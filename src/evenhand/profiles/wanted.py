@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from evenhand.guarantee import Purchase, split
+from evenhand.guarantee import Guarantee, Purchase, split
 from evenhand.ledger import Cost, Ledger
 from evenhand.profiles.buckets import Buckets, row_buckets
 from evenhand.profiles.counting import users_by_bucket
@@ -109,15 +109,39 @@ class Wanted:
         return Histogram(buckets, noisy, float(paid), words, paid)
 
 
+@dataclass(frozen=True)
+class Order:
+    """A noisy histogram of users by number of rows, as a release of its own, before anything is spent.
+
+    Args:
+        table: whose users are counted.
+        epsilon: what it costs.
+    """
+
+    table: Table
+    epsilon: Decimal
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it will promise."""
+        return self.table.guarantee(self.epsilon, Decimal(0))
+
+    @property
+    def query(self) -> dict[str, object]:
+        """The public parameters, for the ledger."""
+        return {"statistic": "profile", "buckets": row_buckets().size}
+
+    def drawn(self, receipt: Receipt) -> Profile:
+        """The profile that was paid for."""
+        buckets, users = row_buckets(), per_user(self.table)
+        noisy = receipt.numbers(users_by_bucket(self.table, users, users.rows, buckets), self.epsilon)
+        return Profile.bought(buckets, noisy.values, self.guarantee, receipt.event)
+
+
 def buy(table: Table, epsilon: Decimal, ledger: Ledger) -> Profile:
-    """A noisy histogram of users by number of rows, as a release of its own."""
-    buckets, users = row_buckets(), per_user(table)
-    guarantee = table.guarantee(epsilon, Decimal(0))
-    receipt = debit(
-        ledger, guarantee, Cost.pure(epsilon), {"statistic": "profile", "buckets": buckets.size}, table.source
-    )
-    noisy = receipt.numbers(users_by_bucket(table, users, users.rows, buckets), epsilon)
-    return Profile.bought(buckets, noisy.values, guarantee, receipt.event)
+    """Pay for a profile and draw it."""
+    order = Order(table, epsilon)
+    return order.drawn(debit(ledger, order.guarantee, Cost.pure(epsilon), order.query, table.source))
 
 
 def over(profile: Profile, buckets: Buckets) -> Histogram:

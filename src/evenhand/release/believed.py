@@ -22,7 +22,7 @@ _TAILS = np.geomspace(0.5, 1e-7, 60)
 """The tail probabilities at which a noise interval is read; between them the logarithm of the odds is interpolated."""
 _FARTHEST = (1e-7, 1e-5, 1e-4, 1e-3, 5e-3)
 """Tail probabilities, one of which is the last at which a quotient's ends are finite."""
-_BISECTIONS = 60
+_BISECTIONS = 44
 
 
 @dataclass(frozen=True)

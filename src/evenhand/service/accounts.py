@@ -43,6 +43,8 @@ class Role(StrEnum):
     """Sees budgets, decides approvals, makes tokens; asks nothing."""
     ANALYST = "analyst"
     """Asks, within limits."""
+    READER = "reader"
+    """Sees what was asked and released, once its deadline is over; asks nothing."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Accounts:
         now = datetime.now(UTC).isoformat()
         change = tokens.update().where(tokens.c.id == id, tokens.c.revoked.is_(None)).values(revoked=now)
         if not self._store.run(lambda connection: connection.execute(change).rowcount, write=True):
-            raise UsageError(f"there is no valid token {id!r}; `evenhand keeper tokens` lists them.")
+            raise UsageError(f"there is no valid token {id!r}; `evenhand serve token list keeper.toml` shows them.")
 
     def listed(self) -> list[dict[str, Any]]:
         """All tokens, without what would let anybody in."""

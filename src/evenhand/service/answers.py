@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import evenhand
@@ -30,14 +34,16 @@ class Desks:
 
     def tables(self, account: Account, _: object = None) -> dict[str, Any]:
         """The tables that an analyst may ask about."""
-        return {"tables": [_described(name, one) for name, one in self._keeper.offered(account.name).items()]}
+        return {"tables": [_described(name, one) for name, one in self._offered(account).items()]}
 
     def budget(self, account: Account, _: object = None) -> dict[str, Any]:
         """What an analyst and everybody have left."""
-        limits = self._keeper.limits(account.name)
-        desks = _desks(self._keeper.offered(account.name).values())
+        desks = _desks(self._offered(account).values())
+        asks = account.role is Role.ANALYST
+        total = self._keeper.limits(account.name).total if asks else Budget(Decimal(0))
+        spent = [_amounts(desk.spent(account.name)) for desk in desks] if asks else []
         return {
-            "yours": {"total": _amounts(limits.total), "spent": [_amounts(desk.spent(account.name)) for desk in desks]},
+            "yours": {"total": _amounts(total), "spent": spent},
             "populations": [
                 {"total": _amounts(desk.ledger.total), "remaining": _amounts(desk.ledger.remaining)} for desk in desks
             ],
@@ -55,30 +61,56 @@ class Desks:
                 "key= is missing: any text that you use for this one question, so that a retry is not paid twice."
             )
         asked = self._keeper.ask(account.name, _text(given, "table"), key, _question(given))
+        if not wait:
+            return _shown(asked, self._keeper.held(asked))
         return self.shown(account, {"id": asked.id}, wait)
 
     def shown(self, account: Account, given: dict[str, Any], wait: float = WAIT) -> dict[str, Any]:
         """A question, with its answer if that may be seen."""
-        mine = None if account.role is Role.KEEPER else account.name
+        mine = account.name if account.role is Role.ANALYST else None
         asked, held = self._keeper.find(mine, given["id"])
-        if not held and asked.answer is None:
-            self._keeper.wait(asked, wait)
+        if account.role is Role.READER:  # how long an answer took is nothing that a reader sees
+            held = self._keeper.held(asked, anybody=True)
+            return _shown(asked, held)
+        running = None if held or asked.answer else self._keeper.running(asked.analyst, asked.id)
+        if running is not None and wait_for([running], timeout=wait).done:
             asked, held = self._keeper.find(mine, given["id"])
-        shown = _asked(asked)
-        if held:
-            return {**shown, "ready": held.isoformat()}
-        return {**shown, "answer": json.loads(asked.answer) if asked.answer else None}
+        return _shown(asked, held)
+
+    def running(self, shown: dict[str, Any]) -> Future[str] | None:
+        """What a request may wait for before it asks `shown` again."""
+        return None if shown.get("answer", "kept back") else self._keeper.running(shown["analyst"], shown["id"])
 
     def history(self, account: Account, _: object = None) -> dict[str, Any]:
         """What an analyst asked; for the keeper, what everybody did."""
-        mine = None if account.role is Role.KEEPER else account.name
+        mine = account.name if account.role is Role.ANALYST else None
         return {"questions": [_asked(one) for desk in _desks(self._keeper.tables.values()) for one in desk.asked(mine)]}
+
+    def export(self, account: Account, _: object = None) -> dict[str, Any]:
+        """For the keeper: every promise, debit, question and stored answer; the ledgers are verified first."""
+        found = []
+        for desk in _desks(self._keeper.tables.values()):
+            desk.verify()
+            asked = [{**_asked(one), "answer": json.loads(one.answer) if one.answer else None} for one in desk.asked()]
+            found.append(
+                {
+                    "total": _amounts(desk.ledger.total),
+                    "spent": _amounts(desk.ledger.spent),
+                    "head": desk.ledger.head,
+                    "events": [event.to_dict() for event in desk.ledger.events],
+                    "questions": asked,
+                }
+            )
+        return {"populations": found}
 
     def decide(self, account: Account, given: dict[str, Any]) -> dict[str, Any]:
         """Approve or deny what waits."""
         if not isinstance(given.get("approve"), bool):
             raise UsageError(f"approve={given.get('approve')!r}: expected true or false.")
         return _asked(self._keeper.decide(given["id"], approve=given["approve"], by=account.name))
+
+    def _offered(self, account: Account) -> Mapping[str, Offered]:
+        return self._keeper.offered(account.name) if account.role is Role.ANALYST else self._keeper.tables
 
 
 def _desks(offered: Iterable[Offered]) -> list[Desk]:
@@ -114,6 +146,12 @@ def _asked(asked: StoredQuestion) -> dict[str, Any]:
         "time": asked.time,
         "decided_by": asked.decided_by,
     }
+
+
+def _shown(asked: StoredQuestion, held: datetime | None) -> dict[str, Any]:
+    if held:
+        return {**_asked(asked), "ready": held.isoformat()}
+    return {**_asked(asked), "answer": json.loads(asked.answer) if asked.answer else None}
 
 
 def _facts(fact: Column | None) -> dict[str, Any]:

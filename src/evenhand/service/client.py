@@ -12,8 +12,9 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
-from evenhand.guarantee import BudgetExceeded, DataError, EvenhandError, UsageError, suggest
+from evenhand.guarantee import Amount, BudgetExceeded, DataError, EvenhandError, UsageError, suggest
 from evenhand.ledger.desk import NeedsApproval
+from evenhand.profiles import Profile
 from evenhand.release import Release, written
 from evenhand.service import questions
 
@@ -102,15 +103,27 @@ class Remote(_Asking[Release]):
         found: list[dict[str, Any]] = self._call("GET", "/v1/questions")["questions"]
         return found
 
-    def answer(self, id: str) -> Release:
-        """The answer to an earlier question; never drawn again."""
-        return self._released(self._call("GET", f"/v1/questions/{quote(id, safe='')}"))
+    def answer(self, id: str) -> Any:  # noqa: ANN401 - what the question was answered with
+        """The answer to an earlier question, a `Release` or a `Profile`; never drawn again."""
+        return _read(self._answered(self._call("GET", f"/v1/questions/{quote(id, safe='')}")))
+
+    def profile(self, *, epsilon: Amount | None = None) -> Profile:
+        """As `Session.profile`: for ``eh.plan``, and for bounds that are chosen later in this name; kept until the server stops."""
+        asked = questions.write("profile", (), {} if epsilon is None else {"epsilon": epsilon})
+        bought: Profile = _read(self._answered(self._pay(asked)))
+        return bought
 
     def _send(self, question: dict[str, Any]) -> Release:
+        return self._released(self._pay(question))
+
+    def _pay(self, question: dict[str, Any]) -> dict[str, Any]:
         asked = {"table": self._table, "question": question, "key": str(uuid.uuid4())}
-        return self._released(self._call("POST", "/v1/questions", asked))
+        return self._call("POST", "/v1/questions", asked)
 
     def _released(self, asked: dict[str, Any]) -> Release:
+        return written.read(self._answered(asked))
+
+    def _answered(self, asked: dict[str, Any]) -> dict[str, Any]:
         until = time.monotonic() + _PATIENCE
         while not asked.get("answer"):
             if asked["standing"] in ("waiting", "denied"):
@@ -123,7 +136,8 @@ class Remote(_Asking[Release]):
             pause = (datetime.fromisoformat(ready) - datetime.now(UTC)).total_seconds() if ready else 0.5
             time.sleep(min(max(pause, 0.05), 60))
             asked = self._call("GET", f"/v1/questions/{asked['id']}")
-        return written.read(asked["answer"])
+        answer: dict[str, Any] = asked["answer"]
+        return answer
 
     def _call(self, method: str, path: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
         content = None if data is None else json.dumps(data, allow_nan=False).encode()
@@ -153,6 +167,10 @@ class RemotePreviews(_Asking["RemotePreview"]):
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
 
+    def profile(self, *, epsilon: Amount | None = None) -> RemotePreview:
+        """The price of a profile."""
+        return self._send(questions.write("profile", (), {} if epsilon is None else {"epsilon": epsilon}))
+
     def _send(self, question: dict[str, Any]) -> RemotePreview:
         asked = {"table": self._remote._table, "question": question}
         return RemotePreview(self._remote._call("POST", "/v1/preview", asked))
@@ -177,6 +195,10 @@ class RemotePreview:
         return str(self._data["text"])
 
     __repr__ = __str__
+
+
+def _read(answer: dict[str, Any]) -> Any:  # noqa: ANN401 - a release or a profile
+    return Profile.from_dict(answer["profile"]) if "profile" in answer else written.read(answer)
 
 
 def _refusal(error: HTTPError) -> EvenhandError:

@@ -20,6 +20,10 @@ description = "One row per film that was watched."
 bounds = [0.5, 5]
 unit = "stars"
 
+[tables.views.views.evening]      # optional: a part of it, offered as "views.evening"
+where = "hour >= 18"
+derive = { long = "minutes > 90" }
+
 [analysts.ann]
 epsilon = 5
 delta = 5e-6
@@ -31,6 +35,7 @@ immediate = false                 # whether this analyst may see when an answer 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -44,7 +49,8 @@ from evenhand.ledger.ledger import LARGEST_TOTAL
 from evenhand.service.accounts import Accounts
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.service.toml_lines import Section, read_toml
-from evenhand.tables import read
+from evenhand.tables import Table, read
+from evenhand.tables.engines.copied import copied
 
 _NUMBER = (int, float, str)
 _AMOUNT = "a number above 0, such as 1 or '0.5'"
@@ -69,7 +75,11 @@ def load(path: Path) -> Configured:
     desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
     if not desks:
         raise file.error(None, "no population is described; expected [populations.NAME] with ledger and epsilon.")
-    tables = {name: _table(section, desks, folder) for name, section in file.sections("tables").items()}
+    tables: dict[str, Offered] = {}
+    for name, section in file.sections("tables").items():
+        tables[name] = _table(section, desks, folder)
+        for view, described in section.sections("views").items():
+            tables[f"{name}.{view}"] = _view(described, tables[name])
     if not tables:
         raise file.error(None, "no table is described; expected [tables.NAME] with source, user and population.")
     analysts = {name: _analyst(section, tables) for name, section in file.sections("analysts").items()}
@@ -78,11 +88,18 @@ def load(path: Path) -> Configured:
         raise file.error("deadline", f"deadline = {deadline}: expected seconds, at most a day.")
     return Configured(
         Keeper(tables, analysts, float(deadline)),
-        Accounts(_place(file.get("accounts", str, "a path or a URL", "accounts.db"), folder)),
+        accounts_of(path)[0],
         file.get("host", str, "an address to listen on", "127.0.0.1"),
         file.get("port", int, "a port", 8765),
         file.get("per_minute", int, "a number of requests", 600),
     )
+
+
+def accounts_of(path: Path) -> tuple[Accounts, list[str]]:
+    """Who has a token, and who is an analyst; no table and no ledger is opened."""
+    file = read_toml(path)
+    place = _place(file.get("accounts", str, "a path or a URL", "accounts.db"), path.resolve().parent)
+    return Accounts(place), list(file.sections("analysts"))
 
 
 def month() -> str:
@@ -102,7 +119,7 @@ def _desk(section: Section, folder: Path) -> Desk:
 
 
 def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
-    section.only("source", "table", "user", "population", "protects", "public", "description", "columns")
+    section.only("source", "table", "user", "population", "protects", "public", "description", "columns", "views")
     population = section.get("population", str, f"one of {sorted(desks)}")
     if population not in desks:
         raise section.error("population", f"population = {population!r}: expected one of {sorted(desks)}.")
@@ -117,7 +134,29 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:
         raise section.error("source", str(error)) from None
-    return Offered(table, desks[population], section.get("description", str, "text", ""))
+    return Offered(copied(table), desks[population], section.get("description", str, "text", ""))
+
+
+def _view(section: Section, whole: Offered) -> Offered:
+    """Columns are derived first, then rows are left out, then users summed up; each with SQL as in `Table`."""
+    section.only("derive", "where", "per_user", "select", "description")
+    derived = section.get("derive", dict, "names with SQL expressions", {})
+    where = section.get("where", (str, list), "a SQL condition, or several", [])
+    per_user = section.get("per_user", dict, "names with SQL aggregates", {})
+    chosen = section.get("select", list, "a list of column names", [])
+    steps: list[tuple[str, object, Callable[[Table], Table]]] = [
+        ("derive", derived, lambda table: table.derive(**derived)),
+        ("where", where, lambda table: table.where(*([where] if isinstance(where, str) else where))),
+        ("per_user", per_user, lambda table: table.per_user(**per_user)),
+        ("select", chosen, lambda table: table.select(*chosen)),
+    ]
+    table = whole.table
+    for name, given, step in steps:
+        try:
+            table = step(table) if given else table
+        except EvenhandError as error:
+            raise section.error(name, str(error)) from None
+    return Offered(table, whole.desk, section.get("description", str, "text", ""))
 
 
 def _analyst(section: Section, tables: dict[str, Offered]) -> Analyst:

@@ -10,6 +10,7 @@ from evenhand.ledger.desk import Desk, Limits
 from evenhand.service.accounts import Accounts, Role
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.tables import Column, Table
+from evenhand.tables.engines.copied import copied
 
 ANALYST = "ann"
 COLUMNS = {
@@ -25,7 +26,7 @@ def demo_keeper(folder: Path, table: Table) -> tuple[Keeper, Accounts, str, str]
     desk = Desk(Ledger(folder / "budget.db", epsilon=10, delta="1e-5"))
     limits = Limits(Budget(Decimal(5), Decimal("5e-6")), unapproved=Decimal(3))
     keeper = Keeper(
-        {"views": Offered(table, desk, "Views of films on a streaming service (synthetic).")},
+        {"views": Offered(copied(table), desk, "Views of films on a streaming service (synthetic).")},
         {ANALYST: Analyst(limits, immediate=True)},
     )
     accounts = Accounts(folder / "accounts.db")

@@ -6,6 +6,7 @@ holds anything read from a row; of any other failure only an identifier is shown
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
@@ -26,9 +27,11 @@ from starlette.routing import Route
 from evenhand.guarantee import BudgetExceeded, EvenhandError, UsageError
 from evenhand.ledger.desk import NeedsApproval
 from evenhand.service.accounts import Account, Accounts, Role
-from evenhand.service.answers import Desks
+from evenhand.service.answers import WAIT, Desks
 from evenhand.service.keeper import Keeper
+from evenhand.service.openapi import description
 from evenhand.service.questions import LARGEST
+from evenhand.service.routes import ENDPOINTS, Endpoint
 from evenhand.service.web import Web
 
 log = logging.getLogger("evenhand.http")
@@ -136,19 +139,27 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
             raise Refused(400, "usage", "the request is not a JSON object.")
         return data
 
-    def route(path: str, work: Callable[..., dict[str, Any]], method: str, *roles: Role) -> Route:
+    def route(one: Endpoint) -> Route:
+        work: Callable[..., dict[str, Any]] = getattr(desks, one.work)
+        waits = (0,) if work in (desks.ask, desks.shown) else ()
+
         async def handle(request: Request) -> Response:
             try:
-                account = await run_in_threadpool(entered, request, *roles)
-                given = await body(request) if method == "POST" else dict(request.query_params)
-                result = await run_in_threadpool(work, account, {**given, **request.path_params})
+                account = await run_in_threadpool(entered, request, *one.roles)
+                given = await body(request) if one.method == "POST" else dict(request.query_params)
+                result = await run_in_threadpool(work, account, {**given, **request.path_params}, *waits)
+                running = desks.running(result) if waits else None
+                if running is not None:  # no thread waits with it
+                    done, _ = await asyncio.wait([asyncio.wrap_future(running)], timeout=WAIT)
+                    if done:
+                        result["answer"] = json.loads(running.result())
             except Refused as refused:
                 return _error(refused.status, refused.kind, refused.message)
             except EvenhandError as error:
                 return _error(*_kind(error), str(error))
             return JSONResponse(result)
 
-        return Route(path, handle, methods=[method])
+        return Route(one.path, handle, methods=[one.method])
 
     async def health(request: Request) -> Response:
         return PlainTextResponse("ok")
@@ -160,18 +171,15 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
         ]
         return PlainTextResponse("\n".join(["# TYPE evenhand_requests_total counter", *lines, ""]))
 
-    everybody = (Role.ANALYST, Role.KEEPER)
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(description(ENDPOINTS))
+
     return Starlette(
         routes=[
             Route("/health", health),
             Route("/metrics", metrics),
-            route("/v1/tables", desks.tables, "GET", Role.ANALYST),
-            route("/v1/budget", desks.budget, "GET", Role.ANALYST),
-            route("/v1/preview", desks.preview, "POST", Role.ANALYST),
-            route("/v1/questions", desks.ask, "POST", Role.ANALYST),
-            route("/v1/questions", desks.history, "GET", *everybody),
-            route("/v1/questions/{id}", desks.shown, "GET", *everybody),
-            route("/v1/questions/{id}/decision", desks.decide, "POST", Role.KEEPER),
+            Route("/openapi.json", openapi),
+            *(route(one) for one in ENDPOINTS if one.work),
             *Web(keeper, desks, accounts, rates.admit).routes(),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],

@@ -11,24 +11,31 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
+from evenhand.profiles import EVERY_ROW, Profile, Shelf
 from evenhand.release import Release, written
 from evenhand.service import questions
-from evenhand.session import Drafts, Previews, Session
+from evenhand.service.jobs import Jobs
+from evenhand.session import Drafts
+from evenhand.statistics import Draft
 from evenhand.tables import Table
+from evenhand.tables.engines.copied import CopiedEngine
 
 log = logging.getLogger("evenhand.keeper")
 
-WORKERS = 4
-"""Questions that are computed at the same time."""
+Answer = Release | Profile
+
+DRAFTS = 1000
+"""Questions whose previews are kept."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +82,11 @@ class Keeper:
     analysts: Mapping[str, Analyst]
     deadline: float = 10.0
     _opened: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False)
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(WORKERS, "question"), repr=False)
-    _running: dict[str, Future[None]] = field(default_factory=dict, repr=False)
+    _jobs: Jobs = field(default_factory=Jobs, repr=False)
+    _running: dict[str, Future[str]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _priced_drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
+    _profiles: dict[tuple[str, str], list[tuple[datetime, Profile]]] = field(default_factory=dict, repr=False)
 
     def offered(self, analyst: str) -> dict[str, Offered]:
         """The tables that an analyst may ask about."""
@@ -91,10 +100,10 @@ class Keeper:
     def preview(self, analyst: str, table: str | None, question: Mapping[str, Any]) -> dict[str, Any]:
         """What a question would cost; from public facts only."""
         name, offered = self._table(analyst, table)
-        question_ledger = offered.desk.question_ledger(
-            analyst, "preview", self._text(name, question), self._analyst(analyst).limits
+        text = self._text(name, question)
+        preview = self._priced(analyst, name, text, question).preview(
+            offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits)
         )
-        preview = questions.ask(Previews(Session(offered.table, question_ledger)), question)
         return {**preview.to_dict(), "text": str(preview)}
 
     def ask(self, analyst: str, table: str | None, key: str, question: Mapping[str, Any]) -> StoredQuestion:
@@ -105,11 +114,13 @@ class Keeper:
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
         question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
-        draft = questions.ask(Drafts(offered.table), question)
+        draft = questions.ask(self._drafts_for(analyst, name), question)
         receipt = draft.pay(question_ledger)
-        assert question_ledger.id is not None
-        self._start(offered.desk, question_ledger.id, lambda: draft.drawn(receipt))
-        return self._found(offered.desk, question_ledger.id)
+        asked = question_ledger.asked
+        assert asked is not None
+        if asked.answer is None:
+            self._start(offered.desk, asked, lambda: draft.drawn(receipt), again=question_ledger.found)
+        return asked
 
     def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
         """Approve or deny a question that waits; what is approved is debited and answered at once."""
@@ -122,13 +133,19 @@ class Keeper:
                 return self._found(offered.desk, id)
         raise UsageError(f"there is no question {id!r}.")
 
+    def lock(self) -> None:
+        """From now on no question can make DuckDB read or write a file, or change its settings."""
+        for offered in self.tables.values():
+            if isinstance(offered.table.engine, CopiedEngine):
+                offered.table.engine.lock()
+
     def resume(self) -> int:
         """Start again what was paid for and not answered when the server stopped; how many questions that is."""
         started = 0
         for desk in {id(offered.desk): offered.desk for offered in self.tables.values()}.values():
             for asked in desk.asked(standing=Standing.PAID):
                 started += 1
-                self._start(desk, asked.id, partial(self._again, asked, empty=False))
+                self._start(desk, asked, partial(self._again, asked, empty=False))
         return started
 
     def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
@@ -136,61 +153,103 @@ class Keeper:
         for offered in self.tables.values():
             asked = offered.desk.find(id)
             if asked is not None and analyst in (None, asked.analyst):
-                held = self._held(asked)
+                held = self.held(asked)
                 if held is None and asked.standing is Standing.PAID and not self._analyst(asked.analyst).immediate:
+                    log.warning("question was late", extra={"question": id})
                     release = self._again(asked, empty=True)
-                    offered.desk.store(id, json.dumps(written.write(release), allow_nan=False))
+                    offered.desk.store(id, answer_text(release))
                     asked = self._found(offered.desk, id)
                 return asked, held
         raise UsageError(f"there is no question {id!r} of yours.")
 
-    def wait(self, asked: StoredQuestion, seconds: float) -> None:
-        """Wait until a question is answered, at most so long; not for analysts who may not see how long that takes."""
-        running = self._running.get(asked.id)
-        if running is not None and self._analyst(asked.analyst).immediate:
-            wait([running], timeout=seconds)
+    def running(self, analyst: str, id: str) -> Future[str] | None:
+        """What can be waited for: nothing for analysts who may not see how long an answer takes."""
+        return self._running.get(id) if self._analyst(analyst).immediate else None
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._jobs.close()
 
-    def _start(self, desk: Desk, id: str, draw: Callable[[], Release]) -> None:
-        """Have an answer drawn and stored, once."""
+    def _priced(self, analyst: str, name: str, text: str, question: Mapping[str, Any]) -> Draft:
+        """A draft for previews alone, which are made from public facts, and from a profile that the analyst has bought."""
+        profile = self._profile(analyst, name)
+        key = f"{profile and profile.event} {text}"
         with self._lock:
-            if id in self._running or self._found(desk, id).answer is not None:
-                return
-            self._running[id] = self._pool.submit(self._work, desk, id, draw)
+            found = self._priced_drafts.get(key)
+        if found is None:
+            draft = questions.ask(self._drafts_for(analyst, name), question)
+            found = replace(draft, foreseen=cache(draft.foreseen))
+            with self._lock:
+                self._priced_drafts[key] = found
+                while len(self._priced_drafts) > DRAFTS:
+                    self._priced_drafts.popitem(last=False)
+        return found
 
-    def _work(self, desk: Desk, id: str, draw: Callable[[], Release]) -> None:
+    def _drafts_for(self, analyst: str, name: str) -> Drafts:
+        """Questions of an analyst about a table: what one analyst bought is not used for another."""
+        table, shelf, profile = self.tables[name].table, Shelf(), self._profile(analyst, name)
+        if profile is not None:
+            shelf.put(table, EVERY_ROW, profile)
+        return Drafts(table, shelf)
+
+    def _profile(self, analyst: str, name: str) -> Profile | None:
+        """The latest that the analyst bought of a table and may see; kept until the server stops."""
+        now = datetime.now(UTC)
+        seen = [profile for ready, profile in self._profiles.get((analyst, name), ()) if ready <= now]
+        return seen[-1] if seen else None
+
+    def _start(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], *, again: bool = False) -> None:
+        """Have an answer drawn and stored, once. Those that have to be there at their deadline come first."""
+        with self._lock:
+            if asked.id not in self._running:
+                first = not self._analyst(asked.analyst).immediate
+                self._running[asked.id] = self._jobs.add(partial(self._work, desk, asked, draw, again), first=first)
+
+    def _work(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], again: bool) -> str:
         try:
+            earlier = self._found(desk, asked.id).answer if again else None
+            if earlier is not None:
+                return earlier
             try:
                 release = draw()
             except Exception as error:
                 # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
-                log.error("question failed after its debit", extra={"question": id, "error": type(error).__name__})
-                release = self._again(self._found(desk, id), empty=True)
-            desk.store(id, json.dumps(written.write(release), allow_nan=False))
+                log.error(
+                    "question failed after its debit", extra={"question": asked.id, "error": type(error).__name__}
+                )
+                release = self._again(asked, empty=True)
+            answer = desk.store(asked.id, answer_text(release))
+            if isinstance(release, Profile):
+                ready = self.held(asked) or datetime.now(UTC)
+                place = (asked.analyst, str(json.loads(asked.question)["table"]))
+                bought = Profile.from_dict(json.loads(answer)["profile"])  # what was stored first
+                with self._lock:
+                    self._profiles[place] = [*self._profiles.get(place, []), (ready, bought)]
+            return answer
         finally:
             with self._lock:
-                self._running.pop(id, None)
+                self._running.pop(asked.id, None)
 
-    def _again(self, asked: StoredQuestion, *, empty: bool) -> Release:
+    def _again(self, asked: StoredQuestion, *, empty: bool) -> Answer:
         """The answer to a question that was paid for, from the table or from the empty one."""
         stored = json.loads(asked.question)
-        _, offered = self._table(asked.analyst, stored["table"])
-        table = offered.table
+        name, offered = self._table(asked.analyst, stored["table"])
+        asking = self._drafts_for(asked.analyst, name)
         if empty:
-            table = replace(table, expression=table.expression.limit(0))
+            asking.table = replace(asking.table, expression=asking.table.expression.limit(0))
         limits = self._analyst(asked.analyst).limits
-        draft = questions.ask(Drafts(table), stored["question"])
-        release: Release = draft.drawn(
+        draft = questions.ask(asking, stored["question"])
+        release: Answer = draft.drawn(
             draft.pay(offered.desk.question_ledger(asked.analyst, asked.key, asked.question, limits))
         )
         return release
 
-    def _held(self, asked: StoredQuestion) -> datetime | None:
-        """Until when an answer is kept back; at that moment one from the empty table takes the place of a missing one."""
-        if self._analyst(asked.analyst).immediate or asked.event is None:
+    def held(self, asked: StoredQuestion, *, anybody: bool = False) -> datetime | None:
+        """Until when an answer is kept back, from its analyst or from anybody who may not see time.
+
+        At that moment one from the empty table takes the place of a missing one.
+        """
+        if asked.event is None or (self._analyst(asked.analyst).immediate and not anybody):
             return None
         # What a stopped server left behind is drawn again, with the same time for it.
         paid = max(datetime.fromisoformat(asked.time), self._opened)
@@ -218,3 +277,9 @@ class Keeper:
 
     def _text(self, table: str, question: Mapping[str, Any]) -> str:
         return questions.normalised({"table": table, "question": question})
+
+
+def answer_text(answer: Answer) -> str:
+    """An answer as it is stored and sent."""
+    data = {"profile": answer.to_dict()} if isinstance(answer, Profile) else written.write(answer)
+    return json.dumps(data, allow_nan=False)

@@ -17,8 +17,9 @@ from typing import Any
 from evenhand.bounding import Strategy, named
 from evenhand.bounding.listing import same_name
 from evenhand.guarantee import EvenhandError, UsageError, suggest
-from evenhand.session import Drafts, Previews, Questions
-from evenhand.statistics import STATISTICS, Statistic
+from evenhand.service.profile_draft import profile_draft
+from evenhand.session import Drafts, Questions, Session
+from evenhand.statistics import STATISTICS, Draft, Statistic
 
 LARGEST = 1_000_000
 """Characters of a question, public keys included."""
@@ -26,7 +27,7 @@ LARGEST = 1_000_000
 
 def names() -> list[str]:
     """What can be asked."""
-    return [*STATISTICS, "aggregate", "sql"]
+    return [*STATISTICS, "aggregate", "sql", "profile"]
 
 
 def write(name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,8 +54,8 @@ def normalised(question: Mapping[str, Any]) -> str:
     return text
 
 
-def ask(session: Previews | Drafts, question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a release, a preview, a draft
-    """Ask a session the question that was written."""
+def ask(session: Drafts, question: Mapping[str, Any]) -> Draft:
+    """The draft of the question that was written."""
     rest = dict(question)
     name = rest.pop("ask", None)
     if not isinstance(name, str) or name not in names():
@@ -62,18 +63,21 @@ def ask(session: Previews | Drafts, question: Mapping[str, Any]) -> Any:  # noqa
     try:
         options = {key: _value(value) for key, value in rest.items()}
         _signature(name).bind(**options)
-        return getattr(session, name)(**options)
+        if name == "profile":
+            return profile_draft(session.table, **options)
+        draft: Draft = getattr(session, name)(**options)
+        return draft
     except EvenhandError:
         raise
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError):
-        # Sessions here are drafts and previews, which read no row: what fails is a public parameter of a wrong type.
+        # Drafts read no row: what fails is a public parameter of a wrong type.
         raise UsageError(
             f"{name}(...): a parameter is unknown, or has a wrong type or form; see session.{name}."
         ) from None
 
 
 def _signature(name: str) -> inspect.Signature:
-    method = getattr(Questions, name, None)
+    method = Session.profile if name == "profile" else getattr(Questions, name, None)
     if method is None:  # a statistic from outside: its own fields, and what every question takes
         kind: Any = STATISTICS[name]
         own = [inspect.Parameter(field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for field in fields(kind)]

@@ -49,6 +49,7 @@ def run(keeper: Keeper, app: Starlette, host: str, port: int, accepting: Callabl
     config = uvicorn.Config(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10
     )
+    keeper.lock()
     keeper.resume()
     try:
         _Server(config, accepting).run()

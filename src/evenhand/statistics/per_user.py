@@ -111,7 +111,7 @@ class PerUser(ABC):
         table, named = self.request.table, self.request.named
         names = [name for name, _ in self.columns]
         rows = table.once(names) if named is not None and named.draws_rows else nullcontext(table)
-        with rows as copy, copy.engine.kept(per_user(copy, self.columns)) as users:
+        with rows as copy, copy.engine.kept(per_user(copy, self.columns), lasting=True) as users:
             yield copy, users
 
     def _draft(

@@ -12,7 +12,7 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -157,8 +157,11 @@ class Engine(Dialect):
             return Secret(self.quietly(lambda: self.evaluate(once)))
 
     @contextmanager
-    def kept(self, expression: Rows) -> Iterator[Rows]:
-        """Evaluate once and keep the result in the engine for a while; yields an expression over it."""
+    def kept(self, expression: Rows, lasting: bool = False) -> Iterator[Rows]:
+        """Evaluate once and keep the result in the engine for a while; yields an expression over it.
+
+        ``lasting`` says that other releases may want the same result, for engines over a copy that nobody changes.
+        """
         name = fresh_name()
         with self._statement(expression), self._scanned_once(expression) as once:
             drop = self.quietly(lambda: self.store(name, once))
@@ -168,6 +171,10 @@ class Engine(Dialect):
         finally:
             with self._turn:
                 self.quietly(drop)
+
+    def built(self, key: Hashable, build: Callable[[], Rows]) -> Rows:
+        """An expression that takes long to build, for engines that are asked for it again: ``key`` says all that it depends on."""
+        return build()
 
     def hold(self, owner: object, public: ArrowTable) -> Rows:
         """Make public rows available for joins as long as ``owner`` lives; returns an expression over them."""

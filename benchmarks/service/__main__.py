@@ -1,0 +1,7 @@
+"""Run the benchmark: python -m benchmarks.service."""
+
+import sys
+
+from benchmarks.service.load import main
+
+sys.exit(main())

@@ -1,0 +1,56 @@
+"""Questions that wait to be computed: a few at a time, those with a deadline first."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import PriorityQueue
+
+WORKERS = 4
+"""Questions that are computed at the same time."""
+
+Job = tuple[Callable[[], str], Future[str]]
+
+
+class Jobs:
+    """A queue, and threads that are started with the first job."""
+
+    def __init__(self) -> None:
+        self._queue: PriorityQueue[tuple[int, int, Job | None]] = PriorityQueue()
+        self._numbers = itertools.count()
+        self._threads: list[threading.Thread] = []
+        self._start = threading.Lock()
+
+    def add(self, work: Callable[[], str], *, first: bool) -> Future[str]:
+        """Have it done; what comes back can be waited for."""
+        future: Future[str] = Future()
+        self._queue.put((0 if first else 1, next(self._numbers), (work, future)))
+        with self._start:
+            if not self._threads:
+                self._threads = [
+                    threading.Thread(target=self._run, name="question", daemon=True) for _ in range(WORKERS)
+                ]
+                for thread in self._threads:
+                    thread.start()
+        return future
+
+    def close(self) -> None:
+        """Let running jobs end; those that wait are left undone."""
+        for _ in self._threads:
+            self._queue.put((-1, next(self._numbers), None))
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            job = self._queue.get()[2]
+            if job is None:
+                return
+            work, future = job
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+            del job, work, future  # a thread that waits keeps no table open

@@ -1,0 +1,119 @@
+"""A copy of a table that nobody changes, inside DuckDB: what is worked out per user from it is worked out once.
+
+A keeper's server asks one table thousands of times. The per-user summaries that its questions begin with, and the exact
+integers read from them, are functions of the copy and of public parameters, so they are kept: as tables of the engine, and as
+`Secret`. Noise is fresh each time. What is kept depends on which questions were asked and on numbers that were released (a bound
+that was chosen), never on a row: a summary is kept whatever is in it, and let go by number, not by size.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from evenhand.tables.engines.base import Drop, fresh_name
+from evenhand.tables.engines.duckdb import DuckDBEngine
+from evenhand.tables.expressions import ArrowTable, Operation, Rows
+from evenhand.tables.secret import Secret
+from evenhand.tables.table import Table
+
+SUMMARIES = 32
+RESULTS = 4096
+
+
+@dataclass
+class _Summary:
+    """A kept table, and how many questions read it now."""
+
+    rows: Rows
+    drop: Drop
+    readers: int = 0
+
+
+class CopiedEngine(DuckDBEngine):
+    """DuckDB over a temporary table that stays as it is as long as the connection lives."""
+
+    def __init__(self, engine: DuckDBEngine, expression: Rows) -> None:
+        name = fresh_name()
+        with engine._statement(expression):
+            engine.quietly(lambda: engine.store(name, expression))
+        super().__init__(engine.stored(name, expression), engine.backend)
+        self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
+        self._built: dict[Hashable, Rows] = {}
+        self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
+
+    def lock(self) -> None:
+        """From now on the connection reads no file, writes none, and keeps its settings."""
+        with self._turn:
+            if not self.backend.con.execute("SELECT current_setting('lock_configuration')").fetchall()[0][0]:
+                self.run("SET enable_external_access = false")
+                self.run("SET lock_configuration = true")
+
+    @contextmanager
+    def kept(self, expression: Rows, lasting: bool = False) -> Iterator[Rows]:
+        if not lasting or not self._is_over(expression, set(self._sources)):
+            with super().kept(expression) as rows:
+                yield rows
+            return
+        with self._turn:
+            summary = self._summaries.get(expression.op()) or self._summarised(expression)
+            self._summaries.move_to_end(expression.op())
+            summary.readers += 1
+        try:
+            yield summary.rows
+        finally:
+            with self._turn:
+                summary.readers -= 1
+
+    def built(self, key: Hashable, build: Callable[[], Rows]) -> Rows:
+        found = self._built.get(key)
+        if found is None:
+            found = self._built[key] = build()
+            while len(self._built) > SUMMARIES:
+                self._built.pop(next(iter(self._built)), None)
+        return found
+
+    def fetch(self, expression: Rows) -> Secret[ArrowTable]:
+        found = self._results.get(expression.op())
+        if found is not None:
+            return found
+        with self._turn:
+            over = {summary.rows.op() for summary in self._summaries.values()}
+        found = super().fetch(expression)
+        if self._is_over(expression, over):
+            with self._turn:
+                self._results[expression.op()] = found
+                while len(self._results) > RESULTS:
+                    self._results.popitem(last=False)
+        return found
+
+    def _summarised(self, expression: Rows) -> _Summary:
+        name = fresh_name()
+        with self._statement(expression), self._scanned_once(expression) as once:
+            drop = self.quietly(lambda: self.store(name, once))
+            found = _Summary(self.quietly(lambda: self.stored(name, once)), drop)
+        unused = [op for op, one in self._summaries.items() if not one.readers]
+        for op in unused[: max(0, len(self._summaries) + 1 - SUMMARIES)]:
+            self.quietly(self._summaries.pop(op).drop)
+        self._summaries[expression.op()] = found
+        return found
+
+    def _is_over(self, expression: Rows, tables: set[Operation]) -> bool:
+        """Whether an expression is a function of these tables and of nothing else."""
+        import ibis.expr.operations as ops
+
+        # Functions of the dialect are deterministic, though Ibis takes every one that it does not know for impure.
+        nodes = expression.op().find((ops.PhysicalTable, ops.SQLQueryResult, ops.RandomScalar, ops.RandomUUID))
+        return all(node in tables for node in nodes)
+
+
+def copied(table: Table) -> Table:
+    """The table, copied into DuckDB if DuckDB reads it; tables of other engines stay where they are."""
+    engine = table.engine
+    if not isinstance(engine, DuckDBEngine) or engine.backend is None:
+        return table
+    copy = CopiedEngine(engine, table.expression)
+    # A copy never changes, so profiles of it stay of use.
+    return replace(table, expression=copy.rows, engine=copy, snapshot=table.snapshot or fresh_name())
