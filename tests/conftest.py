@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections import Counter
@@ -17,6 +18,17 @@ pytest_plugins = ["chromium", "postgres"]
 for name, examples in (("quick", 8), ("thorough", 1000)):
     settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later search for garbage: in the neighbour tests it took 9% of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # DuckDB reports as leaked what is never collected
 
 
 @pytest.fixture(scope="session")

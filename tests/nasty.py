@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import uuid
 from collections.abc import Iterator, Sequence
@@ -58,6 +59,7 @@ class Rows:
     kind: str
     rows: tuple[Row, ...]
 
+    @functools.cached_property
     def arrow(self) -> pa.Table:
         """The rows as an Arrow table with columns u (and w, for pairs), g, v, and x, another value that hangs on v."""
         columns: dict[str, pa.Array] = {}
@@ -74,10 +76,10 @@ class Rows:
 
     def read(self, relation: str, folder: Path | None = None, engine: str = "duckdb") -> eh.Table:
         """Open the table; through a Parquet file if there is a folder, because files carry statistics that engines use."""
-        source: Any = self.arrow()
+        source: Any = self.arrow
         if folder is not None:
             source = folder / f"{uuid.uuid4().hex}.parquet"
-            pq.write_table(self.arrow(), source)
+            pq.write_table(self.arrow, source)
         user = ["u", "w"] if self.kind == "pairs" else "u"
         public = ["g"] if relation == "values" else []
         return eh.read(source, user=user, protects=relation, public=public, engine=engine)
@@ -142,8 +144,13 @@ def pairs(draw: st.DrawFn, relation: str, steady: bool) -> Pair:
     return Pair(table, neighbour) if draw(st.booleans()) else Pair(neighbour, table)
 
 
-def extreme_pairs(relation: str) -> Iterator[Pair]:
+@functools.cache
+def extreme_pairs(relation: str) -> tuple[Pair, ...]:
     """Pairs in which one user does as much as a user can, among a few others: they show that a bound is attained."""
+    return tuple(_extreme_pairs(relation))
+
+
+def _extreme_pairs(relation: str) -> Iterator[Pair]:
     others = [Row("other", "a", 1.0), Row("other", "b", 3.0), Row("else", "c", LOW)]
     for size in (3000, 40, 2, 1):
         for value in (HIGH, LOW):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.bounding.strategy import LARGEST_BOUND
 from evenhand.guarantee import UsageError
-from evenhand.profiles import Buckets, row_buckets, total_buckets
+from evenhand.profiles import Buckets, row_buckets, total_buckets, users_by_bucket
+from evenhand.tables import read
 
 
 def test_edges_are_the_integer_parts_of_powers_of_the_cube_root_of_four() -> None:
@@ -52,3 +56,20 @@ def test_bad_edges_are_refused(edges: tuple[int, ...]) -> None:
 def test_a_unit_out_of_range_is_refused() -> None:
     with pytest.raises(UsageError, match="unit"):
         total_buckets(0)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int32(), pa.float64()], ids=str)
+@pytest.mark.parametrize(
+    "buckets", [row_buckets(), total_buckets(100), Buckets((0,))], ids=lambda buckets: buckets.size
+)
+def test_the_engine_counts_users_as_python_does(buckets: Buckets, kind: pa.DataType) -> None:
+    """At, before and after every edge, at the ends of the type, and null; DuckDB has a function for 64-bit integers only."""
+    around = [edge + step for edge in buckets.edges for step in (-1, 0, 1, 1)]
+    whole = [x for x in (*around, -(2**63), 2**63 - 1) if kind != pa.int32() or abs(x) < 2**31]
+    for values in ([], whole, [*whole, None], [2**31 - 1]):
+        column = pa.array(values, pa.int64()).cast(kind, safe=False)
+        found = pa.table({"u": [str(i) for i, _ in enumerate(values)], "x": column})
+        users = (table := read(found, user="u")).expression
+        counts = users_by_bucket(table, users, users.x, buckets).integers().reveal()
+        known = [-math.inf if x is None else x for x in found["x"].to_pylist()]
+        assert counts == [sum(sum(edge < x for edge in buckets.edges) == i for x in known) for i in range(buckets.size)]

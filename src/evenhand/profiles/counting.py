@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import operator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from evenhand.profiles.buckets import Buckets
 from evenhand.profiles.support import Support, support_of_counts
 from evenhand.release import Measurement, Receipt
 from evenhand.tables import Secret, Table
+from evenhand.tables.engines.dialect import BEYOND
 from evenhand.tables.expressions import Integers, Rows
 
 if TYPE_CHECKING:
@@ -23,14 +23,9 @@ def users_by_bucket(table: Table, users: Rows, value: Integers, buckets: Buckets
 
     Under values a private integer may move a user from one bucket to another: ``moves`` is then 2.
     """
-    import ibis
-
-    def counted() -> Rows:
-        one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")  # Postgres does not cast truth to numbers
-        return _counted(users, functools.reduce(operator.add, ((value > edge).ifelse(one, zero) for edge in edges)))
-
     edges = buckets.edges
-    return _measured(table, table.engine.built((users.op(), value.op(), edges), counted), buckets.size, moves)
+    counted = table.engine.built((users.op(), value.op(), edges), lambda: table.engine.histogram(users, value, edges))
+    return _counted(table, counted, [*edges, BEYOND], moves)
 
 
 def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves: int) -> Measurement:
@@ -39,18 +34,14 @@ def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves:
     Guarantee: each user sits at exactly one place, so one user moves the vector by 1 under presence and, by changing
     place, by 2 under values (``moves``).
     """
-    return _measured(table, _counted(users, place), size, moves)
-
-
-def _counted(users: Rows, place: Integers) -> Rows:
     placed = users.select(place=place)
-    return placed.group_by("place").aggregate(users=placed.count())
+    return _counted(table, placed.group_by("place").aggregate(users=placed.count()), range(size), moves)
 
 
-def _measured(table: Table, counted: Rows, size: int, moves: int) -> Measurement:
+def _counted(table: Table, counted: Rows, places: Sequence[int], moves: int) -> Measurement:
     def counts(found: pa.Table) -> list[int]:
         users_at = dict(zip(found["place"].to_pylist(), found["users"].to_pylist(), strict=True))
-        return [int(users_at.get(index, 0)) for index in range(size)]
+        return [int(users_at.get(place, 0)) for place in places]
 
     return Measurement(lambda: table.engine.fetch(counted).map(counts), l1=moves, l2_squared=moves)
 

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from evenhand.guarantee import DataError, EngineError, EvenhandError
+from evenhand.tables.engines.compiled import compiled
 from evenhand.tables.engines.dialect import Dialect
 from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.pruning import pruned
@@ -209,7 +210,7 @@ class Engine(Dialect):
 
     def sql(self, expression: Rows) -> str:
         """A query in the backend's own words."""
-        return str(self.backend.compile(expression))
+        return compiled(expression, type(self.backend), lambda rows: str(self.backend.compile(rows)))
 
     def run(self, sql: str) -> None:
         """Execute a statement that gives no rows."""

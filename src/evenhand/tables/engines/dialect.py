@@ -11,6 +11,9 @@ from evenhand.tables.expressions import Column, DataType, Integers, Rows
 from evenhand.tables.sampling import first_rows
 from evenhand.tables.saturation import saturating_sum
 
+BEYOND = 2**63 - 1
+"""The place of values above the last edge of a histogram."""
+
 
 class Dialect:
     """Expressions that not every engine evaluates alike. The defaults are what Ibis' own functions promise.
@@ -64,6 +67,18 @@ class Dialect:
     def exact_sum(self, integers: Integers) -> Column:
         """The exact sum of 64-bit integers, 0 of none: in 128 bits, through decimals."""
         return integers.cast("decimal(38, 0)").sum().fill_null(0)
+
+    def histogram(self, rows: Rows, value: Integers, edges: Sequence[int]) -> Rows:
+        """How many of the rows (``users``) have each ``place``: the first of the increasing edges that the value is not above, or `BEYOND`.
+
+        A null is at the first. Places that nobody has may be missing, or have 0 users.
+        """
+        import ibis
+
+        upwards = list(zip(edges, (*edges[1:], BEYOND), strict=True))
+        place = ibis.cases(*((value > edge, after) for edge, after in reversed(upwards)), else_=edges[0])
+        placed = rows.select(place=place.cast("int64"))
+        return placed.group_by("place").aggregate(users=placed.count())
 
     def sampled_sums(self, drawn: Rows, users: Sequence[str], names: Sequence[str], limit: int) -> Rows:
         """Per user, the number of the ``limit`` rows with the smallest ``evenhand_draw``, and the sum of each named column over them."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, TypeGuard
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines import duckdb_databases
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
+from evenhand.tables.engines.compiled import compiled
 from evenhand.tables.engines.dialect import function
-from evenhand.tables.engines.duckdb_files import arrow_rows, file_rows
+from evenhand.tables.engines.duckdb_files import arrow_rows, column_types, file_rows, view_rows
 from evenhand.tables.engines.duckdb_sources import refuse_unstable_sql
 from evenhand.tables.expressions import ArrowTable, Backend, Column, Integers, Rows
 from evenhand.tables.files import Declared, FileSource
@@ -103,6 +104,16 @@ class DuckDBEngine(Engine):
     def exact_sum(self, integers: Integers) -> Column:
         return integers.sum().cast("decimal(38, 0)").fill_null(0)  # sums are 128 bits wide already
 
+    def histogram(self, rows: Rows, value: Integers, edges: Sequence[int]) -> Rows:
+        import ibis
+
+        if not value.type().is_int64():
+            return super().histogram(rows, value, edges)
+        # One function for sixty comparisons: an eighth of the time, and of the time to plan it.
+        count = function("histogram", "int64", "array<int64>", returns="map<int64, int64>", aggregate=True)
+        counted = rows.aggregate(found=count(value.fill_null(edges[0]), ibis.literal(list(edges), "array<int64>")))
+        return counted.select(place=counted.found.keys().unnest(), users=counted.found.values().unnest())
+
     def sampled_sums(self, drawn: Rows, users: Sequence[str], names: Sequence[str], limit: int) -> Rows:
         if len(names) > 1 or limit >= _LARGEST_HEAP:
             return super().sampled_sums(drawn, users, names, limit)
@@ -131,6 +142,9 @@ class DuckDBEngine(Engine):
             self.backend.con.unregister(given)
         return partial(self.run, f"DROP TABLE {name}")
 
+    def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
+        return view_rows(self.backend, name)
+
     def reseed(self) -> None:
         self.run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
 
@@ -140,14 +154,10 @@ class RelationEngine(DuckDBEngine):
 
     def __init__(self, relation: DuckDBPyRelation) -> None:
         import ibis
-        from ibis.backends.sql.datatypes import DuckDBType
 
         self._relation = relation
         self._name = fresh_name()
-        types = {
-            name: DuckDBType.from_string(str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
-        }
-        super().__init__(ibis.table(types, name=self._name), None)
+        super().__init__(ibis.table(column_types(relation), name=self._name), None)
 
     def check_source(self) -> None:
         with self._turn:
@@ -181,7 +191,7 @@ class RelationEngine(DuckDBEngine):
     def sql(self, expression: Rows) -> str:
         import ibis
 
-        return str(ibis.to_sql(expression, dialect="duckdb"))
+        return compiled(expression, RelationEngine, lambda rows: str(ibis.to_sql(rows, dialect="duckdb")))
 
     def run(self, sql: str) -> None:
         done = self._relation.query(self._name, sql)

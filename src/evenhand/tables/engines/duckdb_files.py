@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from evenhand.tables import files, json_lines, lines
 from evenhand.tables.delimited import Layout, patterns
 from evenhand.tables.engines.base import fresh_name
-from evenhand.tables.expressions import ArrowTable, Backend, Rows
+from evenhand.tables.expressions import ArrowTable, Backend, DataType, Rows
 from evenhand.tables.files import Declared, FileSource
 from evenhand.tables.frames import utf8_columns
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
 
 
 def file_rows(backend: Backend, source: FileSource, declared: Declared) -> Rows:
@@ -26,7 +30,7 @@ def file_rows(backend: Backend, source: FileSource, declared: Declared) -> Rows:
         names = declared.columns or ()
         schema = pa.schema([(column, pa.string()) for column in names])
         backend.con.register(name, lines.Stream(schema, functools.partial(json_lines.read, source.paths, names)))
-        return backend.table(name)
+        return view_rows(backend, name)
     layout = files.read_layout(source)
     leading = files.leading(source, layout, declared)
     if declared.quoted_newlines:
@@ -39,7 +43,7 @@ def file_rows(backend: Backend, source: FileSource, declared: Declared) -> Rows:
     read_lines = functools.partial(lines.line_batches, source.paths)
     backend.con.register(view, lines.Stream(pa.schema([("line", pa.string())]), read_lines))
     backend.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {_line_rows(layout, view, declared.user, leading)}")
-    return backend.table(name)
+    return view_rows(backend, name)
 
 
 def _line_rows(layout: Layout, lines: str, user: Sequence[str], leading: int) -> str:
@@ -75,7 +79,26 @@ def arrow_rows(backend: Backend, arrow: ArrowTable) -> Rows:
     )
     replaced = f"REPLACE ({columns})" if columns else ""
     backend.raw_sql(f"CREATE TEMPORARY VIEW {name} AS SELECT * {replaced} FROM {rows}")
-    return backend.table(name)
+    return view_rows(backend, name)
+
+
+def view_rows(backend: Backend, name: str) -> Rows:
+    """A table or view of Evenhand's own as an Ibis table: by what DuckDB knows of it, since Ibis would describe it in a statement."""
+    from ibis.expr.operations import DatabaseTable, Namespace
+
+    return DatabaseTable(name, column_types(backend.con.table(name)), backend, Namespace()).to_expr()
+
+
+def column_types(relation: DuckDBPyRelation) -> dict[str, DataType]:
+    """The columns of a relation, as Ibis calls their types."""
+    return {name: _ibis_type(str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)}
+
+
+@functools.lru_cache(maxsize=256)
+def _ibis_type(kind: str) -> DataType:
+    from ibis.backends.sql.datatypes import DuckDBType
+
+    return DuckDBType.from_string(kind)
 
 
 def _quoted(name: str) -> str:
