@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
 from evenhand.pages.charts import BLUE, GREY, WIDTH, alt, styled
+from evenhand.pages.numbers import ends_in_words, rounded
+from evenhand.pages.pictures import Bar, bars, number_line
 from evenhand.pages.style import fragment, lines, page, table, warning
 
 if TYPE_CHECKING:
@@ -57,6 +60,33 @@ def group_label(key: tuple[object, ...], cell: bool) -> str:
     return ", ".join([*map(str, key[:-2]), f"{key[-2]} to {key[-1]}"] if cell else map(str, key))
 
 
+def release_pictures(release: Release) -> str:
+    """A bar for each group, a picture for each column of values; without groups, each number on a line with its interval."""
+    ends = release.interval(0.95)
+    if not release.grouped:
+        several = isinstance(ends, list)
+        pairs = zip(release.value if several else [release.value], ends if several else [ends], strict=True)
+        drawn = "".join(
+            number_line(float(value), low, high, f"{rounded(value)}, 95% interval {ends_in_words(low, high)}")
+            for value, (low, high) in pairs
+            if isinstance(value, int | float)
+        )
+        return _figure(drawn, "The dot is the answer, the line its 95% interval.")
+    names = release.value_columns
+    keys = [name for name in release.value.columns if name not in names]
+    labels = [group_label(key, release.cells) for key in ends[keys].itertuples(index=False)]
+    figures = ""
+    for name in names:
+        columns = (ends[column].astype(float).tolist() for column in (name, f"{name}_low", f"{name}_high"))
+        rows = [Bar(*one) for one in zip(labels, *columns, release.verdict.flags[name], strict=True)]
+        figures += _figure(bars(rows, name), f"{name} with its 95% interval; grey is too noisy to use.")
+    return figures
+
+
+def _figure(drawn: str, caption: str) -> str:
+    return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>" if drawn else ""
+
+
 def _body(release: Release) -> str:
     frame = ""
     if release.grouped:
@@ -64,4 +94,4 @@ def _body(release: Release) -> str:
         rows = [[str(cell) for cell in row] for row in shown.itertuples(index=False)]
         noisy = {place for place, usable in enumerate(release.verdict.rows) if not usable}
         frame = table([str(name) for name in shown.columns], rows, grey=noisy)
-    return f"{warning(release.warning())}{frame}{lines(release.lines())}"
+    return f"{warning(release.warning())}{frame}{release_pictures(release)}{lines(release.lines())}"

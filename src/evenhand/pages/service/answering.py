@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from evenhand.pages.numbers import ends_in_words, rounded
-from evenhand.pages.pictures import Bar, bars, number_line
-from evenhand.pages.release import group_label
+from evenhand.pages.release import release_pictures
 from evenhand.pages.service.frame import Person, alert, amount, badge, card, facts, when, whole
 from evenhand.pages.service.words import standing, titled
 
@@ -56,32 +54,16 @@ def _asked(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _numbers(release: Release, interval: str) -> str:
     """The value, or values, each on a line with its interval."""
-    ends = release.interval(0.95)
-    several = isinstance(ends, list)
-    values = release.value if several else [release.value]
     big = release.headline().removeprefix(f"{release.statistic}: ")
-    lines = [
-        number_line(float(value), low, high, f"{rounded(value)}, 95% interval {ends_in_words(low, high)}")
-        for value, (low, high) in zip(values, ends if several else [ends], strict=True)
-        if isinstance(value, int | float)
-    ]
-    return (
-        f'<p class="big">{escape(big)}</p><p>95% interval: <b>{escape(interval)}</b></p>'
-        f"<figure>{''.join(lines)}<figcaption>The dot is the answer, the line its 95% interval.</figcaption></figure>"
-    )
+    return f'<p class="big">{escape(big)}</p><p>95% interval: <b>{escape(interval)}</b></p>{release_pictures(release)}'
 
 
 def _groups(release: Release) -> str:
     """A picture for each column of values, and the table."""
-    frame, names = release.interval(0.95), release.value_columns
-    keys = [name for name in release.value.columns if name not in names]
-    labels = [group_label(key, release.cells) for key in frame[keys].itertuples(index=False)]
-    drawn = ""
-    for name in names:
-        columns = (frame[column].astype(float).tolist() for column in (name, f"{name}_low", f"{name}_high"))
-        rows = [Bar(*one) for one in zip(labels, *columns, release.verdict.flags[name], strict=True)]
-        drawn += f"<figure>{bars(rows, name)}<figcaption>{escape(name)} with its 95% interval; grey is too noisy to use.</figcaption></figure>"
-    return f"{drawn}{_table(release, keys)}" if len(frame) else "<p>No group is large enough to be shown.</p>"
+    if not len(release.value):
+        return "<p>No group is large enough to be shown.</p>"
+    keys = [name for name in release.value.columns if name not in release.value_columns]
+    return f"{release_pictures(release)}{_table(release, keys)}"
 
 
 def _table(release: Release, keys: list[str]) -> str:
