@@ -17,7 +17,7 @@ body.evenhand { color: #222; color-scheme: light; margin: 0 auto; padding: 1rem;
 .evenhand .facts { display: flex; flex-wrap: wrap; gap: .6rem; padding: 0; list-style: none; }
 .evenhand .facts li { background: #f3f3f0; border-radius: .4rem; padding: .5rem .8rem; }
 .evenhand .facts b { display: block; font-size: 1.2rem; }
-.evenhand figure { margin: 1rem 0; } .evenhand figure svg { width: 100%; height: auto; }
+.evenhand figure { margin: 1rem 0; } .evenhand figure svg { width: 100%; height: auto; } .evenhand figure svg.picture { max-width: 34rem; }
 .evenhand figcaption { color: #555; font-size: .9rem; }
 .evenhand .wide { overflow-x: auto; } .evenhand table { border-collapse: collapse; font-size: .9rem; min-width: 100%; }
 .evenhand th, .evenhand td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid #ddd; white-space: nowrap; }

@@ -57,7 +57,7 @@ class Forecast:
             f"{self.users_cut:,.0f}",
             three_digits(self.noise),
             three_digits(self.sampling),
-            _KINDS[self.kind] + three_digits(self.bias),
+            _KINDS[self.kind] + three_digits(self.bias if self.bias > 1e-9 * self.error else 0.0),  # less is rounding
             _KINDS[self.kind] + three_digits(self.error),
         )
 
