@@ -48,7 +48,7 @@ class Remembering:
         return self._answers[question]
 
     @contextmanager
-    def kept(self, expression: Rows) -> Iterator[Rows]:
+    def kept(self, expression: Rows, lasting: bool = False) -> Iterator[Rows]:
         """Keep, for as long as this engine lives unless it is random: what is asked about it can then be remembered."""
         if self._draws(expression):
             with self._engine.kept(expression) as table:
