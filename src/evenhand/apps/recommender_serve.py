@@ -65,7 +65,9 @@ def _run(
             return
         typer.echo(f"Serving the task {found.issuer.task.short_id.hex()} at {url}/")
         if tokens:
-            typer.echo("This is a demonstration: the films' fans are simulated, and everything is deleted at the end.")
+            typer.echo(
+                "This is a demonstration: the model is learnt from simulated people, and everything is deleted at the end."
+            )
             client = f"{url}/" if page else "CLIENT/"
             typer.echo("Invitations, one per person:\n")
             for token in tokens:
