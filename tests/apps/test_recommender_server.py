@@ -22,28 +22,28 @@ from typer.testing import CliRunner
 from evenhand.apps.recommender_cli import app
 from evenhand.guarantee import UsageError
 from evenhand.recommender import Campaign
-from evenhand.recommender.messages import PublishedModel, Report, Task
+from evenhand.recommender.messages import PublishedModel, Report, Task, Token
 from evenhand.service.campaign_config import load
 
+ROOT = Path(__file__).parents[2]
 FILMS = ["alien", "brazil", "casablanca", "dune", "elf", "fargo"]
-USERS = 400
+USERS = 240
 ADDRESS = "127.7.7.7"  # where the tests' clients call from
 
 
 class Server:
-    """One process of `evenhand recommender serve`."""
+    """One process of `evenhand recommender serve`, of the campaign in a folder unless other arguments are given."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *arguments: object) -> None:
         command = [sys.executable, "-c", "from evenhand.apps.recommender_cli import app; app()", "serve"]
+        given = [str(argument) for argument in arguments or [folder / "campaign.toml"]]
         with (folder / "log.txt").open("a") as log:
             self.process = subprocess.Popen(
-                [*command, str(folder / "campaign.toml"), "--port", "0", "--json"],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
+                [*command, *given, "--port", "0", "--json"], stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self.process.stdout is not None
-        self.port = urlsplit(json.loads(self.process.stdout.readline())["url"]).port
+        self.said = json.loads(self.process.stdout.readline())
+        self.port = urlsplit(self.said["url"]).port
 
     def connect(self) -> http.client.HTTPConnection:
         assert self.port is not None
@@ -106,6 +106,10 @@ def test_a_campaign_from_its_task_to_its_model(tmp_path: Path) -> None:
         with ThreadPoolExecutor(8) as senders:
             statuses = senders.map(server.send, [record(campaign, serial, serial % 2) for serial in range(1, 120)])
             assert set(statuses) == {204}
+        (tmp_path / "reports.db").rename(tmp_path / "away")  # the disk fails, and is mended
+        assert {server.send(record(campaign, 5, 1)), server.send(record(campaign, 150, 1))} == {503}
+        (tmp_path / "away").rename(tmp_path / "reports.db")
+        assert server.send(record(campaign, 5, 1)) == 204
         assert server.ask("GET", "/model")[0] == 404
         fold, model = tmp_path / "campaign.fold", tmp_path / "model.json"
         common = ("--secret", tmp_path / "server.secret", "--into", fold, "--json")
@@ -122,6 +126,7 @@ def test_a_campaign_from_its_task_to_its_model(tmp_path: Path) -> None:
         server.stop()
     said = (tmp_path / "log.txt").read_text()
     assert "another beacon" in said
+    assert said.count("store failed") == 1
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     for trace in (ADDRESS.encode(), socket.inet_aton(ADDRESS)):
         assert trace not in kept
@@ -190,7 +195,7 @@ def test_sigkill_loses_and_doubles_nothing(kind: str, tmp_path: Path, request: p
     servers = [Server(tmp_path)]
     try:
         with ThreadPoolExecutor(6) as senders:
-            lies = [record(campaign, serial, 1 - truth[serial]) for serial in sorted(stored)[:60]]
+            lies = [record(campaign, serial, 1 - truth[serial]) for serial in sorted(stored)[:30]]
             assert set(senders.map(servers[0].send, lies)) == {409}
             everybody = [record(campaign, serial, truth[serial]) for serial in range(USERS)]
             assert set(senders.map(servers[0].send, everybody)) == {204}
@@ -213,6 +218,20 @@ def test_limits_hold_for_everybody_together(tmp_path: Path) -> None:
         assert statuses.count(410) >= 1  # the campaign is over
         assert statuses.count(429) >= 1
         assert set(statuses) == {410, 429}
+    finally:
+        server.stop()
+
+
+def test_the_demonstration_has_a_page_a_model_and_tokens(tmp_path: Path) -> None:
+    server = Server(tmp_path, "--demo", "--page", ROOT / "web")
+    try:
+        task, token = Task.from_json(server.ask("GET", "/task")[1]), Token.parse(server.said["tokens"][0])
+        assert server.send(Report(task.short_id, token.serial, token.tag, 1).to_bytes()) == 204
+        model = PublishedModel.from_json(server.ask("GET", "/model")[1])
+        assert any("simulated people" in note for note in model.notes)
+        with closing(server.connect()) as connection:
+            connection.request("GET", "/")
+            assert connection.getresponse().read() == (ROOT / "web/index.html").read_bytes()
     finally:
         server.stop()
 

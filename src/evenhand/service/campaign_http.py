@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from evenhand.guarantee import DataError, EvenhandError
+from evenhand.guarantee import DataError, EvenhandError, MessageError, UsageError
 from evenhand.recommender.at_server.store import Outcome
 from evenhand.recommender.messages import RECORD_SIZE, PublishedModel, Task
 from evenhand.recommender.messages.files import read_message
@@ -38,6 +38,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 _COUNTED_FOR = 10.0  # seconds for which the status shows the same number
+_SAID_FOR = 10.0  # seconds for which a store that fails is not mentioned again
 _WORDS = {
     Outcome.MALFORMED: "This is not a report about this campaign's task.",
     Outcome.FORGED: "The token's tag is not that of its serial.",
@@ -55,7 +56,7 @@ class Watched(Generic[M]):
     Args:
         kind: of message.
         path: of the file.
-        accept: raises an `EvenhandError` for a message that does not fit.
+        accept: raises a `UsageError` for a message that does not fit; anything else it raises is passed on, and it is asked again.
     """
 
     def __init__(self, kind: type[M], path: Path, accept: Callable[[M], None]) -> None:
@@ -74,13 +75,13 @@ class Watched(Generic[M]):
             return self.message
         state = (found.st_mtime_ns, found.st_size, found.st_ino)
         if state != self._state:
-            self._state = state
             try:
                 message = read_message(self._kind, self._path)
                 self._accept(message)
                 self.message, self.body = message, message.to_json().encode()
-            except EvenhandError as error:
+            except (MessageError, UsageError) as error:
                 log.error("not taken", extra={"file": self._path.name, "why": str(error)})
+            self._state = state
         return self.message
 
 
@@ -94,6 +95,8 @@ class CampaignServer:
         self._intake = Intake(lambda records: found.store.take(records, found.issuer, closed=self._closed))
         self._rates = {method: Rate(found.per_second) for method in ("GET", "POST")}
         self._counted: tuple[float, int] | None = None
+        self._counting = asyncio.Lock()  # one count at a time: threads are for storing
+        self._failed = -_SAID_FOR
         if self._task.look() is None:
             raise DataError(f"{found.task} can't be served: the log says why.")
 
@@ -103,7 +106,7 @@ class CampaignServer:
 
     def _check_model(self, model: PublishedModel) -> None:
         if model.task != self._found.issuer.task.id:
-            raise DataError("The model is of another task.")
+            raise UsageError("The model is of another task.")
 
     async def task(self, request: Request) -> Response:
         self._task.look()
@@ -115,9 +118,10 @@ class CampaignServer:
         return _reply(self._model.body)
 
     async def status(self, request: Request) -> Response:
-        task, now = self._task.look(), time.monotonic()
-        if self._counted is None or now - self._counted[0] > _COUNTED_FOR:
-            self._counted = now, await asyncio.to_thread(self._found.store.count)
+        task = self._task.look()
+        async with self._counting:
+            if self._counted is None or time.monotonic() - self._counted[0] > _COUNTED_FOR:
+                self._counted = time.monotonic(), await asyncio.to_thread(self._found.store.count)
         state = "closed" if self._closed else "waiting" if task is None or task.beacon is None else "open"
         fields = {"evenhand": "status", "version": 1, "state": state, "reports": self._counted[1]}
         return _reply(json.dumps({**fields, "published": self._model.look() is not None}).encode())
@@ -151,7 +155,9 @@ class CampaignServer:
             except ClientDisconnect:
                 return _error(400, "The request ended early.")
             except EvenhandError as error:
-                log.error("store failed", extra={"why": str(error)})
+                if time.monotonic() - self._failed >= _SAID_FOR:
+                    self._failed = time.monotonic()
+                    log.error("store failed", extra={"why": str(error)})
                 return _error(503, "Reports can't be stored now. Send the same report again later.", wait=30)
             except Exception as error:  # a defect: its text may hold a report, so only its kind is logged
                 log.error("defect", extra={"error": type(error).__name__})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +111,9 @@ class ReportStore:
         )
         last = -1
         while rows := self._run(lambda connection, last=last: connection.execute(query, {"last": last}).fetchall()):
-            serials, tags, answers = np.array(rows, np.int64).T  # one copy, by column
+            # np.array(rows) takes ten times as long
+            numbers = np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows))
+            serials, tags, answers = numbers.reshape(-1, 3).T
             yield Batch(serials.astype(np.uint32), answers.astype(np.uint32), tags.astype(np.uint64))
             last = int(serials[-1])
 
