@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenhand.guarantee import DataError, UsageError
+from evenhand.guarantee import DataError, MessageError, UsageError
 from evenhand.recommender import Campaign
 from evenhand.recommender.at_server import Fold
 from evenhand.recommender.at_server.store import Outcome, ReportStore, is_store
@@ -111,6 +112,50 @@ def test_only_a_store_of_the_task_is_read(location: str, tmp_path: Path) -> None
         ReportStore(location, make_campaign(users=9).task, create=False)
     (tmp_path / "reports.bin").write_bytes(record(make_campaign(), 1, 1))
     assert not is_store(str(tmp_path / "reports.bin"))
-    with pytest.raises(DataError, match=r"store of reports .*: this is a directory") as error:
-        ReportStore(tmp_path, make_campaign().task)
-    assert "ledger" not in str(error.value)
+
+
+@pytest.mark.parametrize("place", ["", "reports.bin", "missing/reports.db", "mysql://host/base", "other.db"])
+def test_a_place_that_can_not_be_used_is_said_to_be_one_of_reports(tmp_path: Path, place: str) -> None:
+    (tmp_path / "reports.bin").write_bytes(b"x" * 28)
+    (tmp_path / "other.db").write_bytes(b"x" * 4096)
+    with pytest.raises((DataError, UsageError), match=r"^store of reports .*(expected|give|create)") as error:
+        ReportStore(place if "://" in place else tmp_path / place, make_campaign().task)
+    assert not re.search("ledger|spent", str(error.value))
+
+
+def reference(campaign: Campaign, kept: dict[int, bytes], body: bytes) -> Outcome:
+    """What becomes of a report, one at a time."""
+    task = campaign.task
+    try:
+        report = Report.from_bytes(body)
+    except MessageError:
+        return MALFORMED
+    if report.task != task.short_id or report.serial >= task.tokens or report.answer >> task.questions:
+        return MALFORMED
+    if campaign.token(report.serial).tag != report.tag:
+        return FORGED
+    return STORED if kept.setdefault(report.serial, body) == body else REDEEMED
+
+
+@pytest.mark.parametrize(("sketch", "questions"), [("maxsense", 1), ("multi-maxsense", 3), ("multi-maxsense", 32)])
+def test_batches_are_judged_as_single_reports_are(tmp_path: Path, sketch: str, questions: int) -> None:
+    """Random reports with random damage, in random batches."""
+    draw = random.Random(questions)
+    films = [f"film {number}" for number in range(64)]
+    campaign = Campaign(films, sketch, 8, 2, users=40, theta="0.03", questions=questions, secret=bytes(32))
+    campaign.open("lottery")
+    store = ReportStore(tmp_path / "reports.db", campaign.task)
+    kept: dict[int, bytes] = {}
+    for _ in range(12):
+        batch = []
+        for _ in range(draw.randrange(1, 60)):
+            body = bytearray(record(campaign, draw.randrange(40), draw.getrandbits(questions)))
+            if draw.random() < 0.4:
+                place = draw.choice([0, 3, 4, 11, 12, 13, 15, 16, 23, 24, 25, 27])
+                body[place] = draw.choice([0, 1, 2, 8, 39, 40, 127, 128, 255])
+            if draw.random() < 0.1:
+                body = body[draw.randrange(28) :] + body[: draw.randrange(28)]
+            batch.append(bytes(body))
+        expected = [reference(campaign, kept, body) for body in batch]
+        assert store.take(batch, campaign.issuer) == expected
+    assert folded(campaign, store).counts.accepted == len(kept) > 20

@@ -6,10 +6,11 @@ A row is a serial, its tag and the answer, and nothing else: no time, no address
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from evenhand.recommender.messages import RECORD_SIZE, Task
 from evenhand.recommender.messages.exchange import RECORD_MAGIC
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
+
+Result = TypeVar("Result")
 
 _AT_ONCE = 1 << 16  # reports read in one transaction: a writer waits no longer than that takes
 _SQLITE_MAGIC = b"SQLite format 3\0"
@@ -63,7 +66,7 @@ class ReportStore:
                 self._store.run(self._create, write=True, create=True)
             elif not self._store.run(self._exists):
                 raise DataError(f"{self._store.name} has no reports about this task: name its own store.")
-        except LedgerError as error:
+        except (LedgerError, UsageError) as error:
             raise _about_reports(error) from None
         self.open(task)
 
@@ -109,8 +112,12 @@ class ReportStore:
         query = text(
             f"SELECT serial, tag, answer FROM {self._table} WHERE serial > :last ORDER BY serial LIMIT {_AT_ONCE}"
         )
+
+        def after(last: int) -> Sequence[Row[Any]]:
+            return self._run(lambda connection: connection.execute(query, {"last": last}).all())
+
         last = -1
-        while rows := self._run(lambda connection, last=last: connection.execute(query, {"last": last}).fetchall()):
+        while rows := after(last):
             # np.array(rows) takes ten times as long
             numbers = np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows))
             serials, tags, answers = numbers.reshape(-1, 3).T
@@ -120,7 +127,7 @@ class ReportStore:
     def count(self) -> int:
         """How many reports there are."""
         query = f"SELECT count(*) FROM {self._table}"
-        return int(self._run(lambda connection: connection.exec_driver_sql(query).scalar_one()))
+        return self._run(lambda connection: int(connection.exec_driver_sql(query).scalar_one()))
 
     def open(self, task: Task) -> None:
         """Keep the task's beacon; two beacons would mix answers to different questions."""
@@ -142,7 +149,7 @@ class ReportStore:
                 "that opening."
             )
 
-    def _run(self, work: Any, *, write: bool = False) -> Any:  # noqa: ANN401 - what the work returns
+    def _run(self, work: Callable[[Connection], Result], *, write: bool = False) -> Result:
         try:
             return self._store.run(work, write=write)
         except LedgerError as error:
@@ -191,7 +198,8 @@ def is_store(location: str) -> bool:
         return False
 
 
-def _about_reports(error: LedgerError) -> DataError:
-    """The stores of reports and of ledgers are of one kind; what is said about spending is the ledger's."""
-    said = str(error).removesuffix(" Nothing was spent.")
-    return DataError(said.replace("ledger", "store of reports", 1).replace("not a ledger", "not a store of reports"))
+def _about_reports(error: LedgerError | UsageError) -> DataError | UsageError:
+    """Reports and ledgers are kept in the same kind of place; what is said there about spending is the ledger's."""
+    said = re.split(" Nothing was | and count everything", str(error))[0]
+    said = re.sub("^ledger", "store of reports", said).replace("a ledger", "a store of reports")
+    return DataError(said) if isinstance(error, LedgerError) else UsageError(said)
