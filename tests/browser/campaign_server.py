@@ -1,22 +1,31 @@
-"""Small servers for the tests of the recommender's page: one has the page, the other the campaign (docs/recommender/http.md).
+"""Servers for the tests of the recommender's page: one has the page, the other is the campaign's (docs/recommender/http.md).
 
-They write down every request that they get. The campaign's keeps reports in memory, so it is for tests only.
+They write down every request that they get.
 """
 
 from __future__ import annotations
 
 import mimetypes
+import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from email.message import Message
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
-from evenhand.guarantee import MessageError
+import uvicorn
+
 from evenhand.recommender import Campaign
-from evenhand.recommender.messages import PublishedModel, Report
+from evenhand.recommender.at_server.store import ReportStore
+from evenhand.recommender.messages import PublishedModel
+from evenhand.service import campaign_http
+from evenhand.service.campaign_config import Configured
+from evenhand.service.campaign_http import application
 
 mimetypes.add_type("application/manifest+json", ".webmanifest")
 
@@ -98,38 +107,57 @@ class PageServer(Server):
 
 
 class CampaignServer(Server):
-    """The campaign: GET task, POST report, GET model. With ``demo`` it also has the page, which it should not."""
+    """In front of the campaign's real server, to which it passes every request on. With ``demo`` that also has the page."""
 
     def __init__(self, campaign: Campaign, demo: Path | None = None) -> None:
-        super().__init__("localhost" if demo else "127.0.0.1")
-        self.campaign, self.demo = campaign, demo
-        self.reports: dict[int, bytes] = {}
-        self.model: PublishedModel | None = None
+        self._folder = TemporaryDirectory()
+        folder = Path(self._folder.name)
+        (folder / "task.json").write_text(campaign.task.to_json(), encoding="utf-8")
+        self._store, self._model = ReportStore(folder / "reports.db", campaign.task), folder / "model.json"
+        found = Configured(folder / "task.json", campaign.issuer, self._store, self._model)
+        app = application(campaign_http.CampaignServer(found), demo)
+        self._real = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, log_level="error"))
+        self._thread = Thread(target=self._real.run, daemon=True)
+        self._thread.start()
+        while not self._real.started:
+            assert self._thread.is_alive()
+            time.sleep(0.01)
+        self.campaign = campaign
+        self.damaged_task: str | None = None
+        """Sent instead of the task."""
         self.before_report: Callable[[], None] = lambda: None
+        super().__init__("localhost" if demo else "127.0.0.1")
+
+    @property
+    def reports(self) -> dict[int, bytes]:
+        """What is stored, by serial."""
+        head = b"EHR1" + self.campaign.task.short_id
+        return {
+            int(serial): head + serial.tobytes() + tag.tobytes() + answer.tobytes()
+            for batch in self._store.batches()
+            if batch.tags is not None
+            for serial, tag, answer in zip(batch.serials, batch.tags, batch.answers, strict=True)
+        }
+
+    def publish(self, model: PublishedModel) -> None:
+        self._model.write_text(model.to_json(), encoding="utf-8")
 
     def reply(self, request: Request) -> Reply:
-        cors = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
-        as_json = {**cors, "Content-Type": "application/json"}
-        match request.method, request.path:
-            case "GET", "/task":
-                return Reply(200, self.campaign.task.to_json().encode(), as_json)
-            case "GET", "/model":
-                return Reply(200, self.model.to_json().encode(), as_json) if self.model else Reply(404, b"", cors)
-            case "POST", "/report":
-                self.before_report()
-                return Reply(self._take(request.body), b"", cors)
-            case "GET", path if self.demo:
-                return file_in(self.demo, path)
-        return Reply(404, b"", cors)
+        if request.path == "/task" and self.damaged_task is not None:
+            return Reply(200, self.damaged_task.encode(), {"Access-Control-Allow-Origin": "*"})
+        if request.method == "POST":
+            self.before_report()
+        host, port = self._real.servers[0].sockets[0].getsockname()[:2]
+        with closing(HTTPConnection(host, port, timeout=30)) as connection:
+            connection.request(request.method, request.path, request.body)
+            reply = connection.getresponse()
+            headers = {
+                name: value for name, value in reply.getheaders() if name.lower() not in ("date", "content-length")
+            }
+            return Reply(reply.status, reply.read(), headers)
 
-    def _take(self, body: bytes) -> int:
-        task = self.campaign.task
-        try:
-            report = Report.from_bytes(body)
-        except MessageError:
-            return 400
-        if report.task != task.short_id or report.serial >= task.tokens or report.answer >> task.questions:
-            return 400
-        if self.campaign.token(report.serial).tag != report.tag:
-            return 403
-        return 204 if self.reports.setdefault(report.serial, body) == body else 409
+    def close(self) -> None:
+        super().close()
+        self._real.should_exit = True
+        self._thread.join(10)
+        self._folder.cleanup()

@@ -53,7 +53,7 @@ def publish(server: CampaignServer) -> None:
             liked = {int(film): bool(film < 6) for film in draw.choice(12, 5, replace=False)}
             records[serial] = answer(task, server.campaign.token(serial), liked, SecureCoins()).to_bytes()
     fold.add_reports(map(Report.from_bytes, records.values()))
-    server.model = server.campaign.publish(fold, 2)
+    server.publish(server.campaign.publish(fold, 2))
 
 
 def test_several_people_take_part_and_nothing_but_the_report_leaves(
@@ -200,7 +200,7 @@ def test_what_the_person_decided_cannot_be_changed_by_a_campaign(chromium: Brows
         person.open(home.url, invitation(server, 0))
         person.look()
         expect(person.page.locator("#objection")).to_contain_text(reason)
-        assert person.page.locator("#send-button").is_enabled() is (not reason)
+        expect(person.page.locator("#send-button")).to_be_enabled(enabled=not reason)
         if not reason:
             person.send()
         assert len(server.reports) == (not reason)
@@ -226,7 +226,7 @@ def test_hostile_names_and_damaged_messages(chromium: Browser, home: PageServer)
         "null",
         right.replace(HOSTILE[:4], "x"),
     ):
-        server.campaign.task = type("Damaged", (), {"to_json": lambda _, wrong=wrong: wrong})()
+        server.damaged_task = wrong
         person.page.get_by_role("button", name="Look at what it asks").click()
         assert person.problem()
         assert "went wrong" not in person.problem()

@@ -13,6 +13,7 @@ import typer
 from evenhand.apps.console import progress
 from evenhand.apps.recommender_files import Json, TaskFile, encoded, read, read_message, say, write
 from evenhand.apps.recommender_home import answer, diary, recommend
+from evenhand.apps.recommender_serve import serve
 from evenhand.apps.recommender_studies import plan, simulate
 from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender.messages import DEFAULT_SKETCH, SKETCHES, Task
@@ -25,9 +26,9 @@ _SKETCH_HELP = "What people are asked. " + "; ".join(f"{name}: {sketch.asks}" fo
 app = typer.Typer(
     no_args_is_help=True,
     help="Learn tastes from one randomised bit per person, on a server that nobody needs to trust. "
-    "The server runs task, fold and publish; everyone else runs answer, diary and recommend, at home.",
+    "The server runs task, serve, fold and publish; everyone else runs answer, diary and recommend, at home.",
 )
-for command in (plan, simulate, diary, answer, recommend):
+for command in (plan, simulate, serve, diary, answer, recommend):
     app.command()(command)
 
 
@@ -87,7 +88,10 @@ def task(
 @app.command()
 def fold(
     task_file: TaskFile,
-    reports: Annotated[list[Path], typer.Argument(help="Files of reports, binary or JSON lines.")],
+    reports: Annotated[
+        list[str],
+        typer.Argument(help="Files of reports, binary or JSON lines; or stores of a server: SQLite, postgresql://..."),
+    ],
     secret: Annotated[Path, typer.Option(help="The secret that the tokens were made with.")] = Path("server.secret"),
     into: Annotated[Path, typer.Option(help="The running total; taken up again if it exists.")] = Path("campaign.fold"),
     rated_sets: Annotated[Path | None, typer.Option(help="With public rated items: CSV with serial and item.")] = None,
@@ -95,17 +99,23 @@ def fold(
 ) -> None:
     """Server: add reports to a running total. Folding a report twice changes nothing.
 
-    Example: evenhand recommender fold task.json report-*.bin
+    Examples: evenhand recommender fold task.json report-*.bin; evenhand recommender fold task.json reports.db
     """
     from evenhand.recommender import Campaign
+    from evenhand.recommender.at_server.store import ReportStore, is_store
+    from evenhand.recommender.at_server.tokens import read_secret
 
     asked = read_message(Task, task_file)
-    total = Campaign.resume(asked, _read_secret(secret)).fold(_read_rated_sets(rated_sets, asked))
+    total = Campaign.resume(asked, read_secret(secret)).fold(_read_rated_sets(rated_sets, asked))
     if into.exists():
         total.load(into)
-    with progress(f"Folding {len(reports)} files"):
-        for path in reports:
-            total.add_file(path)
+    with progress(f"Folding {len(reports)} sources"):
+        for place in reports:
+            if is_store(place):
+                for batch in ReportStore(place, asked, create=False).batches():
+                    total.add(batch)
+            else:
+                total.add_file(place)
     total.save(into)
     say(as_json, {"fold": str(into), **asdict(total.counts)}, f"{total.counts} (in {into})")
 
@@ -157,13 +167,6 @@ def _read_catalogue(path: Path) -> list[str]:
     except UnicodeDecodeError:
         raise DataError(f"{path} is not text: expected a catalogue with one item per line.") from None
     return [line.strip() for line in lines if line.strip()]
-
-
-def _read_secret(path: Path) -> bytes:
-    try:
-        return bytes.fromhex(read(path).decode().strip())
-    except ValueError:
-        raise DataError(f"{path} is not a server's secret: expected 64 hexadecimal digits.") from None
 
 
 def _read_rated_sets(path: Path | None, asked: Task) -> RatedSets | None:

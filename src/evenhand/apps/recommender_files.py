@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from evenhand.apps.console import show_json
 from evenhand.guarantee import DataError
+from evenhand.recommender.messages.files import read, read_message
 
 if TYPE_CHECKING:
     from evenhand.recommender.messages import PublishedModel, Query, Report, Task
 
+__all__ = ["Json", "Message", "TaskFile", "encoded", "read", "read_message", "say", "write"]
+
 Message: TypeAlias = "PublishedModel | Query | Report | Task"
-M = TypeVar("M", "PublishedModel", "Query", "Task")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 TaskFile = Annotated[Path, typer.Argument(help="The task, as published by the server.")]
@@ -34,13 +36,6 @@ def encoded(message: Message, path: Path) -> bytes:
     return (message.to_json() + "\n").encode() if path.suffix == ".json" else message.to_bytes()
 
 
-def read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror}.") from None
-
-
 def write(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Write a file, in place of what it held."""
     try:
@@ -48,9 +43,3 @@ def write(path: Path, data: bytes, mode: int = 0o644) -> None:
             file.write(data)
     except OSError as error:
         raise DataError(f"{path} can't be written: {error.strerror}.") from None
-
-
-def read_message(kind: type[M], path: Path) -> M:
-    """A message of this kind, binary or JSON."""
-    data = read(path)
-    return kind.from_bytes(data) if data.startswith(b"EH") else kind.from_json(data)

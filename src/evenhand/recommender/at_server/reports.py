@@ -18,7 +18,7 @@ from evenhand.recommender.messages.exchange import RECORD_MAGIC
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RECORD = np.dtype([("magic", "S4"), ("task", "V8"), ("serial", "<u4"), ("tag", "<u8"), ("answer", "<u4")])
+RECORD = np.dtype([("magic", "S4"), ("task", "V8"), ("serial", "<u4"), ("tag", "<u8"), ("answer", "<u4")])
 _CHUNK = RECORD_SIZE << 17  # bytes read at a time
 
 _LONGEST_LINE = 4096
@@ -90,11 +90,11 @@ def _fitting(values: NDArray[Any]) -> NDArray[np.uint32]:
 def from_records(data: bytes, task: bytes) -> Batch:
     """The records in some bytes; where a record is damaged, reading goes on at the next one that can be found."""
     malformed = 0
-    records = np.frombuffer(data, _RECORD, len(data) // RECORD_SIZE)
+    records = np.frombuffer(data, RECORD, len(data) // RECORD_SIZE)
     sound = records["magic"] == RECORD_MAGIC
     if len(data) % RECORD_SIZE or not sound.all():
         pieces, malformed = _resynchronise(data)
-        records = np.frombuffer(pieces, _RECORD)
+        records = np.frombuffer(pieces, RECORD)
     ours = records["task"] == np.void(task)
     if not ours.all():
         records = records[ours]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.guarantee import UsageError
+from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender.at_server.stream import TAG, keystream
 from evenhand.recommender.messages import Task, Token
+from evenhand.recommender.messages.files import read
 
 SECRET_SIZE = 32
 _TAGS_PER_BLOCK = 8
@@ -48,3 +50,11 @@ class Issuer:
         fresh = np.concatenate(([True], block[1:] != block[:-1])) if len(block) else np.zeros(0, bool)
         streams: Tags = keystream(self._key, TAG, block[fresh], 64).view("<u8")
         return np.asarray(streams[np.cumsum(fresh) - 1, serials % _TAGS_PER_BLOCK])
+
+
+def read_secret(path: Path) -> bytes:
+    """The secret in a file of hexadecimal digits."""
+    try:
+        return bytes.fromhex(read(path).decode().strip())
+    except ValueError:
+        raise DataError(f"{path} is not a server's secret: expected 64 hexadecimal digits.") from None
