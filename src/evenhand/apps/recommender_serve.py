@@ -57,7 +57,7 @@ def _run(
     found: Configured, page: Path | None, host: str | None, port: int | None, as_json: bool, tokens: list[str]
 ) -> None:
     from evenhand.service.campaign_http import CampaignServer, application
-    from evenhand.service.campaign_running import run
+    from evenhand.service.running import serve
 
     def accepting(url: str) -> None:
         if as_json:
@@ -77,4 +77,5 @@ def _run(
                 "\nThe page comes from the campaign's own server here, which could swap it: a real campaign's people have it from elsewhere."
             )
 
-    run(application(CampaignServer(found), page), host or found.host, found.port if port is None else port, accepting)
+    app = application(CampaignServer(found), page)
+    serve(app, host or found.host, found.port if port is None else port, accepting, addresses=False)

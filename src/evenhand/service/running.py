@@ -40,18 +40,24 @@ class JsonLines(logging.Formatter):
 
 
 def run(keeper: Keeper, app: Starlette, host: str, port: int, accepting: Callable[[str], None]) -> None:
-    """Serve until the process is told to stop."""
+    """Serve a keeper's tables until the process is told to stop."""
+    keeper.lock()
+    keeper.resume()
+    try:
+        serve(app, host, port, accepting)
+    finally:
+        keeper.close()
+
+
+def serve(app: Starlette, host: str, port: int, accepting: Callable[[str], None], *, addresses: bool = True) -> None:
+    """Serve until the process is told to stop; without ``addresses`` a proxy's headers about its clients are not read."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     root = logging.getLogger("evenhand")
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     config = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10
-    )
-    keeper.lock()
-    keeper.resume()
-    try:
-        _Server(config, accepting).run()
-    finally:
-        keeper.close()
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False, ws="none",
+        proxy_headers=addresses, timeout_graceful_shutdown=10,
+    )  # fmt: skip
+    _Server(config, accepting).run()
