@@ -70,7 +70,7 @@ def main() -> None:
             plugin.load()  # registers statistics, strategies, engines or sketches
         if not as_json:
             app()
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False) or 0)
     except Exception as error:
         # What is wrong with the command line itself: Typer carries its own copy of click, whose errors have no public name.
         wrong = getattr(error, "format_message", None)

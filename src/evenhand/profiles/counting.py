@@ -23,9 +23,8 @@ def users_by_bucket(table: Table, users: Rows, value: Integers, buckets: Buckets
 
     Under values a private integer may move a user from one bucket to another: ``moves`` is then 2.
     """
-    edges = buckets.edges
-    counted = table.engine.built((users.op(), value.op(), edges), lambda: table.engine.histogram(users, value, edges))
-    return _counted(table, counted, [*edges, BEYOND], moves)
+    counted = table.engine.histogram(users, value, buckets.edges)
+    return _counted(table, counted, [*buckets.edges, BEYOND], moves)
 
 
 def users_by_place(table: Table, users: Rows, place: Integers, size: int, moves: int) -> Measurement:

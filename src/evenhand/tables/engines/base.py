@@ -12,7 +12,7 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -172,10 +172,6 @@ class Engine(Dialect):
         finally:
             with self._turn:
                 self.quietly(drop)
-
-    def built(self, key: Hashable, build: Callable[[], Rows]) -> Rows:
-        """An expression that takes long to build, for engines that are asked for it again: ``key`` says all that it depends on."""
-        return build()
 
     def hold(self, owner: object, public: ArrowTable) -> Rows:
         """Make public rows available for joins as long as ``owner`` lives; returns an expression over them."""

@@ -9,7 +9,7 @@ that was chosen), never on a row: a summary is kept whatever is in it, and let g
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -41,7 +41,6 @@ class CopiedEngine(DuckDBEngine):
             engine.quietly(lambda: engine.store(name, expression))
         super().__init__(engine.stored(name, expression), engine.backend)
         self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
-        self._built: dict[Hashable, Rows] = {}
         self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
 
     def lock(self) -> None:
@@ -66,14 +65,6 @@ class CopiedEngine(DuckDBEngine):
         finally:
             with self._turn:
                 summary.readers -= 1
-
-    def built(self, key: Hashable, build: Callable[[], Rows]) -> Rows:
-        found = self._built.get(key)
-        if found is None:
-            found = self._built[key] = build()
-            while len(self._built) > SUMMARIES:
-                self._built.pop(next(iter(self._built)), None)
-        return found
 
     def fetch(self, expression: Rows) -> Secret[ArrowTable]:
         found = self._results.get(expression.op())
