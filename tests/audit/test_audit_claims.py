@@ -105,7 +105,11 @@ def test_claims_stand_end_to_end(case: Case) -> None:
     assert not finding.refuted, finding
 
 
-@pytest.mark.parametrize("case", [*learners()], ids=lambda case: case.title)
+# Several classes differ from two in the clamp alone, which both relations share: the long audit runs the second one.
+LEARNERS = [case for case in learners() if case.title != "WeightedERM, three classes (values)"]
+
+
+@pytest.mark.parametrize("case", LEARNERS, ids=lambda case: case.title)
 def test_estimators_keep_their_claims(case: Case) -> None:
     finding = audit(case.mechanism, case.neighbours(quick=True)[:1], RUNS)
     assert not finding.refuted, finding
