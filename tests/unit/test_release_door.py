@@ -41,9 +41,9 @@ class Watched:
             raise eh.EngineError("the engine failed")
         return self.engine.fetch(expression)
 
-    def kept(self, expression: Any) -> Any:
+    def kept(self, expression: Any, lasting: bool = False) -> Any:
         self.spent_at_reads.append(self.ledger.spent.epsilon)
-        return self.engine.kept(expression)
+        return self.engine.kept(expression, lasting)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)

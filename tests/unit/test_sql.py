@@ -325,7 +325,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert run(BIGQUERY.replace("project.data.table", "films"), "--preview") == 0
     assert json.loads(capsys.readouterr().out)["guarantee"]["epsilon"] == 2
     assert run(text) == 2
-    assert "--user and --epsilon are missing" in capsys.readouterr().err
+    assert "--user and --epsilon are missing" in capsys.readouterr().out
     assert run("SELECT COUNT(*) FROM films", "--user", "person", "--epsilon", "9") == 3
 
 

@@ -14,7 +14,7 @@ from evenhand.guarantee import EvenhandError, UsageError
 from evenhand.pages.progress import shown
 
 # Which extra brings a package. SciPy comes with two; the other one, learning, asks for all of its packages at once.
-_EXTRAS = {"evenhand": "learning", "scipy": "recommender", "platformdirs": "recommender", "pyspark": "spark"}
+_EXTRAS = {"evenhand": "learning", "scipy": "recommender", "platformdirs": "recommender"}
 
 
 def fail(error: BaseException, as_json: bool = False) -> int:
