@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,16 +18,17 @@ from evenhand.learning.user_rows import FULL, UNIT, UserRows, clamped
 
 MOMENTUM = 0.9
 
+AVERAGED = 2 / 3
+"""The part of the iterates, the last ones, whose average is the model."""
+
 BEYOND = math.isqrt(FULL**2 // 19)
 """What a user whose gradient is longer than the clamp adds to their count: it takes a twentieth of a step's share."""
 
 _RATE = 0.125  # how far the logarithm of the clamp moves for as many users too many as the noise of their count
-_FURTHEST = 2  # times the first clamp: slopes are half the steepest at the start
 _LONGEST, _LEAST = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
 _LITTLE = 3e-4  # loss added by noise up to which steps are the longest
 _SEEN = 8  # times its noise, which the sum of weights exceeds where a model can be relied on
 _PART = FULL  # what a user adds to each of the sums that set the length of steps
-_STEEP = 4  # times as many squared spreads as there are coefficients: a user's rows beyond count as this
 _OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
 _FINEST = 10
 
@@ -36,7 +37,9 @@ _FINEST = 10
 class Start:
     """Where a descent starts: the sum of weights, the first clamp, how far to step along a gradient, the average curvature.
 
-    ``curvature`` is at most what it says: for weighted rows, averaged over coefficients, in units of the steepest slope.
+    ``curvature`` is that of the average loss of a constant model, in units of the steepest slope; a model that tells more is flatter.
+    ``mean``, ``constant``: the part of positives (or the place of the mean label between its bounds), and the constant model's margin.
+    ``shortest``, ``longest``: the clamp stays between them.
     ``hidden``: so few users that noise hides what was prepared, and nobody should rely on the model.
     """
 
@@ -44,44 +47,62 @@ class Start:
     clip: float
     length: float
     curvature: float
+    mean: float = 0.5
+    constant: float = 0.0
+    shortest: float = 0.0
+    longest: float = math.inf
     hidden: bool = False
 
 
 def started(
     sums: NoisySums, slopes: Slopes, size: int, h: float, users: float, target: float, clip: float | None = None
 ) -> Start:
-    """Ask for sums of weights and squared norms, and for a histogram of the lengths of gradients at the start."""
-    most, zero = _STEEP * size * UNIT**2, np.zeros(size)
+    """Ask for sums of weights and of targets, and for a histogram of the lengths of gradients at the start."""
+    zero = np.zeros(size)
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
         weights = rows.weights(h)
-        for (part, squares), (_, gradients) in zip(rows.squared_norms(), rows.gradients(zero, slopes), strict=True):
-            weight = weights[part]
-            totals = np.column_stack([weight * rows.counts[part] / h, squares * weight / (h * most)])
+        for (part, targets), (_, gradients) in zip(rows.sums_of_targets(), rows.gradients(zero, slopes), strict=True):
+            weight, counts = weights[part], rows.counts[part]
+            above = (targets / slopes.largest_target + counts) / 2  # a target counts from 0 to 1
+            totals = np.column_stack([weight * counts, weight * above]) / h
             yield np.hstack([np.rint(np.clip(totals, 0, 1) * _PART), _PART * _octaves(gradients, weight)])
 
     total, sd = sums.ask(per_user, 2 + _OCTAVES, 3 * _PART**2)
-    sd /= _PART
-    weight, squares = np.maximum(total[:2] / _PART, 2 * sd) * h
-    longer = np.cumsum(total[:1:-1])[::-1] / _PART  # users with gradients in this octave or above
+    total, sd = total / _PART, sd / _PART
+    weight = max(float(total[0]), 2 * sd)
+    mean = float(
+        np.clip(total[1] / weight, sd / weight, 1 - sd / weight)
+    )  # what noise could be taken for is no rare class
+    longer = np.cumsum(total[:1:-1])[::-1]  # users with gradients in this octave or above
     hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
     above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
     found = 2.0 ** (int(above[-1]) - _FINEST - 0.5) if len(above) else 1.0
-    start = _start(sums.plan, slopes.curvature, size, float(weight), float(squares) * _STEEP, clip or found)
-    return replace(start, hidden=bool(total[0] < _SEEN * sd * _PART))
+    shortest, longest = 0.0, 2 * found  # residuals may be twice as long with another model than with none
+    if slopes.classifies:
+        # A usual row at the steepest slope stays whole: with rare positives, these rows are all that there is to learn
+        # from. And slopes are the steepest already, where a model says nothing.
+        shortest = longest = math.sqrt(size)
+        found = longest = max(found, shortest)
+    constant, curvature = slopes.best_constant(mean)
+    length = _length(sums.plan, curvature, size, weight * h, clip or found, 1 - 2 * math.log(2 * min(mean, 1 - mean)))
+    return Start(
+        weight * h, clip or found, length, curvature, mean, constant, shortest, longest, bool(total[0] < _SEEN * sd)
+    )
 
 
-def _start(plan: Plan, curvature: float, size: int, weight: float, squares: float, clip: float) -> Start:
-    """How far to step along the gradient, from released numbers; ``squares`` is the weighted sum of ‖x‖²/size.
+def _length(plan: Plan, curvature: float, size: int, weight: float, clip: float, outlying: float) -> float:
+    """How far to step along the gradient, from released numbers.
 
-    At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever
-    the correlations. Noise adds about ½·size·s²/κ to the loss of a model that has converged (s: the noise of the average
-    gradient of the second half, κ: the average curvature). Where that is much, shorter steps stop earlier, and less noise gets in.
+    At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever the
+    correlations; standardised features have a mean square of 1, and one of ``outlying`` along the model where that is in
+    doubt (far out if a class is rare). Noise adds about ½·size·s²/κ to the loss of a model that has converged (s: the noise of
+    the averaged gradient, κ: the curvature). Where that is much, shorter steps stop earlier, and less noise gets in.
     """
-    noise, average = math.sqrt(2) * plan.sd_of_all() * clip / weight, curvature * squares / weight
-    added = size * noise**2 / (2 * average)
+    noise = plan.sd_of_all() * clip / weight / math.sqrt(AVERAGED)
+    added = size * noise**2 / (2 * curvature)
     part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST), _LONGEST)
-    return Start(weight, clip, min(2 / (squares * size), part / weight) / curvature, average)
+    return min(2 / (size * outlying), part) / (weight * curvature)
 
 
 def _octaves(gradients: Floats, weights: Floats) -> Floats:
@@ -111,14 +132,18 @@ def descend(
     steps: int,
     regularisation: float,
     follow: float | None,
+    intercept: bool = False,
 ) -> Descent:
-    """T steps with momentum, and the average of the second half.
+    """T steps with momentum, from a constant model on, and the average of the last two thirds.
 
     Args:
         follow: how many users' gradients may be longer than the clamp, which moves to keep it so; None: it stays.
     """
     length = 1 / (1 / start.length + regularisation * start.weight)
     f, speed, average = (np.zeros(size) for _ in range(3))
+    if intercept:
+        f[-1] = start.constant
+    first = steps - math.ceil(AVERAGED * steps)
     clip, noise = start.clip, 0.0
     for step in range(steps):
         total, sd = sums.ask(
@@ -129,10 +154,11 @@ def descend(
         gradient, noise = total[:size] * (clip / FULL), sd * clip / FULL
         speed = MOMENTUM * speed - length * (gradient + regularisation * start.weight * f)
         f = f + speed
-        if step >= steps // 2:
-            average += f / (steps - steps // 2)
+        if step >= first:
+            average += f / (steps - first)
         if follow is not None:
-            clip = min(_followed(clip, total[size] / BEYOND, sd / BEYOND, follow), _FURTHEST * start.clip)
+            clip = _followed(clip, total[size] / BEYOND, sd / BEYOND, follow)
+            clip = min(max(clip, start.shortest), start.longest)
     return Descent(average, clip, noise)
 
 

@@ -29,6 +29,7 @@ MARGIN_BITS = 29
 
 _CELLS = 2**15
 _CLASS_BITS = 9  # classes: cells of 2^-9 from margin -32 to 32
+_AROUND = 2**6  # cells on each side over which an average slope's rise is measured: an eighth of a margin
 _NUMBER_BITS = 13  # numbers: cells of 2^-13 label widths, up to two widths on each side
 
 
@@ -62,11 +63,33 @@ class Slopes:
         steps = np.clip(np.rint(np.nan_to_num(np.array(rows)) / loss.steepest * SLOPE), -SLOPE, SLOPE)
         return cls(steps.astype(np.int16).ravel(), bits, loss.roundest * width / loss.steepest, width)
 
+    @property
+    def classifies(self) -> bool:
+        """Whether targets are ±1."""
+        return len(self.table) > _CELLS
+
+    @property
+    def largest_target(self) -> int:
+        """In steps."""
+        return 1 if self.classifies else LABEL_STEPS // 2
+
     def weighted(self, weights: tuple[float, float]) -> Slopes:
         """The same for a loss whose classes have weights; the heavier one keeps its steps, so no slope becomes steeper."""
         parts = np.array(weights)[:, None] / max(weights)
         table = np.rint(self.table.reshape(2, _CELLS) * parts).astype(np.int16)
         return replace(self, table=table.ravel())
+
+    def best_constant(self, mean: float) -> tuple[float, float]:
+        """The margin that a constant model would have, and how curved the average loss is there.
+
+        ``mean`` is the part of positive labels, or the place of the mean label between its bounds.
+        """
+        if len(self.table) == _CELLS:
+            return mean - 0.5, self.curvature
+        average = (np.array([1 - mean, mean]) @ self.table.reshape(2, _CELLS)) / SLOPE
+        place = int(np.clip(np.searchsorted(average, 0.0), _AROUND, _CELLS - 1 - _AROUND))
+        rise = float(average[place + _AROUND] - average[place - _AROUND]) / (2 * _AROUND / 2.0**self.bits)
+        return (place - _CELLS // 2) / 2.0**self.bits, rise
 
     def at(self, margins: Floats, targets: Shorts) -> Floats:
         """The integer slope of each row, as a double."""

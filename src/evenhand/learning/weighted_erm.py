@@ -20,6 +20,7 @@ from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.loss_forecast import LossForecast
+from evenhand.learning.losses import CappedLogistic, Logistic
 from evenhand.learning.noisy_sums import NoisySums, Plan
 from evenhand.learning.private_values import unwarned
 from evenhand.learning.row_profile import profile_price, require_public, rows_support
@@ -154,6 +155,8 @@ class WeightedERM(LinearModel):
         guarantee = source.guarantee(epsilon, delta, self.profile)
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
+        if isinstance(loss, Logistic) and not as_published:
+            loss = CappedLogistic()
         slopes = Slopes.of(loss, targets)
         slopes = slopes if weights is None else slopes.weighted(weights)
         with single_threaded(), source.reading(copied=as_published):
@@ -165,7 +168,7 @@ class WeightedERM(LinearModel):
             h, standard, start, follow = prepared
             done = descend(
                 sums, slopes, box.size, h, start,
-                steps=self.steps, regularisation=float(self.regularisation), follow=follow,
+                steps=self.steps, regularisation=float(self.regularisation) / (loss.steepest / slopes.width), follow=follow, intercept=box.intercept,
             )  # fmt: skip
         self._adopt(standard.to_box(done.f, box.intercept) * slopes.width, box, targets)
         self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
@@ -240,6 +243,6 @@ class WeightedERM(LinearModel):
         """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
         if not isinstance(self.weight_bound, str):
             return float(self.weight_bound)
-        # Averaging the second half of the steps leaves about 2σ²/T of a step's noise, σ²·T, in each coordinate.
+        # Averaging the last two thirds of the steps leaves about 1.5σ²/T of a step's noise, σ²·T, in each coordinate.
         h = smooth_bound(support, 1.0, 1.0, 1 / (noise * math.sqrt(size)), HETEROGENEITY)
         return min(max(h, 1.0), float(LARGEST_WEIGHT))
