@@ -18,15 +18,15 @@ from evenhand.learning.user_rows import FULL, UNIT, UserRows, clamped
 
 MOMENTUM = 0.9
 
-AVERAGED = 2 / 3
-"""The part of the iterates, the last ones, whose average is the model."""
+AVERAGED = 1 / 2, 2 / 3
+"""The part of the iterates, the last ones, whose average is the model: where noise is little, and where it is much."""
 
 BEYOND = math.isqrt(FULL**2 // 19)
 """What a user whose gradient is longer than the clamp adds to their count: it takes a twentieth of a step's share."""
 
 _RATE = 0.125  # how far the logarithm of the clamp moves for as many users too many as the noise of their count
 _LONGEST, _LEAST = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
-_LITTLE = 3e-4  # loss added by noise up to which steps are the longest
+_LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
 _SEEN = 8  # times its noise, which the sum of weights exceeds where a model can be relied on
 _PART = FULL  # what a user adds to each of the sums that set the length of steps
 _OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
@@ -47,6 +47,7 @@ class Start:
     clip: float
     length: float
     curvature: float
+    averaged: float = AVERAGED[0]
     mean: float = 0.5
     constant: float = 0.0
     shortest: float = 0.0
@@ -85,24 +86,34 @@ def started(
         shortest = longest = math.sqrt(size)
         found = longest = max(found, shortest)
     constant, curvature = slopes.best_constant(mean)
-    length = _length(sums.plan, curvature, size, weight * h, clip or found, 1 - 2 * math.log(2 * min(mean, 1 - mean)))
+    outlying = 1 - 2 * math.log(2 * min(mean, 1 - mean))
+    length, averaged = _pace(sums.plan, curvature, size, weight * h, clip or found, outlying)
     return Start(
-        weight * h, clip or found, length, curvature, mean, constant, shortest, longest, bool(total[0] < _SEEN * sd)
+        weight * h,
+        clip or found,
+        length,
+        curvature,
+        averaged,
+        mean,
+        constant,
+        shortest,
+        longest,
+        bool(total[0] < _SEEN * sd),
     )
 
 
-def _length(plan: Plan, curvature: float, size: int, weight: float, clip: float, outlying: float) -> float:
-    """How far to step along the gradient, from released numbers.
+def _pace(plan: Plan, curvature: float, size: int, weight: float, clip: float, outlying: float) -> tuple[float, float]:
+    """How far to step along the gradient, and the part of the iterates to average, from released numbers.
 
     At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever the
     correlations; standardised features have a mean square of 1, and one of ``outlying`` along the model where that is in
     doubt (far out if a class is rare). Noise adds about ½·size·s²/κ to the loss of a model that has converged (s: the noise of
     the averaged gradient, κ: the curvature). Where that is much, shorter steps stop earlier, and less noise gets in.
     """
-    noise = plan.sd_of_all() * clip / weight / math.sqrt(AVERAGED)
+    noise = math.sqrt(2) * plan.sd_of_all() * clip / weight
     added = size * noise**2 / (2 * curvature)
     part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST), _LONGEST)
-    return min(2 / (size * outlying), part) / (weight * curvature)
+    return min(2 / (size * outlying), part) / (weight * curvature), AVERAGED[part < _LONGEST / 2]
 
 
 def _octaves(gradients: Floats, weights: Floats) -> Floats:
@@ -134,7 +145,7 @@ def descend(
     follow: float | None,
     intercept: bool = False,
 ) -> Descent:
-    """T steps with momentum, from a constant model on, and the average of the last two thirds.
+    """T steps with momentum, from a constant model on, and the average of the last ones.
 
     Args:
         follow: how many users' gradients may be longer than the clamp, which moves to keep it so; None: it stays.
@@ -143,7 +154,7 @@ def descend(
     f, speed, average = (np.zeros(size) for _ in range(3))
     if intercept:
         f[-1] = start.constant
-    first = steps - math.ceil(AVERAGED * steps)
+    first = steps - math.ceil(start.averaged * steps)
     clip, noise = start.clip, 0.0
     for step in range(steps):
         total, sd = sums.ask(

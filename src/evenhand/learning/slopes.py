@@ -79,6 +79,11 @@ class Slopes:
         table = np.rint(self.table.reshape(2, _CELLS) * parts).astype(np.int16)
         return replace(self, table=table.ravel())
 
+    def by_class(self, margins: Floats) -> Floats:
+        """Slopes at public margins, for the first and the second class, in units of the steepest."""
+        centres = (np.arange(_CELLS) - _CELLS // 2 + 0.5) / 2.0**self.bits
+        return np.array([np.interp(margins, centres, row) for row in self.table.reshape(2, _CELLS) / SLOPE])
+
     def best_constant(self, mean: float) -> tuple[float, float]:
         """The margin that a constant model would have, and how curved the average loss is there.
 

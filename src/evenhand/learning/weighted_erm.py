@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -12,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand.bounding import HETEROGENEITY, smooth_bound
-from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
+from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import choice, is_auto, pay, public_number, whole_number
 from evenhand.learning.categories import Categories
 from evenhand.learning.descent import Start, descend, started
@@ -30,6 +31,7 @@ from evenhand.learning.targets import Classes
 from evenhand.learning.threads import single_threaded
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
+from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.profiles import Profile, Sums, Support
 
 Prepared = tuple[float, Standard, Start, float | None]
@@ -72,7 +74,8 @@ class WeightedERM(LinearModel):
             scaled by their bounds alone, h from a profile of rows per user.
         steps: gradient steps; more of them optimise better and need more noise each.
         regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
-        profile: with ``clip="lipschitz"``: a public or bought `Profile` of rows per user.
+        profile: a public or bought `Profile` of rows per user: before anything is paid, ``fit`` forecasts from it whether the model will
+            beat a constant one (``plan_``), and warns if not; with ``clip="lipschitz"`` h comes from it instead.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         class_weight: a public weight for each class, ``{0: 1, 1: 20}``; what one user can do is unchanged.
         fit_intercept, features, categories, population, ledger: as in `BoundedERM`.
@@ -83,6 +86,7 @@ class WeightedERM(LinearModel):
         clip_: the norm of the clamp in the last step.
         noise_multiplier_: the noise of a step in units of what one user can do.
         noise_scale_: the standard deviation of the noise in the average gradient of one step.
+        plan_: the `ModelPlan` from before the fit, or None without a profile.
         forecast_, usable_: a `LossForecast` made from released numbers, and whether the model is likely to beat a constant one.
 
     Example:
@@ -154,11 +158,14 @@ class WeightedERM(LinearModel):
         rho = rho_with_pure(rho_of_vectors(left, usable, source.relation), spent)
         guarantee = source.guarantee(epsilon, delta, self.profile)
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
+        self.plan_ = self._planned(source.relation, len(names), epsilon, delta)
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
+        meant = slopes = Slopes.of(loss, targets)
+        steepest = loss.steepest
         if isinstance(loss, Logistic) and not as_published:
-            loss = CappedLogistic()
-        slopes = Slopes.of(loss, targets)
-        slopes = slopes if weights is None else slopes.weighted(weights)
+            steepest, slopes = CappedLogistic.steepest, Slopes.of(CappedLogistic(), targets)
+        if weights is not None:
+            meant, slopes = meant.weighted(weights), slopes.weighted(weights)
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)
@@ -168,16 +175,26 @@ class WeightedERM(LinearModel):
             h, standard, start, follow = prepared
             done = descend(
                 sums, slopes, box.size, h, start,
-                steps=self.steps, regularisation=float(self.regularisation) / (loss.steepest / slopes.width), follow=follow, intercept=box.intercept,
+                steps=self.steps, regularisation=float(self.regularisation) * slopes.width / steepest, follow=follow, intercept=box.intercept,
             )  # fmt: skip
         self._adopt(standard.to_box(done.f, box.intercept) * slopes.width, box, targets)
         self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
         self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, plan.shares[-1]))
         self.noise_scale_ = done.noise / start.weight
-        slopes_only = done.f[: len(box.centre)]
-        self.forecast_ = LossForecast.of(start, done, plan, slopes_only, loss.steepest * slopes.width, loss.classifies)
+        unit = loss.steepest * slopes.width
+        self.forecast_ = LossForecast.of(start, done, plan, len(box.centre), slopes, meant, unit)
         self.usable_ = self.forecast_.loss_above_constant < 0
         return self
+
+    def _planned(self, relation: Relation, features: int, epsilon: Decimal, delta: Decimal) -> ModelPlan | None:
+        """Whether the model will beat a constant one, from the profile; said while nothing has been paid or read."""
+        if self.profile is None or self.clip == "lipschitz":  # the plan is about clamped gradients
+            return None
+        loss = "squared" if self.loss == "squared" else "logistic"
+        plan = plan_model(self.profile, epsilon, delta, features, relation, loss, 0.5, None)
+        if not plan.usable:
+            warnings.warn(f"the model is not likely to be worth its ε: {plan.why}.", UserWarning, stacklevel=4)
+        return plan
 
     def _check(self, delta: Decimal) -> None:
         if not delta:
@@ -195,10 +212,6 @@ class WeightedERM(LinearModel):
             choice("clip", self.clip, ("auto", "lipschitz"))
         else:
             public_number("clip", self.clip, smallest=1e-6, largest=1e9)
-        if self.profile is not None and self.clip != "lipschitz":
-            raise UsageError(
-                "profile= is for clip='lipschitz'; otherwise the clamp follows the gradients, and nothing asks for it."
-            )
         if self.feature_bounds is None and self.feature_norm is None:
             raise UsageError(
                 "feature_bounds is missing: give (low, high) for all features or one pair each, from what the columns mean (an age is "
@@ -243,6 +256,6 @@ class WeightedERM(LinearModel):
         """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
         if not isinstance(self.weight_bound, str):
             return float(self.weight_bound)
-        # Averaging the last two thirds of the steps leaves about 1.5σ²/T of a step's noise, σ²·T, in each coordinate.
+        # Averaging the second half of the steps leaves about 2σ²/T of a step's noise, σ²·T, in each coordinate.
         h = smooth_bound(support, 1.0, 1.0, 1 / (noise * math.sqrt(size)), HETEROGENEITY)
         return min(max(h, 1.0), float(LARGEST_WEIGHT))
