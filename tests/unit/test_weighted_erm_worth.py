@@ -81,3 +81,20 @@ def test_with_rare_positives_and_no_noise_little_of_what_there_is_to_learn_is_lo
     assert loss - least < 0.1 * (constant - least)
     assert model.usable_
     assert model.forecast_.gain == pytest.approx(constant - least, rel=0.7)
+
+
+def test_class_weights_that_leave_nothing_of_a_class_still_give_a_forecast() -> None:
+    X, y = np.tile([[-1.0], [1.0]], (200, 1)), np.tile([0.0, 1.0], 200)
+    with seam.replaced(seam.silent):
+        model = WeightedERM(100, 1e-6, feature_bounds=(-1, 1), steps=5, class_weight={0: 1e6, 1: 1e-6})
+        model.fit(X, y, users=np.arange(400))
+    assert np.isfinite(model.forecast_.loss_above_constant)
+    assert set(model.predict(X)) == {0.0}
+
+
+def test_a_forecast_beforehand_is_refused_where_there_is_none(tmp_path: Path) -> None:
+    ledger = eh.Ledger(tmp_path / "budget.db", epsilon=2, delta=1e-5)
+    several = WeightedERM(1, classes=(0, 1, 2), feature_bounds=(-1, 1), profile=eh.Profile.counts([1]), ledger=ledger)
+    with pytest.raises(eh.UsageError, match="leave it out"):
+        several.fit(np.zeros((3, 1)), np.zeros(3), users=np.arange(3))
+    assert ledger.spent.epsilon == 0

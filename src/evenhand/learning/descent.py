@@ -83,25 +83,26 @@ def started(
         shortest = math.sqrt(size)
         found = longest = max(found, shortest)
     weight, clip = weight * h, clip or found
-    length, averaged = _pace(sums.plan, curvature, largest, size, slopes.scores, weight, clip)
+    length, averaged = _pace(sums.plan, slopes, size, weight, clip, curvature, largest)
     seen = bool(total[0] >= _SEEN * sd)
     return Start(weight, clip, length, curvature, averaged, constant, shortest, longest, not seen)
 
 
 def _pace(
-    plan: Plan, curvature: float, largest: float, size: int, scores: int, weight: float, clip: float
+    plan: Plan, slopes: Slopes, size: int, weight: float, clip: float, curvature: float, largest: float
 ) -> tuple[float, float]:
     """How far to step along the gradient, and the part of the iterates to average, from released numbers.
 
     At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever the
     correlations; standardised features have a mean square of 1. Noise adds about ½·size·s²/κ to the loss of a model that has
     converged (s: the noise of the averaged gradient, κ: the curvature). Where that is much, shorter steps stop earlier, and less
-    noise gets in.
+    noise gets in; and more iterates are averaged if the first ones were not far off, as they are where all scores start at 0.
     """
     noise = math.sqrt(2) * plan.sd_of_all() * clip / weight
-    added = size * scores * noise**2 / (2 * curvature)
+    added = size * slopes.scores * noise**2 / (2 * curvature)
     part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST), _LONGEST)
-    return min(2 / (size * largest), part / curvature) / weight, AVERAGED[part < _LONGEST / 2]
+    averaged = AVERAGED[slopes.at_constant and part < _LONGEST / 2]
+    return min(2 / (size * largest), part / curvature) / weight, averaged
 
 
 def _octaves(gradients: Floats, weights: Floats) -> Floats:

@@ -60,8 +60,11 @@ class Slopes(ABC):
     steepest: float = 1.0
     scores: int = 1
 
+    at_constant: ClassVar[bool] = False
+    """Whether a descent starts at the best constant model, which the average target tells; otherwise where scores are 0."""
+
     largest_target: ClassVar[int] = 1
-    """The average target from minus to plus this says where to start, if anything does."""
+    """Targets are from minus to plus this, where their average is used."""
 
     steepest_at_zero: ClassVar[bool] = False
     """Whether no slope is steeper than where scores are 0."""
@@ -82,7 +85,7 @@ class Slopes(ABC):
 class ByClass(Slopes):
     """Two classes: a row of the table for each."""
 
-    steepest_at_zero = True
+    at_constant = steepest_at_zero = True
 
     @classmethod
     def of(cls, loss: MarginLoss, weights: Floats) -> ByClass:
@@ -121,7 +124,7 @@ class ByClass(Slopes):
 class ByDifference(Slopes):
     """Numbers, for a loss of score minus label, in units of the width of the label bounds."""
 
-    largest_target = LABEL_STEPS // 2
+    at_constant, largest_target = True, LABEL_STEPS // 2
 
     @classmethod
     def of(cls, loss: MarginLoss, targets: Bounded) -> ByDifference:
