@@ -45,6 +45,7 @@ def model_card(
     else:
         raise UsageError(f"a card is for a fitted model of this package, not for {type(model).__name__}.")
     about = {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict()}
+    plan = plan or getattr(model, "plan_", None)
     worth = {"planned": plan.to_dict() if plan else None, "loss": None if loss is None else _loss(loss, confidence)}
     return {**about, "accounting": accounting(model.ledger), **facts, **worth}
 
@@ -119,7 +120,10 @@ def _weighted(model: WeightedERM) -> dict[str, Any]:
             "noise_of_a_step": model.noise_scale_,
             "noise_multiplier": model.noise_multiplier_,
             "steps": model.steps,
+            "loss_by_noise": None if math.isinf(model.forecast_.noise) else model.forecast_.noise,
+            "gain_by_features": model.forecast_.gain,
         },
+        "likely": model.forecast_.words,
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,16 +18,17 @@ from evenhand.learning.user_rows import FULL, UNIT, UserRows, clamped
 
 MOMENTUM = 0.9
 
+AVERAGED = 1 / 2, 2 / 3
+"""The part of the iterates, the last ones, whose average is the model: where noise is little, and where it is much."""
+
 BEYOND = math.isqrt(FULL**2 // 19)
 """What a user whose gradient is longer than the clamp adds to their count: it takes a twentieth of a step's share."""
 
 _RATE = 0.125  # how far the logarithm of the clamp moves for as many users too many as the noise of their count
-_FURTHEST = 2  # times the first clamp: slopes are half the steepest at the start
 _LONGEST, _LEAST = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
-_LITTLE = 3e-4  # loss added by noise up to which steps are the longest
+_LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
 _SEEN = 8  # times its noise, which the sum of weights exceeds where a model can be relied on
 _PART = FULL  # what a user adds to each of the sums that set the length of steps
-_STEEP = 4  # times as many squared spreads as there are coefficients: a user's rows beyond count as this
 _OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
 _FINEST = 10
 
@@ -36,7 +37,9 @@ _FINEST = 10
 class Start:
     """Where a descent starts: the sum of weights, the first clamp, how far to step along a gradient, the average curvature.
 
-    ``curvature`` is at most what it says: for weighted rows, averaged over coefficients, in units of the steepest slope.
+    ``curvature`` is that of the average loss where the descent starts, in units of the steepest slope; a model that tells more is flatter.
+    ``averaged``: the part of the iterates that is averaged; ``constant``: the score of the constant model to start from.
+    ``shortest``, ``longest``: the clamp stays between them.
     ``hidden``: so few users that noise hides what was prepared, and nobody should rely on the model.
     """
 
@@ -44,44 +47,62 @@ class Start:
     clip: float
     length: float
     curvature: float
+    averaged: float = AVERAGED[0]
+    constant: float = 0.0
+    shortest: float = 0.0
+    longest: float = math.inf
     hidden: bool = False
 
 
 def started(
     sums: NoisySums, slopes: Slopes, size: int, h: float, users: float, target: float, clip: float | None = None
 ) -> Start:
-    """Ask for sums of weights and squared norms, and for a histogram of the lengths of gradients at the start."""
-    most, zero = _STEEP * size * UNIT**2, np.zeros(size * slopes.scores)
+    """Ask for sums of weights and of targets, and for a histogram of the lengths of gradients where scores are 0."""
+    zero = np.zeros(size * slopes.scores)
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
         weights = rows.weights(h)
-        for (part, squares), (_, gradients) in zip(rows.squared_norms(), rows.gradients(zero, slopes), strict=True):
-            weight = weights[part]
-            totals = np.column_stack([weight * rows.counts[part] / h, squares * weight / (h * most)])
+        for (part, targets), (_, gradients) in zip(rows.sums_of_targets(), rows.gradients(zero, slopes), strict=True):
+            weight, counts = weights[part], rows.counts[part]
+            above = (targets / slopes.largest_target + counts) / 2  # a target counts from 0 to 1
+            totals = np.column_stack([weight * counts, weight * above]) / h
             yield np.hstack([np.rint(np.clip(totals, 0, 1) * _PART), _PART * _octaves(gradients, weight)])
 
     total, sd = sums.ask(per_user, 2 + _OCTAVES, 3 * _PART**2)
-    sd /= _PART
-    weight, squares = np.maximum(total[:2] / _PART, 2 * sd) * h
-    longer = np.cumsum(total[:1:-1])[::-1] / _PART  # users with gradients in this octave or above
+    total, sd = total / _PART, sd / _PART
+    weight = max(float(total[0]), 2 * sd)
+    rare = sd / weight  # what noise could be taken for is no rare class
+    constant, curvature, largest = slopes.start(float(np.clip(total[1] / weight, rare, 1 - rare)))
+    longer = np.cumsum(total[:1:-1])[::-1]  # users with gradients in this octave or above
     hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
     above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
     found = 2.0 ** (int(above[-1]) - _FINEST - 0.5) if len(above) else 1.0
-    start = _start(sums.plan, slopes, size, float(weight), float(squares) * _STEEP, clip or found)
-    return replace(start, hidden=bool(total[0] < _SEEN * sd * _PART))
+    shortest, longest = 0.0, 2 * found  # slopes may be twice as steep with another model than with none
+    if slopes.steepest_at_zero:
+        # A usual row at the steepest slope stays whole: with rare positives, these rows are all that there is to learn from.
+        shortest = math.sqrt(size)
+        found = longest = max(found, shortest)
+    weight, clip = weight * h, clip or found
+    length, averaged = _pace(sums.plan, slopes, size, weight, clip, curvature, largest)
+    seen = bool(total[0] >= _SEEN * sd)
+    return Start(weight, clip, length, curvature, averaged, constant, shortest, longest, not seen)
 
 
-def _start(plan: Plan, slopes: Slopes, size: int, weight: float, squares: float, clip: float) -> Start:
-    """How far to step along the gradient, from released numbers; ``squares`` is the weighted sum of ‖x‖²/size.
+def _pace(
+    plan: Plan, slopes: Slopes, size: int, weight: float, clip: float, curvature: float, largest: float
+) -> tuple[float, float]:
+    """How far to step along the gradient, and the part of the iterates to average, from released numbers.
 
-    At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever
-    the correlations. Noise adds about ½·size·s²/κ to the loss of a model that has converged (s: the noise of the average
-    gradient of the second half, κ: the average curvature). Where that is much, shorter steps stop earlier, and less noise gets in.
+    At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever the
+    correlations; standardised features have a mean square of 1. Noise adds about ½·size·s²/κ to the loss of a model that has
+    converged (s: the noise of the averaged gradient, κ: the curvature). Where that is much, shorter steps stop earlier, and less
+    noise gets in; and more iterates are averaged if the first ones were not far off, as they are where all scores start at 0.
     """
-    noise, average = math.sqrt(2) * plan.sd_of_all() * clip / weight, slopes.bend * squares / weight
-    added = size * slopes.scores * noise**2 / (2 * average)
+    noise = math.sqrt(2) * plan.sd_of_all() * clip / weight
+    added = size * slopes.scores * noise**2 / (2 * curvature)
     part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST), _LONGEST)
-    return Start(weight, clip, min(2 / (squares * size * slopes.curvature), part / (weight * slopes.bend)), average)
+    averaged = AVERAGED[slopes.at_constant and part < _LONGEST / 2]
+    return min(2 / (size * largest), part / curvature) / weight, averaged
 
 
 def _octaves(gradients: Floats, weights: Floats) -> Floats:
@@ -111,16 +132,21 @@ def descend(
     steps: int,
     regularisation: float,
     follow: float | None,
+    intercept: bool,
     nearest: Callable[[Floats], Floats] | None = None,
 ) -> Descent:
-    """T steps with momentum, and the average of the second half.
+    """T steps with momentum, from a constant model on, and the average of the last ones.
 
     Args:
         follow: how many users' gradients may be longer than the clamp, which moves to keep it so; None: it stays.
+        intercept: whether the last coefficient is one, which starts as the constant model's.
         nearest: the projection to the set that coefficients are confined to.
     """
     length = 1 / (1 / start.length + regularisation * start.weight)
     f, speed, average = (np.zeros(size) for _ in range(3))
+    if intercept:
+        f[-1] = start.constant
+    first = steps - math.ceil(start.averaged * steps)
     clip, noise = start.clip, 0.0
     for step in range(steps):
         total, sd = sums.ask(
@@ -134,10 +160,11 @@ def descend(
         if nearest is not None:
             f = nearest(f)
             speed = f - before
-        if step >= steps // 2:
-            average += f / (steps - steps // 2)
+        if step >= first:
+            average += f / (steps - first)
         if follow is not None:
-            clip = min(_followed(clip, total[size] / BEYOND, sd / BEYOND, follow), _FURTHEST * start.clip)
+            clip = _followed(clip, total[size] / BEYOND, sd / BEYOND, follow)
+            clip = min(max(clip, start.shortest), start.longest)
     return Descent(average, clip, noise)
 
 

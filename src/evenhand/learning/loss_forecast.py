@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from evenhand.learning.descent import Descent, Start
 from evenhand.learning.noisy_sums import Plan
 from evenhand.learning.private_values import Floats
+from evenhand.learning.slopes import ByClass
+
+_SCORES = np.linspace(-5.0, 5.0, 401)
+_CHANCES = np.exp(-(_SCORES**2) / 2) / np.exp(-(_SCORES**2) / 2).sum()
+
 
 _FLATTER = 4
 """Where a classifier ends, its loss is about this much flatter than where it is most curved (measured, benchmarks/accuracy/descent.py)."""
@@ -17,8 +24,10 @@ _FLATTER = 4
 class LossForecast:
     """What noise costs and what the features bring, in units of the average loss; rough, to a factor of a few.
 
-    The loss is taken for a parabola, features for uncorrelated, and the descent for converged: a margin's variance is the sum of squared
-    coefficients of standardised features, of which noise is a known part on average.
+    For two classes, assumed are normal margins, labels whose chances are what the model says, uncorrelated features, and a descent that has
+    converged: curvature and gain are then integrals over the margin, whose variance is the sum of squared coefficients of
+    standardised features. Noise is a known part of that sum on average, and is taken off.
+    Otherwise the loss is taken for a parabola.
 
     Attributes:
         noise: about what the noise in the coefficients adds to the loss; infinite where there are too few users to tell.
@@ -33,15 +42,82 @@ class LossForecast:
         """What the model is likely to lose more than a constant one; negative if it beats it."""
         return self.noise - self.gain
 
+    @property
+    def words(self) -> str:
+        """The forecast as a sentence."""
+        if math.isinf(self.noise):
+            return "too few users to tell what noise does to the model; don't rely on it."
+        verdict = "likely to beat" if self.loss_above_constant < 0 else "not likely to beat"
+        return (
+            f"by the released numbers, the features bring about {self.gain:.2g} and noise costs about {self.noise:.2g} of the average loss "
+            f"(to a factor of a few): {verdict} a constant model."
+        )
+
     @classmethod
     def of(
         cls, start: Start, done: Descent, plan: Plan, coefficients: Floats, unit: float, classifies: bool
     ) -> LossForecast:
-        """From where a descent started and ended, and its coefficients of standardised features."""
-        curvature = start.curvature / (_FLATTER if classifies else 1)
-        noise = math.sqrt(2) * plan.sd_of_all() * done.clip / start.weight  # of the average gradient of half the steps
+        """From where a descent started and ended, and its coefficients of features, for a loss taken for a parabola.
+
+        Args:
+            unit: the loss in whose units slopes and coefficients are.
+        """
         if start.hidden:
             return cls(math.inf, 0.0)
-        by_noise = len(coefficients) * (noise / curvature) ** 2
+        curvature = start.curvature / (_FLATTER if classifies else 1)
+        by_noise = len(coefficients) * (_noise(start, done, plan) / curvature) ** 2
         half = curvature / 2 * unit
         return cls(half * by_noise, half * max(float(coefficients @ coefficients) - by_noise, 0.0))
+
+    @classmethod
+    def of_two_classes(
+        cls, start: Start, done: Descent, plan: Plan, features: int, minimised: ByClass, meant: ByClass
+    ) -> LossForecast:
+        """The same for two classes, with the coefficients of standardised features first.
+
+        Args:
+            minimised, meant: slopes of the loss that was descended along, and of the one that is forecast.
+        """
+        if start.hidden:
+            return cls(math.inf, 0.0)
+        noise = _noise(start, done, plan)
+        squares, others = float(done.f[:features] @ done.f[:features]), features - 1
+        middle = float(done.f[features:].sum())  # the intercept, if there is one
+        across, along = _curvatures(minimised, middle, math.sqrt(squares))
+        own_across, own_along = _curvatures(meant, middle, math.sqrt(squares))
+        by_noise = noise**2 * (others / across**2 + 1 / along**2)
+        cost = noise**2 / 2 * (others * own_across / across**2 + own_along / along**2)
+        gain = _gain(meant, middle, math.sqrt(max(squares - by_noise, 0.0)))
+        return cls(cost * meant.steepest, gain * meant.steepest)
+
+
+def _noise(start: Start, done: Descent, plan: Plan) -> float:
+    """Of the gradient, averaged over users and over the steps whose iterates are."""
+    return plan.sd_of_all() * done.clip / start.weight / math.sqrt(start.averaged)
+
+
+def _chance(slopes: ByClass, margins: Floats) -> Floats:
+    """The part of positives at which a margin would be right."""
+    negative, positive = slopes.by_class(margins)
+    return np.asarray(negative / np.maximum(negative - positive, 1e-12))
+
+
+def _curvatures(slopes: ByClass, middle: float, sd: float) -> tuple[float, float]:
+    """Second derivatives of the average loss across and along the coefficients, if margins are normal and chances right."""
+    margins = middle + sd * _SCORES
+    chance, around = _chance(slopes, margins), 2.0**-4
+    rise = (slopes.by_class(margins + around) - slopes.by_class(margins - around)) / (2 * around)
+    curved = np.maximum((1 - chance) * rise[0] + chance * rise[1], 1e-9) * _CHANCES
+    return float(curved.sum()), float((curved * _SCORES**2).sum())
+
+
+def _gain(slopes: ByClass, middle: float, sd: float) -> float:
+    """How much less than a constant model such margins lose: for each row, the slopes between its margin and the constant."""
+    margins = middle + sd * _SCORES
+    chance = _chance(slopes, margins)
+    constant = slopes.constant(float(chance @ _CHANCES))
+    between = constant + (margins - constant)[:, None] * (np.arange(64) + 0.5) / 64
+    negative, positive = slopes.by_class(between.ravel()).reshape(2, len(margins), 64).mean(axis=2) * (
+        margins - constant
+    )
+    return -float(((1 - chance) * negative + chance * positive) @ _CHANCES)

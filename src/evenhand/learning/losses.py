@@ -101,6 +101,26 @@ class Logistic(MarginLoss):
 
 
 @dataclass(frozen=True)
+class CappedLogistic(Logistic):
+    """The logistic loss with each row weighted by ½/max(p, 1 − p), p its predicted chance: e^(−m)/2 to the right of 0, a line to the left.
+
+    Slopes are at most ½, and probabilities are as well calibrated as with the logistic loss, because the weight is the same for
+    either label. Cutting long gradients instead would cut the rows that contradict the model, and coefficients would grow.
+    """
+
+    steepest = 0.5
+    roundest = 0.5
+    at_zero = 0.5
+
+    def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
+        return -target * on.exp(-on.clip(target * margin, 0.0, _STEEPEST)) / 2
+
+    def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
+        right = on.where(target * margin > 0, 0.5, 0.0)
+        return right * on.exp(-on.clip(target * margin, 0.0, _STEEPEST))
+
+
+@dataclass(frozen=True)
 class HuberHinge(MarginLoss):
     """The hinge loss of a support vector machine, with its corner rounded over ``width`` on each side."""
 

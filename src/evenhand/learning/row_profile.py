@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from decimal import Decimal
 
-from evenhand.guarantee import UsageError, split
+from evenhand.guarantee import Relation, UsageError, split
 from evenhand.learning.sources import Source
+from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.profiles import About, Profile, Support, Wanted, row_buckets
 from evenhand.release import Receipt
 
@@ -37,3 +39,20 @@ def rows_support(source: Source, profile: Profile | None, epsilon: Decimal, rece
     buckets = row_buckets()
     paid, _ = profile_price(source, profile, epsilon)
     return Wanted(About("rows")).get(receipt, buckets, source.histogram(buckets), paid).support
+
+
+def planned(
+    profile: Profile | None, loss: str | None, relation: Relation, features: int, epsilon: Decimal, delta: Decimal
+) -> ModelPlan | None:
+    """Whether a model by clamped gradients will beat a constant one; said while nothing has been paid or read."""
+    if profile is None:
+        return None
+    if loss is None:
+        raise UsageError(
+            "profile= is for clip='lipschitz', or for a forecast, which is made for two classes or numbers and a named loss; leave it out."
+        )
+    kind = "squared" if loss == "squared" else "logistic"
+    plan = plan_model(profile, epsilon, delta, features, relation, kind, 0.5, None)
+    if not plan.usable:
+        warnings.warn(f"the model is not likely to be worth its ε: {plan.why}.", UserWarning, stacklevel=4)
+    return plan

@@ -7,8 +7,10 @@ the code of a loss, which may be anybody's, never sees a row.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,7 @@ REACH = 32
 
 _CELLS = 2**15
 _CLASS_BITS = 9  # classes: cells of 2^-9 from -32 to 32
+_AROUND = 2**6  # cells on each side over which the rise of an average slope is measured: an eighth of a score
 _NUMBER_BITS = 13  # numbers: cells of 2^-13 label widths, up to two widths on each side
 
 
@@ -43,7 +46,7 @@ class Slopes(ABC):
     Args:
         table: integers from −2^14 to 2^14, row after row.
         curvature: the largest derivative of a slope, in units of the steepest; decides how far steps may go.
-        bend: the same where scores are 0, which is where a descent starts.
+        bend: the same where scores are 0.
         unit: what a score of 1 here is in the loss's own units; ``offset``: what a score of 0 is.
         steepest: the steepest slope in the loss's own units.
         scores: how many scores a row has.
@@ -57,6 +60,23 @@ class Slopes(ABC):
     steepest: float = 1.0
     scores: int = 1
 
+    at_constant: ClassVar[bool] = False
+    """Whether a descent starts at the best constant model, which the average target tells; otherwise where scores are 0."""
+
+    largest_target: ClassVar[int] = 1
+    """Targets are from minus to plus this, where their average is used."""
+
+    steepest_at_zero: ClassVar[bool] = False
+    """Whether no slope is steeper than where scores are 0."""
+
+    def start(self, mean: float) -> tuple[float, float, float]:
+        """The score a descent starts from, the average curvature there, and the largest one to expect along the model.
+
+        Args:
+            mean: the place of the average target between minus and plus the largest one, from 0 to 1.
+        """
+        return 0.0, self.bend, self.curvature
+
     @abstractmethod
     def at(self, scores: Floats, targets: Shorts) -> Floats:
         """The integer slope of each row, as a double; with several scores one column for each."""
@@ -65,13 +85,37 @@ class Slopes(ABC):
 class ByClass(Slopes):
     """Two classes: a row of the table for each."""
 
+    at_constant = steepest_at_zero = True
+
     @classmethod
     def of(cls, loss: MarginLoss, weights: Floats) -> ByClass:
         """Evaluate a loss on the grid; the class that counts most keeps its steps, so weights make no slope steeper."""
         scores = cells() / 2.0**_CLASS_BITS
         rows = [loss.slope(scores, np.full(_CELLS, target)) for target in (-1.0, 1.0)]
         curvature = loss.roundest / loss.steepest
-        return cls(in_steps(np.array(rows) / loss.steepest * weights[:, None]), curvature, curvature)
+        return cls(
+            in_steps(np.array(rows) / loss.steepest * weights[:, None]), curvature, curvature, steepest=loss.steepest
+        )
+
+    def start(self, mean: float) -> tuple[float, float, float]:
+        average, place = self._average(mean)
+        rise = max(float(average[place + _AROUND] - average[place - _AROUND]), 1 / SLOPE)
+        rise *= 2.0**_CLASS_BITS / (2 * _AROUND)
+        return self.constant(mean), rise, rise * _outlying(mean)
+
+    def constant(self, mean: float) -> float:
+        """The best score for all rows if this part of them is positive."""
+        return (self._average(mean)[1] - _CELLS // 2) / 2.0**_CLASS_BITS
+
+    def _average(self, mean: float) -> tuple[Floats, int]:
+        """The slopes of a mixture of both classes, and where they change sign."""
+        average = (np.array([1 - mean, mean]) @ self.table.reshape(2, _CELLS)) / SLOPE
+        return average, int(np.clip(np.searchsorted(average, 0.0), _AROUND, _CELLS - 1 - _AROUND))
+
+    def by_class(self, scores: Floats) -> Floats:
+        """Slopes at public scores, for the first and the second class, in units of the steepest."""
+        middles = cells() / 2.0**_CLASS_BITS
+        return np.array([np.interp(scores, middles, row) for row in self.table.reshape(2, _CELLS) / SLOPE])
 
     def at(self, scores: Floats, targets: Shorts) -> Floats:
         return self.table[places(scores, _CLASS_BITS) + _CELLS * (targets > 0)].astype(np.float64)
@@ -80,6 +124,8 @@ class ByClass(Slopes):
 class ByDifference(Slopes):
     """Numbers, for a loss of score minus label, in units of the width of the label bounds."""
 
+    at_constant, largest_target = True, LABEL_STEPS // 2
+
     @classmethod
     def of(cls, loss: MarginLoss, targets: Bounded) -> ByDifference:
         """Evaluate a loss on the grid."""
@@ -87,9 +133,17 @@ class ByDifference(Slopes):
         curvature = loss.roundest * targets.width / loss.steepest
         return cls(in_steps(row / loss.steepest), curvature, curvature, targets.width, targets.offset, loss.steepest)
 
+    def start(self, mean: float) -> tuple[float, float, float]:
+        return mean - 0.5, self.curvature, self.curvature * _outlying(mean)
+
     def at(self, scores: Floats, targets: Shorts) -> Floats:
         off = scores - targets * (2.0**SCORE_BITS / LABEL_STEPS)
         return self.table[places(off, _NUMBER_BITS)].astype(np.float64)
+
+
+def _outlying(mean: float) -> float:
+    """How large the mean square of a standardised feature may be along a model: far out if a class, or one end of the labels, is rare."""
+    return 1 - 2 * math.log(2 * min(mean, 1 - mean))
 
 
 def cells(count: int = _CELLS) -> Floats:

@@ -81,13 +81,11 @@ class UserRows:
             sums = self._per_user(block, lambda rows, X: (np.ones(len(X)), (X[:, :width] - centre) ** power))
             yield block.users, np.rint(sums / self.counts[block.users, None])
 
-    def squared_norms(self) -> Iterator[tuple[slice, Floats]]:
-        """``Σ‖x‖²`` of each user, in squared steps."""
+    def sums_of_targets(self) -> Iterator[tuple[slice, Floats]]:
+        """The sum of targets of each user."""
         for block in self._blocks:
-            yield (
-                block.users,
-                self._per_user(block, lambda rows, X: (np.ones(len(X)), np.einsum("ij,ij->i", X, X)[:, None]))[:, 0],
-            )
+            found = self._per_user(block, lambda rows, X: (self.targets[rows].astype(np.float64), np.ones((len(X), 1))))
+            yield block.users, found[:, 0]
 
     def _per_user(self, block: Block, terms: Callable[[slice, Floats], tuple[Floats, Floats]]) -> Floats:
         """Σ factor·row over the rows of each user of a block, for each column of factors."""

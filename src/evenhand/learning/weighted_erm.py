@@ -21,11 +21,11 @@ from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.loss_forecast import LossForecast
-from evenhand.learning.losses import loss_named
+from evenhand.learning.losses import CappedLogistic, Logistic, loss_named
 from evenhand.learning.noisy_sums import NoisySums, Plan
 from evenhand.learning.own_loss import ByLabel, Loss
 from evenhand.learning.private_values import Floats, unwarned
-from evenhand.learning.row_profile import profile_price, require_public, rows_support
+from evenhand.learning.row_profile import planned, profile_price, require_public, rows_support
 from evenhand.learning.slopes import ByClass, ByDifference, Slopes
 from evenhand.learning.softmax import Softmax
 from evenhand.learning.standard import VECTORS, Standard, bought
@@ -77,7 +77,9 @@ class WeightedERM(LinearModel):
         steps: gradient steps; more of them optimise better and need more noise each.
         regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
         constraint: ``Ball(radius)`` or ``Box(low, high)``: where the coefficients may lie, for features as they came.
-        profile: with ``clip="lipschitz"``: a public or bought `Profile` of rows per user.
+        profile: a public or bought `Profile` of rows per user: before anything is paid, ``fit`` forecasts from it whether the model will
+            beat a constant one (``plan_``), and warns if not, for a named loss of two classes or of numbers; with ``clip="lipschitz"`` h
+            comes from it instead.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         class_weight: a public weight for each class, ``{0: 1, 1: 20}``; what one user can do is unchanged.
         fit_intercept, features, categories, population, ledger: as in `BoundedERM`.
@@ -88,6 +90,7 @@ class WeightedERM(LinearModel):
         clip_: the norm of the clamp in the last step.
         noise_multiplier_: the noise of a step in units of what one user can do.
         noise_scale_: the standard deviation of the noise in the average gradient of one step.
+        plan_: the `ModelPlan` from before the fit, or None without a profile.
         forecast_, usable_: a `LossForecast` made from released numbers, and whether the model is likely to beat a constant one.
 
     Example:
@@ -159,6 +162,8 @@ class WeightedERM(LinearModel):
         rho = rho_with_pure(rho_of_vectors(left, usable, source.relation), spent)
         guarantee = source.guarantee(epsilon, delta, self.profile)
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
+        named = None if isinstance(slopes, ByLabel | Softmax) else str(self.loss)
+        self.plan_ = None if as_published else planned(self.profile, named, source.relation, len(names), epsilon, delta)
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
@@ -169,8 +174,8 @@ class WeightedERM(LinearModel):
             h, standard, start, follow = prepared
             done = descend(
                 sums, slopes, box.size * slopes.scores, h, start,
-                steps=self.steps, regularisation=float(self.regularisation), follow=follow,
-                nearest=self._nearest(standard, box, slopes),
+                steps=self.steps, regularisation=float(self.regularisation) * slopes.unit / slopes.steepest, follow=follow,
+                intercept=box.intercept, nearest=self._nearest(standard, box, slopes),
             )  # fmt: skip
         f = done.f.reshape(slopes.scores, -1)
         if slopes.scores > 1 and self.constraint is None:
@@ -179,8 +184,13 @@ class WeightedERM(LinearModel):
         self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
         self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, plan.shares[-1]))
         self.noise_scale_ = done.noise / start.weight
-        of_features, unit = f[:, : len(box.centre)].ravel(), slopes.steepest * slopes.unit
-        self.forecast_ = LossForecast.of(start, done, plan, of_features, unit, self._classifies)
+        features = len(box.centre)
+        if isinstance(slopes, ByClass) and not as_published:  # its features are not standardised
+            meant = ByClass.of(loss_named(str(self.loss), None), self._class_weights(targets))
+            self.forecast_ = LossForecast.of_two_classes(start, done, plan, features, slopes, meant)
+        else:
+            unit = slopes.steepest * slopes.unit
+            self.forecast_ = LossForecast.of(start, done, plan, f[:, :features].ravel(), unit, self._classifies)
         self.usable_ = self.forecast_.loss_above_constant < 0
         return self
 
@@ -200,10 +210,6 @@ class WeightedERM(LinearModel):
             choice("clip", self.clip, ("auto", "lipschitz"))
         else:
             public_number("clip", self.clip, smallest=1e-6, largest=1e9)
-        if self.profile is not None and self.clip != "lipschitz":
-            raise UsageError(
-                "profile= is for clip='lipschitz'; otherwise the clamp follows the gradients, and nothing asks for it."
-            )
         if self.constraint is not None:
             if not isinstance(self.constraint, Constraint):
                 raise UsageError(
@@ -221,7 +227,11 @@ class WeightedERM(LinearModel):
             return ByLabel.of(self.loss, targets, weights)
         if isinstance(targets, Bounded):
             return ByDifference.of(loss_named(self.loss, targets.bounds), targets)
-        return ByClass.of(loss_named(self.loss, None), weights) if len(targets.labels) == 2 else Softmax.of(weights)
+        if len(targets.labels) > 2:
+            return Softmax.of(weights)
+        loss = loss_named(self.loss, None)
+        capped = isinstance(loss, Logistic) and self.clip != "lipschitz"
+        return ByClass.of(CappedLogistic() if capped else loss, weights)
 
     def _nearest(self, standard: Standard, box: FeatureMap, slopes: Slopes) -> Callable[[Floats], Floats] | None:
         """The projection of standardised coefficients to the constraint."""

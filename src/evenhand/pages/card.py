@@ -28,6 +28,7 @@ def worth_lines(card: Mapping[str, Any]) -> list[str]:
     """Whether the model beats a constant one, as far as anybody knows."""
     planned, loss = card.get("planned"), card.get("loss")
     lines = [f"Before the fit: {planned['words']}"] if planned else []
+    lines += [f"After the fit: {card['likely']}"] if "likely" in card else []
     lines += [f"Afterwards: {loss['words']}"] if loss else []
     return lines or [
         "Not known: nobody forecast whether it beats a constant model (eh.plan('erm', ...)), or bought its loss (model_loss)."

@@ -100,7 +100,7 @@ class ModelPlan(InNotebooks):
         """Whether the model is forecast to beat a constant one."""
         return self.beats_constant == "yes"
 
-    @property
+    @functools.cached_property
     def why(self) -> str:
         """Why not, and what it would take; empty if it is usable."""
         if self.usable:
