@@ -114,7 +114,7 @@ def curve(points: Sequence[tuple[float, float, float]], here: float, title: str,
 def _svg(height: float, words: str, parts: Iterable[str], kind: str = "picture") -> str:
     return (
         f'<svg class="{kind}" role="img" aria-label="{escape(words)}" viewBox="0 0 {_WIDTH} {height:g}" '
-        f'xmlns="http://www.w3.org/2000/svg" preserveAspectRatio="{"none" if kind == "bar" else "xMinYMin"}">'
+        f'preserveAspectRatio="{"none" if kind == "bar" else "xMinYMin"}">'
         f"{''.join(parts)}</svg>"
     )
 
