@@ -23,6 +23,7 @@ import numpy as np
 
 from evenhand.bounding.rank_belief import PRIOR, Belief, Shift, equally_likely
 from evenhand.profiles import Array, Posterior, Support
+from evenhand.profiles.posterior import TRIMMED
 
 USERS_DIFFER = 0.1
 """Prior: the share of the variance of ``1{x ≤ v}`` that lies between users."""
@@ -81,6 +82,15 @@ class Family:
             halves[:, place[index]] += column
         seen = halves.any(axis=0)
         return cls(sizes[seen], halves[:, seen], weights)
+
+    def trimmed(self) -> Family:
+        """The same without the members with the most rows, as far as they are believed in little together: as for counts, no bound guards
+        against a giant, and one that tried would drown what everybody else says."""
+        order = np.argsort(self.users @ self.sizes)
+        weights = self.weights[order]
+        kept = np.clip(TRIMMED - (np.cumsum(weights) - weights), 0.0, weights)
+        some = kept > 0
+        return Family(self.sizes, self.users[order][some], kept[some] / kept.sum())
 
 
 @dataclass(frozen=True)
@@ -209,13 +219,13 @@ def bound_for_quantiles(
     family: Family, quantiles: Sequence[float], epsilon: float, searched: float, groups: int = 1
 ) -> BusyUsers:
     """The bound with the smallest expected rank error, if the share of ε for measuring r is the best one for it."""
-    largest = max(float(family.sizes[-1]), 1.0)
+    likely, largest = family.trimmed(), max(float(family.sizes[-1]), 1.0)
     found = []
     for bound in 2.0 ** np.arange(0, math.ceil(math.log2(largest)) + 1):
-        busy = BusyUsers.of(family, float(bound))
+        busy = BusyUsers.of(likely, float(bound))
         share = busy.best_share(quantiles, epsilon, searched, groups)
-        found.append((busy.expected(quantiles, epsilon, searched, float(share), groups), busy))
-    return min(found, key=lambda one: one[0])[1]
+        found.append((busy.expected(quantiles, epsilon, searched, float(share), groups), float(bound)))
+    return BusyUsers.of(family, min(found)[1])
 
 
 def _doubted(lost: Array, weights: Array) -> tuple[float, ...]:
