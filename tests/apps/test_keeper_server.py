@@ -7,8 +7,6 @@ import http.cookiejar
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.parse
@@ -27,6 +25,7 @@ from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import Desks
 from evenhand.service.client import Remote
 from evenhand.service.web import Web
+from keeper_process import Server
 
 pytestmark = pytest.mark.xdist_group("keeper")  # one server for the module
 
@@ -76,35 +75,6 @@ epsilon = 5
 immediate = true
 tables = ["visits.high"]
 """
-
-
-class Server:
-    """One process of `evenhand serve`.
-
-    Args:
-        folder: with a keeper.toml and its table.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        command = [
-            sys.executable,
-            "-c",
-            "from evenhand.apps.cli import main; main()",
-            "serve",
-            str(folder / "keeper.toml"),
-        ]
-        self.log = (folder / "log.txt").open("a")
-        self.process = subprocess.Popen(
-            [*command, "--port", "0", "--json"], stdout=subprocess.PIPE, stderr=self.log, text=True
-        )
-        assert self.process.stdout is not None
-        self.url = json.loads(self.process.stdout.readline())["url"]
-
-    def stop(self, how: int = signal.SIGTERM) -> None:
-        self.process.send_signal(how)
-        self.process.wait(30)
-        self.log.close()
 
 
 def make(folder: Path, deadline: float = 3) -> Accounts:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,34 +54,6 @@ _COMPLAINTS = """() => {
   }
   return found;
 }"""
-
-
-class Server:
-    """One process of `evenhand serve`.
-
-    Args:
-        folder: with a keeper.toml.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        command = [
-            sys.executable,
-            "-c",
-            "from evenhand.apps.cli import main; main()",
-            "serve",
-            str(folder / "keeper.toml"),
-        ]
-        self.log = (folder / "log.txt").open("a")
-        self.process = subprocess.Popen(
-            [*command, "--port", "0", "--json"], stdout=subprocess.PIPE, stderr=self.log, text=True
-        )
-        assert self.process.stdout is not None
-        self.url = str(json.loads(self.process.stdout.readline())["url"])
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
-        self.log.close()
 
 
 class Visitor:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
-from keeper_people import PHONE, Server, Visitor, focused
+from keeper_people import PHONE, Visitor, focused
 
 import evenhand as eh
 from evenhand.service.accounts import Accounts, Role
+from keeper_process import Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

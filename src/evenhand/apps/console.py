@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,12 @@ def fail(error: BaseException, as_json: bool = False) -> int:
 def show_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object and nothing else."""
     print(json.dumps(data, ensure_ascii=False, default=str), flush=True)
+
+
+def require_server() -> None:
+    """Say what to install, if servers can't run here."""
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise UsageError("the server is not installed. Install it with: pip install 'evenhand[service]'")
 
 
 def check_writable(path: Path, option: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenhand.apps.console import show_json
+from evenhand.apps.console import require_server, show_json
 from evenhand.apps.recommender_files import Json
 from evenhand.guarantee import UsageError
 
@@ -36,11 +36,7 @@ def serve(
         raise UsageError("nothing to serve was named, or too much; expected either a campaign.toml or --demo.")
     if page is not None and not (demo and (page / "index.html").is_file()):
         raise UsageError(f"--page {page}: expected a folder with the client's index.html, together with --demo.")
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError:
-        raise UsageError("the server is not installed. Install it with: pip install 'evenhand[service]'") from None
+    require_server()
     if file is not None:
         from evenhand.service.campaign_config import load
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand.apps import token_cli
-from evenhand.apps.console import show_json
+from evenhand.apps.console import require_server, show_json
 from evenhand.guarantee import UsageError
 
 HELP = """Run a keeper's server: analysts ask over HTTP, the table stays.
@@ -56,11 +56,7 @@ def serve(
     """Start, say where, and serve until stopped."""
     if demo == (file is not None):
         raise UsageError("nothing to serve was named, or too much; expected either a keeper.toml or --demo.")
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError:
-        raise UsageError("the server is not installed. Install it with: pip install 'evenhand[service]'") from None
+    require_server()
     if file is not None:
         _serve_file(file, host, port, as_json)
     else:
