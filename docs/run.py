@@ -1,8 +1,10 @@
 """Run the code on the pages, so that what they show is what happens.
 
-A ``python`` block runs in a folder that holds ``views.parquet``, the table of the quickstart; the blocks of a page share their
-names. A ``text`` block right below shows what it prints. In a ``console`` block the lines after ``$`` are commands. Printed
-numbers carry noise, so outputs are compared with all numbers left out.
+A ``python`` block runs in a folder that holds ``views.parquet``, the table of the quickstart, and whatever else a reader of the
+page has already (``brought.py``); the blocks of a page share their names. A ``text`` block right below shows what it prints. In
+a ``console`` block the lines after ``$`` are commands; in an ``sh`` block ``evenhand`` commands have to succeed, and nothing is
+shown; a block with a title is a file. Printed numbers carry noise, so outputs are compared with all numbers left out, and
+``...`` on a page stands for anything.
 
     python docs/run.py                      # check all pages
     python docs/run.py --update PAGES...    # write what is printed over what no longer agrees
@@ -23,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from evenhand.bounding import STRATEGIES
@@ -31,20 +34,21 @@ from evenhand.statistics import STATISTICS
 from evenhand.tables.engines import _ENGINES
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+from brought import brought  # noqa: E402
+
 QUICKSTART = DOCS / "quickstart.md"
+# The tutorial of the recommender is a story in shell commands, which a test of its own plays; commands that serve until they
+# are stopped, or take a quarter of an hour, do not run here: tests elsewhere run them.
+_ELSEWHERE = (DOCS / "recommender" / "tutorial.md",)
+_NOT_RUN = ("evenhand serve", "evenhand audit", "evenhand recommender")
 PAGES = [
-    QUICKSTART,
-    DOCS / "views.md",
-    DOCS / "sql.md",
-    DOCS / "statistics.md",
-    DOCS / "extending.md",
-    DOCS / "recurring.md",
-    DOCS / "guides" / "choosing-epsilon.md",
-    DOCS / "guides" / "exporting.md",
-    *sorted((DOCS / "strategies").glob("*.md")),
+    page
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+    if "```python\n" in page.read_text(encoding="utf-8") and page not in _ELSEWHERE
 ]
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)(?: title=\"(.*?)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"event [0-9a-f]{8}|[-+−]?\d[\d,.]*(e[-+]?\d+)?")
 _WIDTH = 118
 
@@ -56,6 +60,7 @@ class Block:
     language: str
     text: str
     start: int
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,8 @@ class Shown:
 
     @property
     def agrees(self) -> bool:
-        return skeleton(self.block.text) == skeleton(self.printed)
+        parts = [re.escape(skeleton(part)) for part in self.block.text.split("...")]
+        return re.fullmatch(".*".join(parts), skeleton(self.printed)) is not None
 
 
 def skeleton(text: str) -> str:
@@ -77,7 +83,8 @@ def skeleton(text: str) -> str:
 
 def blocks(page: Path) -> list[Block]:
     """All fenced blocks of a page."""
-    return [Block(found[1], found[2], found.start(2)) for found in _FENCE.finditer(page.read_text(encoding="utf-8"))]
+    fences = _FENCE.finditer(page.read_text(encoding="utf-8"))
+    return [Block(found[1], found[3], found.start(3), found[2] or "") for found in fences]
 
 
 @contextlib.contextmanager
@@ -93,18 +100,31 @@ def workplace() -> Iterator[None]:
             STRATEGIES[:], _ENGINES[:] = strategies, engines
 
 
-def run(page: Path) -> list[Shown]:
-    """Run a page from top to bottom and collect every output that it shows."""
-    text, names, shown = page.read_text(encoding="utf-8"), {"__name__": "page"}, []
+def run(page: Path, postgres: str = "") -> list[Shown]:
+    """Run a page from top to bottom and collect every output that it shows.
+
+    Args:
+        page: of the documentation.
+        postgres: the URL of an empty database for pages that need one; without it, a server is started for them.
+    """
+    text, shown = page.read_text(encoding="utf-8"), []
+    names: dict[str, Any] = {"__name__": "page"}
     printed, end = "", 0
-    with workplace(), seam.replaced(_same_noise()):
+    with workplace(), brought(page, postgres) as own, seam.replaced(_same_noise()):
+        names |= own.names
         for block in blocks(page):
             between = text[end : block.start].removeprefix("```").rpartition("```")[0]
-            if block.language == "python":
-                printed = _printed_by(block, names, page)
+            if block.file:
+                Path(block.file).write_text(block.text, encoding="utf-8")
+            elif block.language == "python":
+                printed = _printed_by(own.read(block.text), names, page)
+            elif block.language == "sh":
+                for command in re.findall(r"^evenhand (?:.*\\\n)*.*", own.read(block.text), re.MULTILINE):
+                    if not command.startswith(_NOT_RUN):
+                        run_command(shlex.split(command.replace("\\\n", " "), comments=True))
             elif block.language == "text" and not between.strip():
                 shown.append(Shown(block, printed))
-            elif block.language == "console":
+            elif block.language == "console" and not block.text.removeprefix("$ ").startswith(_NOT_RUN):
                 shown.append(Shown(block, _commands(block)))
             end = block.start + len(block.text)
     return shown
@@ -125,9 +145,9 @@ def _same_noise() -> seam.Sampler:
     return add
 
 
-def _printed_by(block: Block, names: dict[str, str], page: Path) -> str:
+def _printed_by(text: str, names: dict[str, Any], page: Path) -> str:
     output = io.StringIO()
-    code = compile(block.text, f"{page.name}, a block of {block.text.count(chr(10))} lines", "exec", dont_inherit=True)
+    code = compile(text, f"{page.name}, a block of {text.count(chr(10))} lines", "exec", dont_inherit=True)
     with contextlib.redirect_stdout(output):
         exec(code, names)
     return _portable(output)
