@@ -9,10 +9,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import evenhand as eh
+from evenhand.learning import BoundedERM, LabelPrivateRegression
 from evenhand.pages.card import card_page
 from evenhand.pages.charts import save
 from evenhand.profiles import Profile
@@ -156,6 +158,21 @@ def test_a_card_is_a_page() -> None:
     for words in ("a < b & c", "1.2346", "-1e+06 to 2", "—", "95% range", "noise scale"):
         assert words in tags.text
     assert "bias" not in tags.text
+
+
+def test_models_show_what_they_learned() -> None:
+    drawn = np.random.default_rng(1)
+    X, users = drawn.uniform(size=(300, 30)), np.arange(300)
+    y = X[:, 0]
+    unknown = BoundedERM(epsilon=1, loss="squared", feature_bounds=(0, 1), label_bounds=(0, 1))
+    known = LabelPrivateRegression(epsilon=1, label_bounds=(0, 1), noise_sd=1)
+    for model in (unknown, known):
+        assert "sk-" in model._repr_html_()
+        model.fit(X if model is unknown else X[:, :2], y, users=users)
+        tags = check(model._repr_html_())
+        assert type(model).__name__ in tags.text
+        assert ("11 more in coef_" in tags.text) == (model is unknown)
+        assert model._repr_mimebundle_(include=None)["text/html"] == model._repr_html_()
 
 
 def test_a_plan_is_a_page_with_its_mark_at_both_ends() -> None:

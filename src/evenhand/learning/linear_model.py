@@ -18,6 +18,7 @@ from evenhand.learning.losses import LOSSES
 from evenhand.learning.own_loss import Loss
 from evenhand.learning.private_estimator import PrivateRows
 from evenhand.learning.private_values import Floats
+from evenhand.learning.shown import ShownAsCard
 from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Classes, Targets
 
@@ -28,7 +29,7 @@ def _is_logistic(model: LinearModel) -> bool:
     return True
 
 
-class LinearModel(PrivateRows):
+class LinearModel(ShownAsCard, PrivateRows):
     """Predictions ⟨coef, x⟩ + intercept, as a class or a number; subclasses fit them."""
 
     loss: str | Loss

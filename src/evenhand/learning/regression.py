@@ -34,6 +34,7 @@ from evenhand.learning.label_grid import label_grid, label_steps
 from evenhand.learning.private_values import Floats, doubles, require_numbers, unwarned
 from evenhand.learning.progress import shown
 from evenhand.learning.public_rows import PublicRows, public_columns
+from evenhand.learning.shown import ShownAsCard
 from evenhand.learning.threads import single_threaded
 from evenhand.learning.weights.integer import TARGETS, WEIGHTINGS, RegressionWeights, compute
 from evenhand.ledger import Cost, Ledger
@@ -44,7 +45,7 @@ NOISE_SHARE = Decimal("0.1")
 """The part of ε that ``noise_sd="private"`` takes: a wrong σ costs accuracy only."""
 
 
-class LabelPrivateRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Least squares with weights that bound how far one user's labels move the result, and noise scaled to that bound.
 
     The released coefficients are ``C y`` plus Laplace noise, for the ``C`` with ``C X = 1`` that has the least
