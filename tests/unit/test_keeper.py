@@ -13,9 +13,11 @@ import pytest
 import evenhand as eh
 from evenhand.ledger import Budget
 from evenhand.ledger.desk import Desk, Limits
+from evenhand.noise import seam
 from evenhand.release import Receipt, Release
 from evenhand.service.accounts import Account, Role
 from evenhand.service.answers import Desks
+from evenhand.service.fits import FitDraft, Fitted
 from evenhand.service.jobs import Jobs
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.statistics import Draft
@@ -30,10 +32,11 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(eh.Ledger(tmp_path / "b.db", epsilon=20))
 
 
-def keeper(desk: Desk, deadline: float = 1.0, unapproved: str | None = None) -> Keeper:
-    table = eh.read(pd.DataFrame({"u": [number // 3 for number in range(ROWS)]}), user="u")
+def keeper(desk: Desk, deadline: float = 1.0, unapproved: str | None = None, immediate: bool = False) -> Keeper:
+    table = eh.read(pd.DataFrame({"u": [number // 3 for number in range(ROWS)], "y": 1.0, "x": 1.0}), user="u")
     free = None if unapproved is None else Decimal(unapproved)
-    return Keeper({"t": Offered(table, desk)}, {"bob": Analyst(Limits(Budget(Decimal(9)), unapproved=free))}, deadline)
+    bob = Analyst(Limits(Budget(Decimal(9)), unapproved=free), immediate=immediate)
+    return Keeper({"t": Offered(table, desk)}, {"bob": bob}, deadline)
 
 
 def value_of(kept: Keeper, id: str) -> float:
@@ -97,3 +100,26 @@ def test_a_failure_looks_like_an_empty_table(
     assert abs(value_of(kept, asked["id"])) < 100
     assert len(tries) == 2
     assert "secret" not in caplog.text
+
+
+def test_a_fit_that_fails_is_one_of_an_empty_table(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same form as any model; without noise, nothing is in it."""
+    drawn, tries = FitDraft.drawn, list[int]()
+
+    def fails_once(self: FitDraft, receipt: Receipt) -> Fitted:
+        tries.append(1)
+        if len(tries) == 1:
+            raise MemoryError("a secret of some row")
+        return drawn(self, receipt)
+
+    fit = {"ask": "fit", "estimator": "BoundedERM", "label": "y", "features": ["x"], "feature_norm": 1, "epsilon": "4"}
+    fit |= {"loss": "squared", "label_bounds": [-1, 1], "regularisation": 30, "rows_per_user": 3, "method": "output"}
+    monkeypatch.setattr(seam, "current", lambda: seam.silent)
+    desks = Desks(keeper(desk, immediate=True))
+    whole = desks.ask(BOB, {"key": "whole", "question": fit}, wait=60)["answer"]["model"]
+    monkeypatch.setattr(FitDraft, "drawn", fails_once)
+    empty = desks.ask(BOB, {"key": "fails", "question": fit}, wait=60)["answer"]["model"]
+    assert empty.keys() == whole.keys()
+    assert [len(tries), desk.ledger.spent.epsilon] == [2, 8]
+    assert sum(whole["coefficients"]) + whole["intercept"] > 0.8  # every label is 1
+    assert sum(empty["coefficients"]) + empty["intercept"] == 0

@@ -1,6 +1,7 @@
 """``keeper.toml``: what a keeper offers to whom. Everything is checked before the server starts.
 
 deadline = 10                     # seconds after which an answer appears, the same for every question of every analyst
+model_deadline = 120              # the same for models
 accounts = "accounts.db"          # tokens; a SQLite file or postgresql://...
 
 [populations.viewers]             # people, and what was promised to them
@@ -70,7 +71,9 @@ class Configured:
 def load(path: Path) -> Configured:
     """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
-    file.only("deadline", "accounts", "host", "port", "per_minute", "populations", "tables", "analysts")
+    file.only(
+        "deadline", "model_deadline", "accounts", "host", "port", "per_minute", "populations", "tables", "analysts"
+    )
     folder = path.resolve().parent
     desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
     if not desks:
@@ -83,16 +86,20 @@ def load(path: Path) -> Configured:
     if not tables:
         raise file.error(None, "no table is described; expected [tables.NAME] with source, user and population.")
     analysts = {name: _analyst(section, tables) for name, section in file.sections("analysts").items()}
-    deadline = file.get("deadline", (int, float), "seconds, such as 10", 10)
-    if not 0 < deadline <= 86_400:
-        raise file.error("deadline", f"deadline = {deadline}: expected seconds, at most a day.")
     return Configured(
-        Keeper(tables, analysts, float(deadline)),
+        Keeper(tables, analysts, _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)),
         accounts_of(path)[0],
         file.get("host", str, "an address to listen on", "127.0.0.1"),
         file.get("port", int, "a port", 8765),
         file.get("per_minute", int, "a number of requests", 600),
     )
+
+
+def _seconds(file: Section, name: str, usual: int) -> float:
+    given = file.get(name, (int, float), f"seconds, such as {usual}", usual)
+    if not 0 < given <= 86_400:
+        raise file.error(name, f"{name} = {given}: expected seconds, at most a day.")
+    return float(given)
 
 
 def accounts_of(path: Path) -> tuple[Accounts, list[str]]:

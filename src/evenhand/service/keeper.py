@@ -24,6 +24,7 @@ from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
 from evenhand.profiles import EVERY_ROW, Profile, Shelf
 from evenhand.release import Release, written
 from evenhand.service import questions
+from evenhand.service.fits import Fitted
 from evenhand.service.jobs import Jobs
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
@@ -32,7 +33,7 @@ from evenhand.tables.engines.copied import CopiedEngine
 
 log = logging.getLogger("evenhand.keeper")
 
-Answer = Release | Profile
+Answer = Release | Profile | Fitted
 
 DRAFTS = 1000
 """Questions whose previews are kept."""
@@ -76,13 +77,16 @@ class Keeper:
         tables: by name.
         analysts: by name.
         deadline: seconds after which an answer appears.
+        model_deadline: the same for models.
     """
 
     tables: Mapping[str, Offered]
     analysts: Mapping[str, Analyst]
     deadline: float = 10.0
+    model_deadline: float = 120.0
     _opened: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False)
     _jobs: Jobs = field(default_factory=Jobs, repr=False)
+    _fits: Jobs = field(default_factory=lambda: Jobs(workers=1), repr=False)  # minutes, so that no count waits for one
     _running: dict[str, Future[str]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _priced_drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
@@ -169,6 +173,7 @@ class Keeper:
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
         self._jobs.close()
+        self._fits.close(patience=10)
 
     def _priced(self, analyst: str, name: str, text: str, question: Mapping[str, Any]) -> Draft:
         """A draft for previews alone, which are made from public facts, and from a profile that the analyst has bought."""
@@ -203,7 +208,8 @@ class Keeper:
         with self._lock:
             if asked.id not in self._running:
                 first = not self._analyst(asked.analyst).immediate
-                self._running[asked.id] = self._jobs.add(partial(self._work, desk, asked, draw, again), first=first)
+                jobs = self._fits if _is_fit(asked) else self._jobs
+                self._running[asked.id] = jobs.add(partial(self._work, desk, asked, draw, again), first=first)
 
     def _work(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], again: bool) -> str:
         try:
@@ -253,7 +259,7 @@ class Keeper:
             return None
         # What a stopped server left behind is drawn again, with the same time for it.
         paid = max(datetime.fromisoformat(asked.time), self._opened)
-        ready = paid + timedelta(seconds=self.deadline)
+        ready = paid + timedelta(seconds=self.model_deadline if _is_fit(asked) else self.deadline)
         return ready if datetime.now(UTC) < ready else None
 
     def _found(self, desk: Desk, id: str) -> StoredQuestion:
@@ -281,5 +287,12 @@ class Keeper:
 
 def answer_text(answer: Answer) -> str:
     """An answer as it is stored and sent."""
-    data = {"profile": answer.to_dict()} if isinstance(answer, Profile) else written.write(answer)
+    if isinstance(answer, Release):
+        data = written.write(answer)
+    else:
+        data = {"profile" if isinstance(answer, Profile) else "model": answer.to_dict()}
     return json.dumps(data, allow_nan=False)
+
+
+def _is_fit(asked: StoredQuestion) -> bool:
+    return bool(json.loads(asked.question)["question"].get("ask") == "fit")
