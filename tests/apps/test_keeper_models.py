@@ -54,10 +54,10 @@ CLASSES = WeightedERM(
     epsilon="0.5", delta="1e-5", steps=5, classes=("no", "yes"), class_weight={"no": 1, "yes": 3}, features=["age", "hall"],
     feature_bounds=[(0, 90)], categories={"hall": ["art", "space"]}, constraint=Box(low=-3),
 )  # fmt: skip
+GIVEN: Any = {"label_bounds": np.array([0.0, 90.0]), "feature_bounds": (np.int64(0), 1)}  # as NumPy has them
 NUMBERS = BoundedERM(
-    epsilon=2, loss="squared", label_bounds=np.array([0.0, 90.0]), features=("x",), feature_bounds=(np.int64(0), 1),
-    rows_per_user=3, regularisation=50.0, method="output",
-)  # fmt: skip
+    epsilon=2, loss="squared", features=("x",), rows_per_user=3, regularisation=50.0, method="output", **GIVEN
+)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ REFUSED: list[tuple[Any, str]] = [
     (WeightedERM(features=["x"]), "neither feature_bounds= nor feature_norm="),
     (WeightedERM(feature_norm=1, features=["nothing"]), "nothing"),
 ]
-FORGED = [
+FORGED: list[dict[str, Any]] = [
     {"estimator": "LinearModel"}, {"estimator": "WeightedERM", "loss": {"statistic": "count"}},
     {"estimator": "WeightedERM", "ledger": "x.db"}, {"estimator": "WeightedERM", "profile": {}},
     {"estimator": "WeightedERM", "constraint": {"Loss": {}}}, {"estimator": "WeightedERM", "constraint": {"Ball": {"radius": "x"}}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,7 @@ from starlette.applications import Starlette
 import evenhand as eh
 from evenhand.ledger import Budget
 from evenhand.ledger.desk import Desk, Limits
-from evenhand.service.accounts import Accounts, Role
+from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import Desks
 from evenhand.service.forms import harmless, question_of
 from evenhand.service.http import application
@@ -111,6 +112,28 @@ def test_every_page_is_for_somebody(place: Place) -> None:
                 assert foreign[0] == 403, path
             status = place.call(method, asked, {"csrf": csrf[who]}, cookie)[0]
             assert (status == 403) == (FOR.get(path, role) != role), (path, who)
+
+
+def test_profiles_and_models_have_a_page(place: Place) -> None:
+    """What was asked from Python: a table of it, how it was made, and the file; a form that it does not have is refused."""
+    ann = place.signed_in("ann")
+    fit = {"ask": "fit", "estimator": "BoundedERM", "label": "v", "features": ["v"], "feature_norm": 1, "epsilon": "1"}
+    fit |= {"loss": "squared", "label_bounds": [0, 2], "regularisation": 30, "rows_per_user": 1, "method": "output"}
+    for question, title, cell in (
+        ({"ask": "profile", "epsilon": "1"}, "People by number of rows", 'data-label="users"'),
+        (fit, "BoundedERM of v", 'data-label="coefficient">intercept<'),
+    ):
+        asked = place.keeper.ask("ann", None, title, question)
+        Desks(place.keeper).shown(Account("ann", Role.ANALYST), {"id": asked.id}, wait=60)
+        status, _, text = place.call("GET", f"/answers/{asked.id}", cookie=ann)
+        assert status == 200
+        assert f"<h1>{title}" in text
+        assert cell in text
+        status, headers, text = place.call("GET", f"/answers/{asked.id}/json", cookie=ann)
+        assert (status, "attachment" in headers["content-disposition"]) == (200, True)
+        assert list(json.loads(text)) == ["model" if question is fit else "profile"]
+        assert place.call("GET", f"/answers/{asked.id}/csv", cookie=ann)[0] == 400
+    assert "BoundedERM of v" in place.call("GET", "/history", cookie=ann)[2]
 
 
 def test_every_page_is_on_the_list(place: Place) -> None:

@@ -17,7 +17,7 @@ from evenhand.ledger.desk import NeedsApproval
 from evenhand.profiles import Profile
 from evenhand.release import Release, written
 from evenhand.service import questions
-from evenhand.service.fits import read_model
+from evenhand.service.stored import read_answer
 
 _ERRORS: dict[str, type[EvenhandError]] = {
     "usage": UsageError,
@@ -106,12 +106,12 @@ class Remote(_Asking[Release]):
 
     def answer(self, id: str) -> Any:  # noqa: ANN401 - what the question was answered with
         """The answer to an earlier question, a `Release`, a `Profile` or a fitted model; never drawn again."""
-        return _read(self._answered(self._call("GET", f"/v1/questions/{quote(id, safe='')}")))
+        return read_answer(self._answered(self._call("GET", f"/v1/questions/{quote(id, safe='')}")))
 
     def profile(self, *, epsilon: Amount | None = None) -> Profile:
         """As `Session.profile`: for ``eh.plan``, and for bounds that are chosen later in this name; kept until the server stops."""
         asked = questions.write("profile", (), {} if epsilon is None else {"epsilon": epsilon})
-        bought: Profile = _read(self._answered(self._pay(asked)))
+        bought: Profile = read_answer(self._answered(self._pay(asked)))
         return bought
 
     def fit(self, estimator: A, label: str) -> A:
@@ -123,7 +123,7 @@ class Remote(_Asking[Release]):
             >>> model = remote.fit(WeightedERM(epsilon=1, delta=1e-6, features=["age"], feature_bounds=(0, 120)), "smokes")
             >>> model.predict(frame)
         """
-        fitted: A = _read(self._answered(self._pay(questions.write("fit", (estimator, label), {}))))
+        fitted: A = read_answer(self._answered(self._pay(questions.write("fit", (estimator, label), {}))))
         return fitted
 
     def _send(self, question: dict[str, Any]) -> Release:
@@ -212,12 +212,6 @@ class RemotePreview:
         return str(self._data["text"])
 
     __repr__ = __str__
-
-
-def _read(answer: dict[str, Any]) -> Any:  # noqa: ANN401 - a release, a profile or a model
-    if "model" in answer:
-        return read_model(answer["model"])
-    return Profile.from_dict(answer["profile"]) if "profile" in answer else written.read(answer)
 
 
 def _refusal(error: HTTPError) -> EvenhandError:

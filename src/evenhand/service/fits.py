@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import Guarantee, UsageError, suggest
+from evenhand.pages.notebook import Card
 from evenhand.profiles import Profile
 from evenhand.release import Bounding, Error, Receipt
 from evenhand.release.written import plain_value, read_guarantee, read_value, write_guarantee
@@ -116,6 +117,19 @@ def read_model(data: Mapping[str, Any]) -> Model:
         setattr(model, name, read_value(value))
     model.guarantee_, model.event_ = read_guarantee(data["guarantee"]), str(data["event"])
     return model  # type: ignore[no-any-return]
+
+
+def model_card(model: Model, label: str) -> Card:
+    """What the page shows of a model."""
+    from evenhand.learning import card
+    from evenhand.pages.card import coefficients, worth_lines
+
+    told = card.model_card(model, label)
+    named = [("worth", line) for line in worth_lines(told)]
+    named += [("bound on a person", told["bounding"]), ("ranges", told["range_covers"])]
+    named += [("guarantee", told["guarantee"]["words"])]
+    head = ("coefficient", "value", f"{told['confidence']:.0%} range")
+    return Card(f"{told['model']} of {label}", named, head, coefficients(told))
 
 
 @dataclass(frozen=True)

@@ -22,18 +22,15 @@ from typing import Any
 from evenhand.guarantee import UsageError
 from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
 from evenhand.profiles import EVERY_ROW, Profile, Shelf
-from evenhand.release import Release, written
 from evenhand.service import questions
-from evenhand.service.fits import Fitted
 from evenhand.service.jobs import Jobs
+from evenhand.service.stored import Answer, answer_text
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 from evenhand.tables import Table
 from evenhand.tables.engines.copied import CopiedEngine
 
 log = logging.getLogger("evenhand.keeper")
-
-Answer = Release | Profile | Fitted
 
 DRAFTS = 1000
 """Questions whose previews are kept."""
@@ -283,15 +280,6 @@ class Keeper:
 
     def _text(self, table: str, question: Mapping[str, Any]) -> str:
         return questions.normalised({"table": table, "question": question})
-
-
-def answer_text(answer: Answer) -> str:
-    """An answer as it is stored and sent."""
-    if isinstance(answer, Release):
-        data = written.write(answer)
-    else:
-        data = {"profile" if isinstance(answer, Profile) else "model": answer.to_dict()}
-    return json.dumps(data, allow_nan=False)
 
 
 def _is_fit(asked: StoredQuestion) -> bool:
