@@ -93,7 +93,11 @@ class Web:
         try:
             question = question_of(given)
             preview = self._desks.preview(account, {"table": table, "question": question})
-            expected = forecast(preview, question, given, described)
+
+            def at(epsilon: float) -> dict[str, Any]:
+                return self._desks.preview(account, {"table": table, "question": {**question, "epsilon": str(epsilon)}})
+
+            expected = forecast(preview, at, question, given, described)
         except EvenhandError as error:
             return html(asking.ask(described, OFFERED, given, person, str(error)), 400)
         cost = Budget(*(Decimal(preview["guarantee"]["exact"][name]) for name in ("epsilon", "delta")))
