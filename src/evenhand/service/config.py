@@ -13,6 +13,7 @@ per_month = { epsilon = 2 }       # optional: a promise for each month beside th
 [tables.views]
 source = "views.parquet"
 user = "viewer"
+engine = "duckdb"                 # or "spark", with the session that Spark's own settings describe
 population = "viewers"
 protects = "presence"
 description = "One row per film that was watched."
@@ -126,7 +127,9 @@ def _desk(section: Section, folder: Path) -> Desk:
 
 
 def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
-    section.only("source", "table", "user", "population", "protects", "public", "description", "columns", "views")
+    section.only(
+        "source", "table", "engine", "user", "population", "protects", "public", "description", "columns", "views"
+    )
     population = section.get("population", str, f"one of {sorted(desks)}")
     if population not in desks:
         raise section.error("population", f"population = {population!r}: expected one of {sorted(desks)}.")
@@ -135,12 +138,13 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
     options: dict[str, Any] = {"protects": section.get("protects", str, "presence or values", "presence")}
     options["public"] = section.get("public", list, "a list of column names", [])
     options["table"] = section.get("table", str, "the name of a table of a database", None)
+    options["engine"] = section.get("engine", str, "what reads files: duckdb or spark", None)
     if "columns" in section.values:
         options["columns"] = section.get("columns", dict, "a section [tables.NAME.columns.COLUMN] for each column")
     try:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:
-        raise section.error("source", str(error)) from None
+        raise section.error("engine" if "engine" in section.values else "source", str(error)) from None
     return Offered(copied(table), desks[population], section.get("description", str, "text", ""))
 
 
