@@ -145,6 +145,10 @@ def test_a_profile_is_its_buyers(place: tuple[Server, Accounts]) -> None:
     assert pat.preview.count(epsilon=1).to_dict()["error"]["noise"] > 0
     assert bob.preview.count(epsilon=1).to_dict()["error"]["noise"] is None
     assert [one.event for one in pat.count(epsilon=1).guarantee.earlier] == [profile.event]
+    prior = eh.Auto(profile=eh.Profile.pareto(1.5, users=400, rows=1200), strategy=eh.TotalCap())
+    assert bob.preview.count(epsilon=1, bounding=prior).to_dict()["error"]["noise"] > 0  # as the preview advises
+    with pytest.raises(eh.UsageError, match="bought there is used"):
+        bob.preview.count(epsilon=1, bounding=eh.Auto(profile=profile))
     (bought,) = (one["id"] for one in pat.history() if one["question"]["ask"] == "profile")
     assert pat.answer(bought).noisy == profile.noisy
 
@@ -236,6 +240,10 @@ def test_strangers_are_kept_out(place: tuple[Server, Accounts]) -> None:
         eh.connect("http://keeper.example", token="x")
 
 
+NO_PRIORS: list[dict[str, Any]] = [
+    {"sizes": [1, 1], "users": [1, 1]}, {"sizes": [], "users": []}, {"sizes": [1], "users": [-1]}, {"sizes": [1]},
+    {"sizes": [[1]], "users": [[1]]}, {"sizes": ["a"], "users": [1]},
+]  # fmt: skip
 BAD: list[Any] = [
     [],
     {"question": 1},
@@ -244,6 +252,13 @@ BAD: list[Any] = [
     {"question": {"ask": "ledger"}, "key": "x"},
     {"question": {"ask": "count", "epsilon": {"strategy": "TotalCap", "T": 1}}, "key": "x"},
     {"question": {"ask": "count", "epsilon": 1, "bounding": {"strategy": "LocatedMean"}}, "key": "x"},
+    *(
+        {
+            "question": {"ask": "count", "epsilon": 1, "bounding": {"auto": {"profile": {"prior": "", **prior}}}},
+            "key": "x",
+        }
+        for prior in NO_PRIORS
+    ),
     {"question": {"ask": "mean", "column": {"mapping": {}}, "epsilon": 1}, "key": "x"},
     {"question": {"ask": "count", "epsilon": 1, "by": "g", "keys": {"keys": {"g": 3}}}, "key": "x"},
     {"question": {"ask": "sum", "column": "v", "bounds": [[], []], "epsilon": 1}, "key": "x"},

@@ -35,7 +35,14 @@ where = "v >= 3"
 epsilon = 80
 immediate = true
 """
-FIT = {"ask": "fit", "estimator": "BoundedERM", "loss": "squared", "label": "v", "features": ["w"], "epsilon": "8"}
+FIT: dict[str, Any] = {
+    "ask": "fit",
+    "estimator": "BoundedERM",
+    "loss": "squared",
+    "label": "v",
+    "features": ["w"],
+    "epsilon": "8",
+}
 FIT |= {"label_bounds": [0, 6], "feature_bounds": [0, 1], "rows_per_user": 2, "regularisation": 20, "method": "output"}
 ROWS = [{"u": user, "v": float(user % 7), "w": float(user % 7) / 6} for user in range(400) for _ in range(2)]
 

@@ -72,7 +72,7 @@ else:
             return lambda *arguments, **options: self._send(questions.write(name, arguments, options))
 
         def __dir__(self) -> list[str]:
-            return [*super().__dir__(), *questions.names()]
+            return sorted({*super().__dir__(), *questions.names()})
 
 
 class Remote(_Asking[Release]):

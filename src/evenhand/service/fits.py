@@ -34,8 +34,16 @@ _NUMBERS = {
 _KEEPERS = ("ledger", "population", "profile")
 """Parameters that are the keeper's to say."""
 
-_BOUNDED = Bounding("of the estimator", None, "all rows of a user together, as the estimator does", "the estimator's")
-_AFTERWARDS = Error(None, None, "not known before the fit; the model says what noise does to it")
+
+class _NotYet(Error):  # noqa: N818 - a forecast, not an exception
+    """What noise does to a model is said by the model."""
+
+    def __str__(self) -> str:
+        return self.basis
+
+
+_BOUNDED = Bounding("of the estimator", None, "all rows of a user together are bounded", "by the estimator")
+_AFTERWARDS = _NotYet(None, None, "not known before the fit; the model says what noise does to it")
 
 
 def write_fit(estimator: Model, label: str) -> dict[str, Any]:
