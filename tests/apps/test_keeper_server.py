@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -112,6 +113,10 @@ def test_questions_of_a_session(place: tuple[Server, Accounts]) -> None:
     assert abs(ann.count(epsilon=1).value - 1200) < 200
     table = ann.mean("v", bounds=(0, 6), by="g", keys=["a", "b"], epsilon=1)
     assert list(table.value["g"]) == ["a", "b"]
+    both = ann.aggregate(
+        rows=eh.count(), mean=eh.mean("v"), by="g", keys=pl.DataFrame({"g": ["a", "b"]}), epsilon="0.01"
+    )
+    assert list(both.value.columns) == ["g", "rows", "mean"]
     assert table.interval(0.9).shape == (2, 4)
     groups = ann.sql("SELECT g, AVG(v) AS m FROM table WHERE v > 1 AND g IN ('a', 'b') GROUP BY g", epsilon="0.5")
     assert list(groups.value.columns) == ["g", "m"]
@@ -119,7 +124,7 @@ def test_questions_of_a_session(place: tuple[Server, Accounts]) -> None:
     assert not ann.preview.count(epsilon=3).affordable  # more than one question may cost
     (described,) = ann.tables()
     assert [column["name"] for column in described["columns"]] == ["u", "v", "g"]
-    assert ann.budget()["yours"]["spent"] == [{"epsilon": "2.5", "delta": "0"}]
+    assert ann.budget()["yours"]["spent"] == [{"epsilon": "2.51", "delta": "0"}]
     first = ann.history()[0]
     assert ann.answer(first["id"]).value == ann.answer(first["id"]).value
     with pytest.raises(eh.UsageError, match="intervals at"):
@@ -267,7 +272,14 @@ BAD: list[Any] = [
     {"question": {"ask": "sql", "text": "SELECT COUNT(*) FROM table", "tables": {}, "epsilon": 1}, "key": "x"},
     {"question": {"ask": "count", "epsilon": 1}, "key": "x", "table": "../etc"},
     {"question": {"ask": "count", "epsilon": 1}},
+    {"question": {"ask": "count", "epsilon": 1}, "key": "\0"},
+    {"question": {"ask": "count", "epsilon": 1, "by": "g", "keys": ["\ud800"]}, "key": "x"},
+    {"question": {"ask": "count", "epsilon": 1, "keys": json.loads("[" * 400 + "]" * 400)}, "key": "x"},
 ]
+
+
+def _nested(depth: int) -> bytes:
+    return b'{"key": "x", "question": {"ask": "count", "epsilon": 1, "by": ' + b"[" * depth + b"]" * depth + b"}}"
 
 
 def test_bad_requests_are_one_error(place: tuple[Server, Accounts]) -> None:
@@ -275,7 +287,7 @@ def test_bad_requests_are_one_error(place: tuple[Server, Accounts]) -> None:
     token = accounts.issue("ann", Role.ANALYST)
     spent = remote(place).budget()
     texts = [json.dumps(bad).encode() for bad in BAD]
-    for content in (*texts, b"", b"{", b'{"question": NaN}', b"[" * 100_000, b"\xff", b" " * 2_100_000):
+    for content in (*texts, b"", b"{", b'{"question": NaN}', _nested(5_000), b"[" * 100_000, b"\xff", b" " * 2_100_000):
         request = urllib.request.Request(
             f"{server.url}/v1/questions",
             content,

@@ -83,6 +83,18 @@ def test_what_a_stopped_server_left_is_drawn_again(desk: Desk, monkeypatch: pyte
     assert desk.ledger.spent.epsilon == 5
 
 
+def test_an_analyst_who_left_keeps_no_server_from_starting(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Jobs, "add", lambda *arguments, **options: Future())  # killed after the debit
+        asked = Desks(keeper(desk, deadline=0.01)).ask(BOB, COUNT, wait=0)
+    later = keeper(desk, deadline=0.01)
+    later.analysts = {}
+    assert later.resume() == 0
+    time.sleep(0.02)
+    shown = Desks(later).shown(Account("keeper", Role.KEEPER), {"id": asked["id"]})
+    assert (shown["standing"], shown["answer"]) == ("paid", None)
+
+
 def test_a_failure_looks_like_an_empty_table(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

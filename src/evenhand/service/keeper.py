@@ -145,6 +145,11 @@ class Keeper:
         started = 0
         for desk in {id(offered.desk): offered.desk for offered in self.tables.values()}.values():
             for asked in desk.asked(standing=Standing.PAID):
+                if asked.analyst not in self.analysts or json.loads(asked.question)["table"] not in self.tables:
+                    log.warning(
+                        "question is left: keeper.toml has its analyst or table no more", extra={"question": asked.id}
+                    )
+                    continue
                 started += 1
                 self._start(desk, asked, partial(self._again, asked, empty=False))
         return started
@@ -155,7 +160,8 @@ class Keeper:
             asked = offered.desk.find(id)
             if asked is not None and analyst in (None, asked.analyst):
                 held = self.held(asked)
-                if held is None and asked.standing is Standing.PAID and not self._analyst(asked.analyst).immediate:
+                late = held is None and asked.standing is Standing.PAID and not self._immediate(asked.analyst)
+                if late and asked.analyst in self.analysts:
                     log.warning("question was late", extra={"question": id})
                     release = self._again(asked, empty=True)
                     offered.desk.store(id, answer_text(release))
@@ -165,7 +171,7 @@ class Keeper:
 
     def running(self, analyst: str, id: str) -> Future[str] | None:
         """What can be waited for: nothing for analysts who may not see how long an answer takes."""
-        return self._running.get(id) if self._analyst(analyst).immediate else None
+        return self._running.get(id) if self._immediate(analyst) else None
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
@@ -204,7 +210,7 @@ class Keeper:
         """Have an answer drawn and stored, once. Those that have to be there at their deadline come first."""
         with self._lock:
             if asked.id not in self._running:
-                first = not self._analyst(asked.analyst).immediate
+                first = not self._immediate(asked.analyst)
                 jobs = self._fits if _is_fit(asked) else self._jobs
                 self._running[asked.id] = jobs.add(partial(self._work, desk, asked, draw, again), first=first)
 
@@ -252,12 +258,16 @@ class Keeper:
 
         At that moment one from the empty table takes the place of a missing one.
         """
-        if asked.event is None or (self._analyst(asked.analyst).immediate and not anybody):
+        if asked.event is None or (self._immediate(asked.analyst) and not anybody):
             return None
         # What a stopped server left behind is drawn again, with the same time for it.
         paid = max(datetime.fromisoformat(asked.time), self._opened)
         ready = paid + timedelta(seconds=self.model_deadline if _is_fit(asked) else self.deadline)
         return ready if datetime.now(UTC) < ready else None
+
+    def _immediate(self, analyst: str) -> bool:
+        """Whether an analyst may see time; one who is not in the file any more may not."""
+        return analyst in self.analysts and self.analysts[analyst].immediate
 
     def _found(self, desk: Desk, id: str) -> StoredQuestion:
         found = desk.find(id)

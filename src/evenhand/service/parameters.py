@@ -43,7 +43,7 @@ def as_data(value: Any) -> Any:  # noqa: ANN401 - parameters of any question
         parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         return kind | {name: as_data(part) for name, part in parts.items() if part is not UNSET}
     if hasattr(value, "columns") and hasattr(value, "to_dict"):  # a frame of public keys
-        return {"keys": {str(name): [as_data(cell) for cell in value[name].tolist()] for name in value.columns}}
+        return {"keys": {str(name): [as_data(cell) for cell in value[name]] for name in value.columns}}
     if isinstance(value, Mapping):
         if all(isinstance(name, str) for name in value):
             return {"mapping": {name: as_data(item) for name, item in value.items()}}

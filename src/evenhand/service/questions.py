@@ -44,10 +44,11 @@ def write(name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> 
 
 
 def normalised(question: Mapping[str, Any]) -> str:
-    """The same text for the same question."""
+    """The same text for the same question; the order of its parts is one of columns, so it stays."""
     try:
-        text = json.dumps(question, sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError):
+        text = json.dumps(question, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        text.encode()
+    except (TypeError, ValueError, RecursionError):
         raise UsageError("the question is not plain JSON: expected text, finite numbers, lists and objects.") from None
     if len(text) > LARGEST:
         raise UsageError(f"the question has {len(text)} characters; expected at most {LARGEST}.")
@@ -71,7 +72,7 @@ def ask(session: Drafts, question: Mapping[str, Any]) -> Draft:
         return draft
     except EvenhandError:
         raise
-    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError):
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError):
         # Drafts read no row: what fails is a public parameter of a wrong type.
         raise UsageError(
             f"{name}(...): a parameter is unknown, or has a wrong type or form; see {'the estimator' if name == 'fit' else f'session.{name}'}."
