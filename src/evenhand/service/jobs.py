@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import PriorityQueue
@@ -41,12 +42,13 @@ class Jobs:
                     thread.start()
         return future
 
-    def close(self, patience: float | None = None) -> None:
-        """Let running jobs end, for so many seconds each if not for ever; those that wait are left undone."""
+    def close(self, patience: float) -> None:
+        """Let running jobs end, for so many seconds; those that wait are left undone."""
+        until = time.monotonic() + patience
         for _ in self._threads:
             self._queue.put((-1, next(self._numbers), None))
         for thread in self._threads:
-            thread.join(patience)
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
         while True:

@@ -175,8 +175,8 @@ class Keeper:
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
-        self._jobs.close()
-        self._fits.close(patience=10)
+        self._jobs.close(patience=10)
+        self._fits.close(patience=1)
 
     def _priced(self, analyst: str, name: str, text: str, question: Mapping[str, Any]) -> Draft:
         """A draft for previews alone, which are made from public facts, and from a profile that the analyst has bought."""
