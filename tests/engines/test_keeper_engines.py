@@ -35,16 +35,7 @@ where = "v >= 3"
 epsilon = 80
 immediate = true
 """
-FIT: dict[str, Any] = {
-    "ask": "fit",
-    "estimator": "BoundedERM",
-    "loss": "squared",
-    "label": "v",
-    "features": ["w"],
-    "epsilon": "8",
-}
-FIT |= {"label_bounds": [0, 6], "feature_bounds": [0, 1], "rows_per_user": 2, "regularisation": 20, "method": "output"}
-ROWS = [{"u": user, "v": float(user % 7), "w": float(user % 7) / 6} for user in range(400) for _ in range(2)]
+ROWS = [{"u": user, "v": float(user % 7)} for user in range(400) for _ in range(2)]
 
 
 def value(desks: Desks, table: str, question: dict[str, Any]) -> Any:
@@ -65,13 +56,10 @@ def test_everything_in_postgres(postgres_url: str, tmp_path: Path) -> None:
 
     ibis.connect(postgres_url).create_table("visits", pa.Table.from_pylist(ROWS))
     desks = opened(tmp_path, postgres_url, 'table = "visits"', postgres_url, postgres_url)
-    assert abs(value(desks, "visits", {"ask": "count", "epsilon": "8"})["value"] - 800) < 100
     assert abs(value(desks, "visits.high", {"ask": "count", "epsilon": "8"})["value"] - 456) < 100
     bought = value(desks, "visits", {"ask": "profile", "epsilon": "8"})["profile"]
     assert abs(eh.Profile.from_dict(bought).users - 400) < 100
-    model = value(desks, "visits", FIT)["model"]
-    assert abs(model["coefficients"][0] * 0.5 + model["intercept"] - 3) < 2
-    assert desks.budget(ANN)["yours"]["spent"] == [{"epsilon": "32", "delta": "0"}]
+    assert desks.budget(ANN)["yours"]["spent"] == [{"epsilon": "16", "delta": "0"}]
 
 
 @pytest.mark.spark
@@ -79,7 +67,7 @@ def test_everything_in_postgres(postgres_url: str, tmp_path: Path) -> None:
 def test_a_table_that_spark_reads(spark: None, tmp_path: Path) -> None:
     pd.DataFrame(ROWS).to_parquet(tmp_path / "visits.parquet")
     desks = opened(tmp_path, "visits.parquet", 'engine = "spark"')
-    assert abs(value(desks, "visits.high", {"ask": "count", "epsilon": "8"})["value"] - 456) < 100
+    assert abs(value(desks, "visits.high", {"ask": "users", "epsilon": "8"})["value"] - 228) < 10
 
 
 def test_an_engine_that_is_none_is_pointed_at(tmp_path: Path) -> None:
