@@ -62,11 +62,10 @@ class Visitor:
     Args:
         chromium: the browser.
         url: of the server.
-        size: of the screen.
     """
 
-    def __init__(self, chromium: Browser, url: str, size: dict[str, int] = DESK) -> None:
-        self.context = chromium.new_context(viewport=size, accept_downloads=True)  # type: ignore[arg-type]
+    def __init__(self, chromium: Browser, url: str) -> None:
+        self.context = chromium.new_context(viewport=DESK, accept_downloads=True)  # type: ignore[arg-type]
         self.page = self.context.new_page()
         self.page.set_default_timeout(20_000)
         self.complaints: list[str] = []
@@ -136,6 +135,12 @@ class Visitor:
         with self.page.expect_download() as waiting:
             self.page.get_by_role("link", name=link).first.click()
         return waiting.value.path().read_text(encoding="utf-8")
+
+    def done(self) -> list[str]:
+        """What there was to complain about until now; whoever comes back begins anew."""
+        self.page.set_viewport_size(DESK)  # type: ignore[arg-type]
+        found, self.complaints = self.complaints, []
+        return found
 
     def close(self) -> list[str]:
         """Go; what there was to complain about."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pytest
-from keeper_people import PHONE, Visitor, focused
+from keeper_people import DESK, PHONE, Visitor, focused
 
 import evenhand as eh
 from evenhand.service.accounts import Accounts, Role
@@ -102,19 +102,31 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Accou
         eh.Ledger(ledger).verify()
 
 
-def visitor(chromium: Browser, place: tuple[str, Accounts], name: str, size: dict[str, int] | None = None) -> Visitor:
+Visit = Callable[..., Visitor]
+
+
+@pytest.fixture(scope="module")
+def visitor(chromium: Browser, place: tuple[str, Accounts]) -> Visit:
+    """Somebody by name, signed in: one browser for each, which is kept until the end."""
     url, accounts = place
-    role = Role.KEEPER if name == "keeper" else Role.ANALYST
-    person = Visitor(chromium, url, size) if size else Visitor(chromium, url)
-    return person.enter(accounts.issue(name, role))
+    known: dict[str, Visitor] = {}
+
+    def visit(name: str, size: dict[str, int] = DESK) -> Visitor:
+        if name not in known:
+            known[name] = Visitor(chromium, url)
+            known[name].enter(accounts.issue(name, Role.KEEPER if name == "keeper" else Role.ANALYST))
+        known[name].page.set_viewport_size(size)  # type: ignore[arg-type]
+        return known[name].go("/")
+
+    return visit
 
 
-def test_the_whole_story(chromium: Browser, place: tuple[str, Accounts]) -> None:
+def test_the_whole_story(visitor: Visit) -> None:
     """Ask, be refused, wait for approval, read the answer, take it home; the keeper decides, verifies, hands out.
 
     It is the first on the server: it counts what is there.
     """
-    ann, keeper = visitor(chromium, place, "ann"), visitor(chromium, place, "keeper")
+    ann, keeper = visitor("ann"), visitor("keeper")
     ann.says("how long the visit took; from 0 to 240 minutes")
     ann.look()
     ann.ask(ask="users", epsilon="0.1")
@@ -177,17 +189,16 @@ def test_the_whole_story(chromium: Browser, place: tuple[str, Accounts]) -> None
     assert len(keeper.download("Events as CSV").splitlines()) == 5
     assert len(keeper.download("Events as JSON lines").splitlines()) == 4
     keeper.go("/history").look()
-    phone = visitor(chromium, place, "ann", PHONE)
-    phone.look("phone")
+    visitor("ann", PHONE).look("phone")
     ann.press("Sign out")
     ann.page.go_back()
     ann.says("Token")  # nothing of it is kept by the browser
-    assert ann.close() + keeper.close() + phone.close() == []
+    assert ann.close() + keeper.done() == []
 
 
-def test_two_analysts_at_once(chromium: Browser, place: tuple[str, Accounts]) -> None:
+def test_two_analysts_at_once(visitor: Visit) -> None:
     """What both could pay for alone, only one of them can; neither sees what the other asked."""
-    two = [visitor(chromium, place, name) for name in ("bob", EVE)]
+    two = [visitor(name) for name in ("bob", EVE)]
     for one in two:
         one.ask("/ask?table=%3Cb%3Eodd%3C%2Fb%3E", ask="users", epsilon="0.7")
         one.says("Pay ε = 0.7")
@@ -204,10 +215,10 @@ def test_two_analysts_at_once(chromium: Browser, place: tuple[str, Accounts]) ->
     place_of_answer = paid.page.url.partition("/answers/")[2]
     refused[0].go(f"/answers/{place_of_answer}").says("there is no question")
     refused[0].go("/history").says("Nothing was asked yet.")
-    assert [one.close() for one in two] == [[], []]
+    assert [one.done() for one in two] == [[], []]
 
 
-def test_wrong_expired_and_stolen_tokens(chromium: Browser, place: tuple[str, Accounts]) -> None:
+def test_wrong_expired_and_stolen_tokens(chromium: Browser, place: tuple[str, Accounts], visitor: Visit) -> None:
     """All are refused alike; what a thief does is seen by the owner, and ends when the keeper revokes the token."""
     url, accounts = place
     stranger = Visitor(chromium, url).go("/")
@@ -225,7 +236,7 @@ def test_wrong_expired_and_stolen_tokens(chromium: Browser, place: tuple[str, Ac
     (cookie,) = owner.context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     thief.go("/ledgers").says("This is for the keeper")
-    keeper = visitor(chromium, place, "keeper")
+    keeper = visitor("keeper")
     newest = (
         keeper.page.get_by_role("row")
         .filter(has_text="bob")
@@ -236,19 +247,19 @@ def test_wrong_expired_and_stolen_tokens(chromium: Browser, place: tuple[str, Ac
         one.go("/history").says("Token")
 
     # A cookie that was copied is worth nothing once its owner has signed out.
-    again = visitor(chromium, place, "bob")
+    again = Visitor(chromium, url).enter(accounts.issue("bob", Role.ANALYST))
     copied = again.context.cookies()
     again.press("Sign out")
     again.says("Token")
     stranger.context.add_cookies(copied)  # type: ignore[arg-type]
     stranger.go("/history").says("Token")
-    assert [one.close() for one in (stranger, owner, thief, keeper, again)] == [[]] * 5
+    assert [one.close() for one in (stranger, owner, thief, again)] + [keeper.done()] == [[]] * 5
 
 
-def test_another_site_can_send_nothing(chromium: Browser, place: tuple[str, Accounts]) -> None:
+def test_another_site_can_send_nothing(place: tuple[str, Accounts], visitor: Visit) -> None:
     """A form of another site neither signs anybody in nor spends anything."""
     url, accounts = place
-    bob = visitor(chromium, place, "bob")
+    bob = visitor("bob")
     token = accounts.issue("bob", Role.ANALYST)
     spent = bob.page.get_by_text("left").all_inner_texts()
     for path, name, value in (("/pay", "question", '{"ask":"users","epsilon":"1"}'), ("/in", "token", token)):
@@ -264,14 +275,15 @@ def test_another_site_can_send_nothing(chromium: Browser, place: tuple[str, Acco
             other.locator("form").evaluate("one => one.submit()")
         assert other.get_by_label("Token").is_visible()
         assert len(bob.context.cookies()) == 1
+        other.close()
     bob.go("/")
     assert bob.page.get_by_text("left").all_inner_texts() == spent
-    assert bob.close() == []
+    assert bob.done() == []
 
 
-def test_code_in_names_stays_text(chromium: Browser, place: tuple[str, Accounts]) -> None:
+def test_code_in_names_stays_text(visitor: Visit) -> None:
     """Names of people, tables, columns and groups, and SQL, that are code: shown, never run."""
-    eve, keeper = visitor(chromium, place, EVE), visitor(chromium, place, "keeper")
+    eve, keeper = visitor(EVE), visitor("keeper")
     eve.says(CODE)
     eve.says("<script>alert(3)</script>")
     eve.look()
@@ -301,12 +313,12 @@ def test_code_in_names_stays_text(chromium: Browser, place: tuple[str, Accounts]
     for path in ("/", "/history", "/ledgers"):
         keeper.go(path).look()
     assert EVE not in keeper.download("Compliance page")
-    assert eve.close() + keeper.close() == []
+    assert eve.done() + keeper.done() == []
 
 
-def test_complaints_are_noticed(chromium: Browser, place: tuple[str, Accounts]) -> None:
+def test_complaints_are_noticed(visitor: Visit) -> None:
     """The broken twin: a page with script, pale text, a nameless field and something too wide is complained about."""
-    bob = visitor(chromium, place, "bob")
+    bob = visitor("bob")
     with bob.page.expect_console_message(lambda said: "Content Security Policy" in said.text):
         bob.page.evaluate(
             """() => { document.querySelector('main').insertAdjacentHTML('beforeend', `<img src="x" onerror="alert(4)"><input name="nameless">
@@ -314,7 +326,7 @@ def test_complaints_are_noticed(chromium: Browser, place: tuple[str, Accounts]) 
         pale.style.color = '#bbb'; pale.style.width = '3000px'; }"""
         )
     bob.look()
-    found = "\n".join(bob.close())
+    found = "\n".join(bob.done())
     for said in ("Content Security Policy", "contrast", "no label: nameless", "sideways", "skips a level"):
         assert said in found
     assert "dialog" not in found  # the policy kept the script from running
@@ -357,9 +369,9 @@ def test_keyboard_only(chromium: Browser, place: tuple[str, Accounts]) -> None:
     assert bob.close() == []
 
 
-def test_on_a_phone(chromium: Browser, place: tuple[str, Accounts]) -> None:
+def test_on_a_phone(visitor: Visit) -> None:
     """No page is wider than a phone, names without a space included."""
-    eve, keeper = visitor(chromium, place, EVE, PHONE), visitor(chromium, place, "keeper", PHONE)
+    eve, keeper = visitor(EVE, PHONE), visitor("keeper", PHONE)
     eve.look()
     eve.ask(
         "/ask?table=visits&ask=sql", text=f"SELECT hall, COUNT(*) AS {'n' * 80} FROM table GROUP BY hall", epsilon="0.5"
@@ -372,4 +384,4 @@ def test_on_a_phone(chromium: Browser, place: tuple[str, Accounts]) -> None:
         eve.go(path).look()
     for path in ("/", "/history", "/ledgers"):
         keeper.go(path).look()
-    assert eve.close() + keeper.close() == []
+    assert eve.done() + keeper.done() == []
