@@ -13,7 +13,9 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.ledger import Budget, question_ledger
+from evenhand.guarantee import Guarantee, Relation
+from evenhand.learning.purse import Paid
+from evenhand.ledger import Budget, Cost, question_ledger
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.noise import seam
 from evenhand.release import Receipt, Release
@@ -27,6 +29,10 @@ from evenhand.statistics import Draft
 
 BOB = Account("bob", Role.ANALYST)
 COUNT = {"key": "k", "question": {"ask": "count", "epsilon": "5"}}
+FIT: dict[str, Any] = {
+    "ask": "fit", "estimator": "BoundedERM", "label": "y", "features": ["x"], "feature_norm": 1, "epsilon": "4",
+    "loss": "squared", "label_bounds": [-1, 1], "regularisation": 30, "rows_per_user": 3, "method": "output",
+}  # fmt: skip
 ROWS = 600
 DEADLINE = 3600.0
 
@@ -161,14 +167,30 @@ def test_a_fit_that_fails_is_one_of_an_empty_table(desk: Desk, monkeypatch: pyte
             raise MemoryError("a secret of some row")
         return drawn(self, receipt)
 
-    fit = {"ask": "fit", "estimator": "BoundedERM", "label": "y", "features": ["x"], "feature_norm": 1, "epsilon": "4"}
-    fit |= {"loss": "squared", "label_bounds": [-1, 1], "regularisation": 30, "rows_per_user": 3, "method": "output"}
     monkeypatch.setattr(seam, "current", lambda: seam.silent)
     desks = Desks(keeper(desk, immediate=True))
-    whole = desks.ask(BOB, {"key": "whole", "question": fit}, wait=60)["answer"]["model"]
+    whole = desks.ask(BOB, {"key": "whole", "question": FIT}, wait=60)["answer"]["model"]
     monkeypatch.setattr(FitDraft, "drawn", fails_once)
-    empty = desks.ask(BOB, {"key": "fails", "question": fit}, wait=60)["answer"]["model"]
+    empty = desks.ask(BOB, {"key": "fails", "question": FIT}, wait=60)["answer"]["model"]
     assert empty.keys() == whole.keys()
     assert [len(tries), desk.ledger.spent.epsilon] == [2, 8]
     assert sum(whole["coefficients"]) + whole["intercept"] > 0.8  # every label is 1
     assert sum(empty["coefficients"]) + empty["intercept"] == 0
+
+
+def test_no_row_is_read_before_a_fit_is_paid(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for its price, nor if the budget refuses it; a debit serves one fit, at its cost."""
+    kept = keeper(desk, immediate=True)
+    engine = type(kept.tables["t"].table.engine)
+    for reads in ("fetch", "kept"):
+        monkeypatch.setattr(engine, reads, lambda *_, **__: pytest.fail("rows were read"))
+    assert Desks(kept).preview(BOB, {"question": FIT})["affordable"]
+    with pytest.raises(eh.BudgetExceeded):
+        Desks(kept).ask(BOB, {"key": "much", "question": {**FIT, "epsilon": "10"}})
+    assert desk.asked() == []
+    promise = Guarantee(Decimal(1), Decimal(0), Relation.PRESENCE, ("u",))
+    paid, other = (Paid(Cost.pure("1"), "event") for _ in range(2))
+    assert paid.debit(Cost.pure("1"), {}, promise).id == "event"
+    for payer, cost in ((paid, "1"), (other, "2")):
+        with pytest.raises(eh.EvenhandError, match="not the one that was paid for"):
+            payer.debit(Cost.pure(cost), {}, promise)

@@ -31,7 +31,7 @@ def as_data(value: Any) -> Any:  # noqa: ANN401 - parameters of any question
         return value
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, Auto) or value is Auto:
+    if value is Auto or type(value) is Auto:  # the choice, left to Evenhand
         given = {field.name: getattr(value, field.name, None) for field in fields(Auto)}
         return {"auto": {name: as_data(part) for name, part in given.items() if part is not None}}
     if isinstance(value, Profile):
