@@ -67,7 +67,9 @@ def frame() -> pd.DataFrame:
     age, x = random.uniform(0, 90, len(who)).round(), random.uniform(0, 1, len(who))
     likes = np.where(random.uniform(0, 90, len(who)) < age, "yes", "no")
     hall = random.choice(["art", "space", "minerals"], len(who))
-    return pd.DataFrame({"u": who, "age": age, "x": x, "hall": hall, "likes": likes})
+    return pd.DataFrame(
+        {"u": [f"canary-7f3a-{user}" for user in who], "age": age, "x": x, "hall": hall, "likes": likes}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +87,8 @@ def place(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Iter
     server = Server(folder, SILENT)
     yield server, accounts, asked["id"]
     server.stop()
+    for file in folder.iterdir():  # the ledger with questions and models, accounts, logs
+        assert file.suffix == ".parquet" or b"canary-7f3a" not in file.read_bytes()
 
 
 def remote(place: tuple[Server, Accounts, str], name: str) -> Remote:
