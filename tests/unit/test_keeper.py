@@ -22,7 +22,7 @@ from evenhand.release import Receipt, Release
 from evenhand.service import keeper as keeper_module
 from evenhand.service.accounts import Account, Role
 from evenhand.service.answers import Desks
-from evenhand.service.fits import FitDraft, Fitted
+from evenhand.service.fits import FitDraft
 from evenhand.service.jobs import Jobs
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.statistics import Draft
@@ -80,6 +80,20 @@ def value_of(kept: Keeper, desk: Desk, id: str) -> float:
     assert "answer" not in Desks(kept).shown(BOB, {"id": id})
     Clock.later()
     return float(Desks(kept).shown(BOB, {"id": id})["answer"]["value"])
+
+
+def fails_once(monkeypatch: pytest.MonkeyPatch, kind: type[Draft]) -> list[int]:
+    """The first answer fails after its debit; how often one was drawn."""
+    drawn, tries = kind.drawn, list[int]()
+
+    def fails(self: Draft, receipt: Receipt) -> Release:
+        tries.append(1)
+        if len(tries) == 1:
+            raise MemoryError("a secret of some row")
+        return drawn(self, receipt)
+
+    monkeypatch.setattr(kind, "drawn", fails)
+    return tries
 
 
 def test_nobody_waits_for_a_query(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,15 +155,7 @@ def test_an_analyst_who_left_keeps_no_server_from_starting(desk: Desk, monkeypat
 def test_a_failure_looks_like_an_empty_table(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    drawn, tries = Draft.drawn, list[int]()
-
-    def fails_once(self: Draft, receipt: Receipt) -> Release:
-        tries.append(1)
-        if len(tries) == 1:
-            raise MemoryError("a secret of some row")
-        return drawn(self, receipt)
-
-    monkeypatch.setattr(Draft, "drawn", fails_once)
+    tries = fails_once(monkeypatch, Draft)
     kept = keeper(desk)
     asked = Desks(kept).ask(BOB, COUNT)
     assert abs(value_of(kept, desk, asked["id"])) < 100
@@ -159,18 +165,10 @@ def test_a_failure_looks_like_an_empty_table(
 
 def test_a_fit_that_fails_is_one_of_an_empty_table(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same form as any model; without noise, nothing is in it."""
-    drawn, tries = FitDraft.drawn, list[int]()
-
-    def fails_once(self: FitDraft, receipt: Receipt) -> Fitted:
-        tries.append(1)
-        if len(tries) == 1:
-            raise MemoryError("a secret of some row")
-        return drawn(self, receipt)
-
     monkeypatch.setattr(seam, "current", lambda: seam.silent)
     desks = Desks(keeper(desk, immediate=True))
     whole = desks.ask(BOB, {"key": "whole", "question": FIT}, wait=60)["answer"]["model"]
-    monkeypatch.setattr(FitDraft, "drawn", fails_once)
+    tries = fails_once(monkeypatch, FitDraft)
     empty = desks.ask(BOB, {"key": "fails", "question": FIT}, wait=60)["answer"]["model"]
     assert empty.keys() == whole.keys()
     assert [len(tries), desk.ledger.spent.epsilon] == [2, 8]
