@@ -68,7 +68,7 @@ docs: $(STAMP) ## Build the documentation as a site, and check it: links, code, 
 	@echo "The site is in build/site: open build/site/index.html"
 
 screenshots: $(STAMP) system ## Take the documentation's pictures of the keeper's page again
-	EVENHAND_SCREENSHOTS=docs/pictures $(BIN)/python -m pytest tests/browser/test_keeper_page.py
+	EVENHAND_SCREENSHOTS=docs/pictures $(BIN)/python -m pytest tests/browser/test_keeper_page.py -k whole_story
 
 package: $(STAMP) ## Build wheel and sdist, check them, and try the wheel in an empty environment
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling twine

@@ -37,6 +37,7 @@ def playwright() -> Iterator[Playwright]:
     """Playwright itself, for tests that need a browser with a profile of its own."""
     api = pytest.importorskip("playwright.sync_api")
     _executable()
+    api.expect.set_options(timeout=30_000)  # its five seconds are not enough on a busy machine
     with api.sync_playwright() as running:
         yield running
 

@@ -14,17 +14,12 @@ class Server:
 
     Args:
         folder: with a keeper.toml and its table.
+        code: what starts it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, code: str = "from evenhand.apps.cli import main; main()") -> None:
         self.folder = folder
-        command = [
-            sys.executable,
-            "-c",
-            "from evenhand.apps.cli import main; main()",
-            "serve",
-            str(folder / "keeper.toml"),
-        ]
+        command = [sys.executable, "-c", code, "serve", str(folder / "keeper.toml")]
         self.log = (folder / "log.txt").open("a")
         self.process = subprocess.Popen(
             [*command, "--port", "0", "--json"], stdout=subprocess.PIPE, stderr=self.log, text=True

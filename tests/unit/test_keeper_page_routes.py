@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,15 @@ from starlette.applications import Starlette
 import evenhand as eh
 from evenhand.ledger import Budget
 from evenhand.ledger.desk import Desk, Limits
-from evenhand.service.accounts import Accounts, Role
+from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import Desks
+from evenhand.service.forecasts import forecast
 from evenhand.service.forms import harmless, question_of
 from evenhand.service.http import application
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.service.sessions import LARGEST_FORM
 from evenhand.service.web import Web
+from evenhand.tables.engines.copied import copied
 
 SERVER = Path(__file__).parents[2] / "docs/trust/server.md"
 FOR = {"/ask": "analyst", "/price": "analyst", "/pay": "analyst"} | dict.fromkeys(
@@ -39,7 +43,7 @@ class Place:
     """
 
     def __init__(self, folder: Path, per_minute: int = 600) -> None:
-        table = eh.read(pd.DataFrame({"u": [1, 2], "v": [1.0, 2.0]}), user="u")
+        table = copied(eh.read(pd.DataFrame({"u": [1, 2], "v": [1.0, 2.0]}), user="u"))
         desk = Desk(eh.Ledger(folder / "b.db", epsilon=9))
         self.keeper = Keeper({"t": Offered(table, desk)}, {"ann": Analyst(Limits(Budget(Decimal(3))), immediate=True)})
         self.accounts = Accounts(folder / "a.db")
@@ -111,6 +115,55 @@ def test_every_page_is_for_somebody(place: Place) -> None:
                 assert foreign[0] == 403, path
             status = place.call(method, asked, {"csrf": csrf[who]}, cookie)[0]
             assert (status == 403) == (FOR.get(path, role) != role), (path, who)
+
+
+def test_profiles_and_models_have_a_page(place: Place) -> None:
+    """What was asked from Python: a table of it, how it was made, and the file; a form that it does not have is refused."""
+    ann = place.signed_in("ann")
+    fit = {"ask": "fit", "estimator": "BoundedERM", "label": "v", "features": ["v"], "feature_norm": 1, "epsilon": "1"}
+    fit |= {"loss": "squared", "label_bounds": [0, 2], "regularisation": 30, "rows_per_user": 1, "method": "output"}
+    for question, title, cell in (
+        ({"ask": "profile", "epsilon": "1"}, "People by number of rows", 'data-label="users"'),
+        (fit, "BoundedERM of v", 'data-label="coefficient">intercept<'),
+    ):
+        asked = place.keeper.ask("ann", None, title, question)
+        Desks(place.keeper).shown(Account("ann", Role.ANALYST), {"id": asked.id}, wait=60)
+        status, _, text = place.call("GET", f"/answers/{asked.id}", cookie=ann)
+        assert status == 200
+        assert f"<h1>{title}" in text
+        assert cell in text
+        status, headers, text = place.call("GET", f"/answers/{asked.id}/json", cookie=ann)
+        assert (status, "attachment" in headers["content-disposition"]) == (200, True)
+        assert list(json.loads(text)) == ["model" if question is fit else "profile"]
+        assert place.call("GET", f"/answers/{asked.id}/csv", cookie=ann)[0] == 400
+    assert "BoundedERM of v" in place.call("GET", "/history", cookie=ann)[2]
+
+
+def test_the_page_forecasts_what_the_preview_does(place: Place) -> None:
+    """With a profile, the preview's own error at each ε; without one, a range from guesses, and without those, what is missing."""
+    described = Desks(place.keeper).tables(Account("ann", Role.ANALYST))["tables"][0]
+
+    def seen(question: dict[str, Any], **typed: str) -> dict[str, Any]:
+        def at(epsilon: float | str) -> dict[str, Any]:
+            return place.keeper.preview("ann", None, {**question, "epsilon": str(epsilon)})
+
+        return forecast(at(question["epsilon"]), at, question, typed, described)
+
+    count = {"ask": "count", "epsilon": "0.5"}
+    assert "people and rows" in seen(count)["missing"]
+    low, high = seen(count, people="1000", rows="9000")["points"][4][1:]
+    assert 10 < low < high < 10_000
+    place.keeper.ask("ann", None, "p", {"ask": "profile", "epsilon": "2"})
+    while place.keeper._profile("ann", "t") is None:
+        time.sleep(0.02)
+    points = seen(count)["points"]
+    assert len(points) == 9
+    for epsilon, low, high in points:
+        told = place.keeper.preview("ann", None, {**count, "epsilon": str(epsilon)})["error"]["total"]
+        assert low == high == told > 0
+    by = {**count, "by": "v", "keys": [1, 2]}
+    told = place.keeper.preview("ann", None, by)["groups"]["count"]["typical"][1]["error"]
+    assert seen(by)["points"][4][1] == told
 
 
 def test_every_page_is_on_the_list(place: Place) -> None:

@@ -47,7 +47,12 @@ def model_card(
     about = {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict()}
     plan = plan or getattr(model, "plan_", None)
     worth = {"planned": plan.to_dict() if plan else None, "loss": None if loss is None else _loss(loss, confidence)}
-    return {**about, "accounting": accounting(model.ledger), **facts, **worth}
+    return {**about, "accounting": _accounted(model), **facts, **worth}
+
+
+def _accounted(model: Model) -> str:
+    event = getattr(model, "event_", None)
+    return accounting(model.ledger) if event is None else f"Debited by a keeper's server, event {event}."
 
 
 def card_text(card: dict[str, Any]) -> str:

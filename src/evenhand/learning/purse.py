@@ -103,6 +103,28 @@ def price(cost: Cost, pure: bool) -> Fraction:
     )
 
 
+@dataclass
+class Paid:
+    """A ledger whose debit was made before, for one fit at just this cost.
+
+    Args:
+        cost: what was debited.
+        event: the id of the debit; empty once a fit has taken it.
+    """
+
+    cost: Cost
+    event: str
+
+    def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None) -> _Paid:
+        """What stands for the debit; another cost, or a second fit, is a defect, found before the fit reads a row."""
+        taken, self.event = self.event, ""
+        if not taken or cost != self.cost:
+            raise EvenhandError(
+                "a fit is not the one that was paid for; this is a defect in Evenhand, please report it."
+            )
+        return _Paid(taken)
+
+
 class _Asked(Exception):  # noqa: N818
     """Ends a fit at its debit."""
 
@@ -116,10 +138,11 @@ class Quote:
 
     cost: Cost | None = None
     guarantee: Guarantee | None = None
+    query: Mapping[str, Any] | None = None
 
     def debit(self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None) -> _Paid:
         """Remember, and stop."""
-        self.cost, self.guarantee = cost, guarantee
+        self.cost, self.guarantee, self.query = cost, guarantee, query
         raise _Asked
 
     @classmethod

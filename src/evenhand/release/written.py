@@ -34,36 +34,28 @@ FORMAT = 1
 def write(release: Release) -> dict[str, Any]:
     """The release as data for JSON."""
     assert release._interval is not None
-    guarantee, verdict = release.guarantee, release.verdict
+    verdict = release.verdict
     known = judged(release._interval).at(0.95)
     return {
         "format": FORMAT,
         "statistic": release.statistic,
-        "value": _plain(release.value),
-        "intervals": {str(level): _plain(release.interval(level)) for level in CONFIDENCES},
-        "noise_intervals": {str(level): _plain(release.noise_interval(level)) for level in CONFIDENCES},
-        "judged": _plain(known),
+        "value": plain_value(release.value),
+        "intervals": {str(level): plain_value(release.interval(level)) for level in CONFIDENCES},
+        "noise_intervals": {str(level): plain_value(release.noise_interval(level)) for level in CONFIDENCES},
+        "judged": plain_value(known),
         "covers": release.covers,
         "verdict": {"flags": verdict.flags, "usable": verdict.usable, "why": verdict.why, "words": verdict.words},
-        "guarantee": {
-            "epsilon": str(guarantee.epsilon),
-            "delta": str(guarantee.delta),
-            "protects": guarantee.relation.value,
-            "unit": list(guarantee.unit),
-            "public": list(guarantee.public),
-            "earlier": [[each.event, str(each.epsilon), str(each.delta)] for each in guarantee.earlier],
-            "user": list(guarantee.user),
-        },
-        "bounding": {name: _plain(value) for name, value in vars(release.bounding).items()},
+        "guarantee": write_guarantee(release.guarantee),
+        "bounding": {name: plain_value(value) for name, value in vars(release.bounding).items()},
         "error": {
-            "noise": _plain(release.error.noise),
-            "bias": _plain(release.error.bias),
+            "noise": plain_value(release.error.noise),
+            "bias": plain_value(release.error.bias),
             "basis": release.error.basis,
-            "parts": {name: _plain(part) for name, part in release.error.parts.items()},
+            "parts": {name: plain_value(part) for name, part in release.error.parts.items()},
             "words": str(release.error),
         },
         "event": release.event,
-        "details": _plain(release.details),
+        "details": plain_value(release.details),
         "cells": release.cells,
         "units": dict(release.units),
     }
@@ -92,8 +84,45 @@ def read(data: Mapping[str, Any]) -> Release:
         raise UsageError(
             f"this answer has format {data.get('format')!r}, this version of Evenhand reads {FORMAT}: upgrade the older side."
         )
-    promise, verdict, error = data["guarantee"], data["verdict"], data["error"]
-    guarantee = Guarantee(
+    verdict, error = data["verdict"], data["error"]
+    parts = {name: read_value(part) for name, part in error["parts"].items()}
+    forecast = _Forecast(
+        read_value(error["noise"]), read_value(error["bias"]), error["basis"], parts, words=error["words"]
+    )
+    interval = _Stated(data["intervals"], data["noise_intervals"], data["judged"], data["covers"])
+    release = Release(
+        data["statistic"],
+        read_value(data["value"]),
+        read_guarantee(data["guarantee"]),
+        Bounding(**{name: read_value(value) for name, value in data["bounding"].items()}),
+        forecast,
+        data["event"],
+        read_value(data["details"]),
+        data["cells"],
+        units=data.get("units", {}),
+        _interval=interval,
+    )
+    # A verdict is worked out once and kept: here it is the one that was stated.
+    release.__dict__["verdict"] = _Given({}, stated=verdict)
+    return release
+
+
+def write_guarantee(guarantee: Guarantee) -> dict[str, Any]:
+    """A guarantee as data for JSON."""
+    return {
+        "epsilon": str(guarantee.epsilon),
+        "delta": str(guarantee.delta),
+        "protects": guarantee.relation.value,
+        "unit": list(guarantee.unit),
+        "public": list(guarantee.public),
+        "earlier": [[each.event, str(each.epsilon), str(each.delta)] for each in guarantee.earlier],
+        "user": list(guarantee.user),
+    }
+
+
+def read_guarantee(promise: Mapping[str, Any]) -> Guarantee:
+    """The guarantee that was written."""
+    return Guarantee(
         Decimal(promise["epsilon"]),
         Decimal(promise["delta"]),
         Relation(promise["protects"]),
@@ -102,24 +131,6 @@ def read(data: Mapping[str, Any]) -> Release:
         tuple(Purchase(event, Decimal(epsilon), Decimal(delta)) for event, epsilon, delta in promise["earlier"]),
         tuple(promise["user"]),
     )
-    parts = {name: _value(part) for name, part in error["parts"].items()}
-    forecast = _Forecast(_value(error["noise"]), _value(error["bias"]), error["basis"], parts, words=error["words"])
-    interval = _Stated(data["intervals"], data["noise_intervals"], data["judged"], data["covers"])
-    release = Release(
-        data["statistic"],
-        _value(data["value"]),
-        guarantee,
-        Bounding(**{name: _value(value) for name, value in data["bounding"].items()}),
-        forecast,
-        data["event"],
-        _value(data["details"]),
-        data["cells"],
-        units=data.get("units", {}),
-        _interval=interval,
-    )
-    # A verdict is worked out once and kept: here it is the one that was stated.
-    release.__dict__["verdict"] = _Given({}, stated=verdict)
-    return release
 
 
 @dataclass(frozen=True)
@@ -159,7 +170,7 @@ def _at(intervals: Mapping[str, Any], confidence: float) -> Ends:
             f"interval({confidence:g}): this answer came from a server with intervals at {', '.join(intervals)}; expected one of "
             "these."
         )
-    ends = _value(intervals[str(confidence)])
+    ends = read_value(intervals[str(confidence)])
     if isinstance(ends, list):
         return [tuple(pair) for pair in ends] if ends and isinstance(ends[0], list) else tuple(ends)
     return ends
@@ -206,16 +217,16 @@ _TEXTS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a release holds
+def plain_value(value: Any) -> Any:  # noqa: ANN401 - whatever a release holds
     """A value as JSON has it; what JSON can't hold is an object with one key, its type."""
     if hasattr(value, "columns"):
         frame: pd.DataFrame = value
-        rows = [[_plain(cell) for cell in row] for row in frame.itertuples(index=False, name=None)]
+        rows = [[plain_value(cell) for cell in row] for row in frame.itertuples(index=False, name=None)]
         return {"frame": {"columns": [str(name) for name in frame.columns], "rows": rows}}
     if isinstance(value, Mapping):
-        return {"mapping": {str(name): _plain(item) for name, item in value.items()}}
+        return {"mapping": {str(name): plain_value(item) for name, item in value.items()}}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain_value(item) for item in value]
     if hasattr(value, "item"):
         value = value.item()
     if hasattr(value, "to_pydatetime"):
@@ -232,18 +243,18 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a release holds
     return str(value)
 
 
-def _value(data: Any) -> Any:  # noqa: ANN401 - whatever a release holds
-    """What `_plain` wrote."""
+def read_value(data: Any) -> Any:  # noqa: ANN401 - whatever a release holds
+    """What `plain_value` wrote."""
     if isinstance(data, list):
-        return [_value(item) for item in data]
+        return [read_value(item) for item in data]
     if not isinstance(data, Mapping):
         return data
     ((kind, content),) = data.items()
     if kind == "mapping":
-        return {name: _value(item) for name, item in content.items()}
+        return {name: read_value(item) for name, item in content.items()}
     if kind == "frame":
         import pandas as pd
 
-        rows = [[_value(cell) for cell in row] for row in content["rows"]]
+        rows = [[read_value(cell) for cell in row] for row in content["rows"]]
         return pd.DataFrame(rows, columns=content["columns"])
     return _TEXTS[kind](content)

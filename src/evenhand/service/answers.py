@@ -68,13 +68,13 @@ class Desks:
     def shown(self, account: Account, given: dict[str, Any], wait: float = WAIT) -> dict[str, Any]:
         """A question, with its answer if that may be seen."""
         mine = account.name if account.role is Role.ANALYST else None
-        asked, held = self._keeper.find(mine, given["id"])
+        asked, held = self._keeper.find(mine, _id(given))
         if account.role is Role.READER:  # how long an answer took is nothing that a reader sees
             held = self._keeper.held(asked, anybody=True)
             return _shown(asked, held)
         running = None if held or asked.answer else self._keeper.running(asked.analyst, asked.id)
         if running is not None and wait_for([running], timeout=wait).done:
-            asked, held = self._keeper.find(mine, given["id"])
+            asked, held = self._keeper.find(mine, _id(given))
         return _shown(asked, held)
 
     def running(self, shown: dict[str, Any]) -> Future[str] | None:
@@ -107,7 +107,7 @@ class Desks:
         """Approve or deny what waits."""
         if not isinstance(given.get("approve"), bool):
             raise UsageError(f"approve={given.get('approve')!r}: expected true or false.")
-        return _asked(self._keeper.decide(given["id"], approve=given["approve"], by=account.name))
+        return _asked(self._keeper.decide(_id(given), approve=given["approve"], by=account.name))
 
     def _offered(self, account: Account) -> Mapping[str, Offered]:
         return self._keeper.offered(account.name) if account.role is Role.ANALYST else self._keeper.tables
@@ -126,9 +126,13 @@ def _question(given: dict[str, Any]) -> dict[str, Any]:
 
 def _text(given: dict[str, Any], name: str) -> str | None:
     value = given.get(name)
-    if value is not None and not isinstance(value, str):
-        raise UsageError(f"{name}= is not text.")
+    if value is not None and not (isinstance(value, str) and value.isprintable()):  # databases refuse other characters
+        raise UsageError(f"{name}= is not text, or holds characters that can't be printed.")
     return value
+
+
+def _id(given: dict[str, Any]) -> str:
+    return _text(given, "id") or ""
 
 
 def _amounts(budget: Budget) -> dict[str, str]:

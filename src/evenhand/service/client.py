@@ -17,6 +17,7 @@ from evenhand.ledger.desk import NeedsApproval
 from evenhand.profiles import Profile
 from evenhand.release import Release, written
 from evenhand.service import questions
+from evenhand.service.stored import read_answer
 
 _ERRORS: dict[str, type[EvenhandError]] = {
     "usage": UsageError,
@@ -71,7 +72,7 @@ else:
             return lambda *arguments, **options: self._send(questions.write(name, arguments, options))
 
         def __dir__(self) -> list[str]:
-            return [*super().__dir__(), *questions.names()]
+            return sorted({*super().__dir__(), *questions.names()})
 
 
 class Remote(_Asking[Release]):
@@ -104,14 +105,26 @@ class Remote(_Asking[Release]):
         return found
 
     def answer(self, id: str) -> Any:  # noqa: ANN401 - what the question was answered with
-        """The answer to an earlier question, a `Release` or a `Profile`; never drawn again."""
-        return _read(self._answered(self._call("GET", f"/v1/questions/{quote(id, safe='')}")))
+        """The answer to an earlier question, a `Release`, a `Profile` or a fitted model; never drawn again."""
+        return read_answer(self._answered(self._call("GET", f"/v1/questions/{quote(id, safe='')}")))
 
     def profile(self, *, epsilon: Amount | None = None) -> Profile:
         """As `Session.profile`: for ``eh.plan``, and for bounds that are chosen later in this name; kept until the server stops."""
         asked = questions.write("profile", (), {} if epsilon is None else {"epsilon": epsilon})
-        bought: Profile = _read(self._answered(self._pay(asked)))
+        bought: Profile = read_answer(self._answered(self._pay(asked)))
         return bought
+
+    def fit(self, estimator: A, label: str) -> A:
+        """As ``estimator.fit(table, label)``, on the keeper's table: a fitted copy that holds released numbers only.
+
+        For `BoundedERM` and `WeightedERM` with a named loss: no code is sent. It can take minutes.
+
+        Example:
+            >>> model = remote.fit(WeightedERM(epsilon=1, delta=1e-6, features=["age"], feature_bounds=(0, 120)), "smokes")
+            >>> model.predict(frame)
+        """
+        fitted: A = read_answer(self._answered(self._pay(questions.write("fit", (estimator, label), {}))))
+        return fitted
 
     def _send(self, question: dict[str, Any]) -> Release:
         return self._released(self._pay(question))
@@ -171,6 +184,10 @@ class RemotePreviews(_Asking["RemotePreview"]):
         """The price of a profile."""
         return self._send(questions.write("profile", (), {} if epsilon is None else {"epsilon": epsilon}))
 
+    def fit(self, estimator: object, label: str) -> RemotePreview:
+        """The price of a model."""
+        return self._send(questions.write("fit", (estimator, label), {}))
+
     def _send(self, question: dict[str, Any]) -> RemotePreview:
         asked = {"table": self._remote._table, "question": question}
         return RemotePreview(self._remote._call("POST", "/v1/preview", asked))
@@ -195,10 +212,6 @@ class RemotePreview:
         return str(self._data["text"])
 
     __repr__ = __str__
-
-
-def _read(answer: dict[str, Any]) -> Any:  # noqa: ANN401 - a release or a profile
-    return Profile.from_dict(answer["profile"]) if "profile" in answer else written.read(answer)
 
 
 def _refusal(error: HTTPError) -> EvenhandError:

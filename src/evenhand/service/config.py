@@ -1,6 +1,7 @@
 """``keeper.toml``: what a keeper offers to whom. Everything is checked before the server starts.
 
 deadline = 10                     # seconds after which an answer appears, the same for every question of every analyst
+model_deadline = 120              # the same for models
 accounts = "accounts.db"          # tokens; a SQLite file or postgresql://...
 
 [populations.viewers]             # people, and what was promised to them
@@ -12,6 +13,7 @@ per_month = { epsilon = 2 }       # optional: a promise for each month beside th
 [tables.views]
 source = "views.parquet"
 user = "viewer"
+engine = "duckdb"                 # or "spark", with the session that Spark's own settings describe
 population = "viewers"
 protects = "presence"
 description = "One row per film that was watched."
@@ -70,7 +72,9 @@ class Configured:
 def load(path: Path) -> Configured:
     """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
-    file.only("deadline", "accounts", "host", "port", "per_minute", "populations", "tables", "analysts")
+    file.only(
+        "deadline", "model_deadline", "accounts", "host", "port", "per_minute", "populations", "tables", "analysts"
+    )
     folder = path.resolve().parent
     desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
     if not desks:
@@ -83,16 +87,20 @@ def load(path: Path) -> Configured:
     if not tables:
         raise file.error(None, "no table is described; expected [tables.NAME] with source, user and population.")
     analysts = {name: _analyst(section, tables) for name, section in file.sections("analysts").items()}
-    deadline = file.get("deadline", (int, float), "seconds, such as 10", 10)
-    if not 0 < deadline <= 86_400:
-        raise file.error("deadline", f"deadline = {deadline}: expected seconds, at most a day.")
     return Configured(
-        Keeper(tables, analysts, float(deadline)),
+        Keeper(tables, analysts, _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)),
         accounts_of(path)[0],
         file.get("host", str, "an address to listen on", "127.0.0.1"),
         file.get("port", int, "a port", 8765),
         file.get("per_minute", int, "a number of requests", 600),
     )
+
+
+def _seconds(file: Section, name: str, usual: int) -> float:
+    given = file.get(name, (int, float), f"seconds, such as {usual}", usual)
+    if not 0 < given <= 86_400:
+        raise file.error(name, f"{name} = {given}: expected seconds, at most a day.")
+    return float(given)
 
 
 def accounts_of(path: Path) -> tuple[Accounts, list[str]]:
@@ -119,7 +127,9 @@ def _desk(section: Section, folder: Path) -> Desk:
 
 
 def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
-    section.only("source", "table", "user", "population", "protects", "public", "description", "columns", "views")
+    section.only(
+        "source", "table", "engine", "user", "population", "protects", "public", "description", "columns", "views"
+    )
     population = section.get("population", str, f"one of {sorted(desks)}")
     if population not in desks:
         raise section.error("population", f"population = {population!r}: expected one of {sorted(desks)}.")
@@ -128,12 +138,13 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
     options: dict[str, Any] = {"protects": section.get("protects", str, "presence or values", "presence")}
     options["public"] = section.get("public", list, "a list of column names", [])
     options["table"] = section.get("table", str, "the name of a table of a database", None)
+    options["engine"] = section.get("engine", str, "what reads files: duckdb or spark", None)
     if "columns" in section.values:
         options["columns"] = section.get("columns", dict, "a section [tables.NAME.columns.COLUMN] for each column")
     try:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:
-        raise section.error("source", str(error)) from None
+        raise section.error("engine" if "engine" in section.values else "source", str(error)) from None
     return Offered(copied(table), desks[population], section.get("description", str, "text", ""))
 
 

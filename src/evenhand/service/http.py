@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import secrets
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
@@ -69,17 +70,20 @@ class Rates:
     def __init__(self, per_minute: int) -> None:
         self._per_minute = per_minute
         self._times: dict[str, deque[float]] = defaultdict(deque)
+        self._lock = threading.Lock()
 
     def admit(self, who: str) -> bool:
-        now, times = time.monotonic(), self._times[who]
-        while times and times[0] <= now - 60:
-            times.popleft()
-        if len(times) >= self._per_minute:
-            return False
-        times.append(now)
-        if len(self._times) > 10_000:  # addresses that came once
-            self._times = defaultdict(deque, {key: value for key, value in self._times.items() if value[-1] > now - 60})
-        return True
+        with self._lock:
+            now, times = time.monotonic(), self._times[who]
+            while times and times[0] <= now - 60:
+                times.popleft()
+            if len(times) >= self._per_minute:
+                return False
+            times.append(now)
+            if len(self._times) > 10_000:  # addresses that came once
+                recent = {key: value for key, value in self._times.items() if value[-1] > now - 60}
+                self._times = defaultdict(deque, recent)
+            return True
 
 
 def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) -> Starlette:

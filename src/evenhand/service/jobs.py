@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import PriorityQueue
@@ -15,9 +16,14 @@ Job = tuple[Callable[[], str], Future[str]]
 
 
 class Jobs:
-    """A queue, and threads that are started with the first job."""
+    """A queue, and threads that are started with the first job.
 
-    def __init__(self) -> None:
+    Args:
+        workers: how many.
+    """
+
+    def __init__(self, workers: int = WORKERS) -> None:
+        self._workers = workers
         self._queue: PriorityQueue[tuple[int, int, Job | None]] = PriorityQueue()
         self._numbers = itertools.count()
         self._threads: list[threading.Thread] = []
@@ -30,18 +36,19 @@ class Jobs:
         with self._start:
             if not self._threads:
                 self._threads = [
-                    threading.Thread(target=self._run, name="question", daemon=True) for _ in range(WORKERS)
+                    threading.Thread(target=self._run, name="question", daemon=True) for _ in range(self._workers)
                 ]
                 for thread in self._threads:
                     thread.start()
         return future
 
-    def close(self) -> None:
-        """Let running jobs end; those that wait are left undone."""
+    def close(self, patience: float) -> None:
+        """Let running jobs end, for so many seconds; those that wait are left undone."""
+        until = time.monotonic() + patience
         for _ in self._threads:
             self._queue.put((-1, next(self._numbers), None))
         for thread in self._threads:
-            thread.join()
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
         while True:

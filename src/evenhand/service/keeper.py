@@ -22,17 +22,15 @@ from typing import Any
 from evenhand.guarantee import UsageError
 from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
 from evenhand.profiles import EVERY_ROW, Profile, Shelf
-from evenhand.release import Release, written
 from evenhand.service import questions
 from evenhand.service.jobs import Jobs
+from evenhand.service.stored import Answer, answer_text
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 from evenhand.tables import Table
 from evenhand.tables.engines.copied import CopiedEngine
 
 log = logging.getLogger("evenhand.keeper")
-
-Answer = Release | Profile
 
 DRAFTS = 1000
 """Questions whose previews are kept."""
@@ -76,13 +74,16 @@ class Keeper:
         tables: by name.
         analysts: by name.
         deadline: seconds after which an answer appears.
+        model_deadline: the same for models.
     """
 
     tables: Mapping[str, Offered]
     analysts: Mapping[str, Analyst]
     deadline: float = 10.0
+    model_deadline: float = 120.0
     _opened: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False)
     _jobs: Jobs = field(default_factory=Jobs, repr=False)
+    _fits: Jobs = field(default_factory=lambda: Jobs(workers=1), repr=False)  # minutes, so that no count waits for one
     _running: dict[str, Future[str]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _priced_drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
@@ -144,6 +145,11 @@ class Keeper:
         started = 0
         for desk in {id(offered.desk): offered.desk for offered in self.tables.values()}.values():
             for asked in desk.asked(standing=Standing.PAID):
+                if asked.analyst not in self.analysts or json.loads(asked.question)["table"] not in self.tables:
+                    log.warning(
+                        "question is left: keeper.toml has its analyst or table no more", extra={"question": asked.id}
+                    )
+                    continue
                 started += 1
                 self._start(desk, asked, partial(self._again, asked, empty=False))
         return started
@@ -154,7 +160,8 @@ class Keeper:
             asked = offered.desk.find(id)
             if asked is not None and analyst in (None, asked.analyst):
                 held = self.held(asked)
-                if held is None and asked.standing is Standing.PAID and not self._analyst(asked.analyst).immediate:
+                late = held is None and asked.standing is Standing.PAID and not self._immediate(asked.analyst)
+                if late and asked.analyst in self.analysts:
                     log.warning("question was late", extra={"question": id})
                     release = self._again(asked, empty=True)
                     offered.desk.store(id, answer_text(release))
@@ -164,11 +171,12 @@ class Keeper:
 
     def running(self, analyst: str, id: str) -> Future[str] | None:
         """What can be waited for: nothing for analysts who may not see how long an answer takes."""
-        return self._running.get(id) if self._analyst(analyst).immediate else None
+        return self._running.get(id) if self._immediate(analyst) else None
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
-        self._jobs.close()
+        self._jobs.close(patience=10)
+        self._fits.close(patience=1)
 
     def _priced(self, analyst: str, name: str, text: str, question: Mapping[str, Any]) -> Draft:
         """A draft for previews alone, which are made from public facts, and from a profile that the analyst has bought."""
@@ -202,8 +210,9 @@ class Keeper:
         """Have an answer drawn and stored, once. Those that have to be there at their deadline come first."""
         with self._lock:
             if asked.id not in self._running:
-                first = not self._analyst(asked.analyst).immediate
-                self._running[asked.id] = self._jobs.add(partial(self._work, desk, asked, draw, again), first=first)
+                first = not self._immediate(asked.analyst)
+                jobs = self._fits if _is_fit(asked) else self._jobs
+                self._running[asked.id] = jobs.add(partial(self._work, desk, asked, draw, again), first=first)
 
     def _work(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], again: bool) -> str:
         try:
@@ -249,12 +258,16 @@ class Keeper:
 
         At that moment one from the empty table takes the place of a missing one.
         """
-        if asked.event is None or (self._analyst(asked.analyst).immediate and not anybody):
+        if asked.event is None or (self._immediate(asked.analyst) and not anybody):
             return None
         # What a stopped server left behind is drawn again, with the same time for it.
         paid = max(datetime.fromisoformat(asked.time), self._opened)
-        ready = paid + timedelta(seconds=self.deadline)
+        ready = paid + timedelta(seconds=self.model_deadline if _is_fit(asked) else self.deadline)
         return ready if datetime.now(UTC) < ready else None
+
+    def _immediate(self, analyst: str) -> bool:
+        """Whether an analyst may see time; one who is not in the file any more may not."""
+        return analyst in self.analysts and self.analysts[analyst].immediate
 
     def _found(self, desk: Desk, id: str) -> StoredQuestion:
         found = desk.find(id)
@@ -279,7 +292,5 @@ class Keeper:
         return questions.normalised({"table": table, "question": question})
 
 
-def answer_text(answer: Answer) -> str:
-    """An answer as it is stored and sent."""
-    data = {"profile": answer.to_dict()} if isinstance(answer, Profile) else written.write(answer)
-    return json.dumps(data, allow_nan=False)
+def _is_fit(asked: StoredQuestion) -> bool:
+    return bool(json.loads(asked.question)["question"].get("ask") == "fit")

@@ -13,7 +13,9 @@ _ERROR = {"type": "object", "required": ["error", "message"], "properties": {"er
 _QUESTION = {
     "type": "object",
     "required": ["ask"],
-    "properties": {"ask": {**_TEXT, "description": "the name of a method of Session; its parameters stand beside it"}},
+    "properties": {
+        "ask": {**_TEXT, "description": "the name of a method of Session, or fit; its parameters stand beside it"}
+    },
     "additionalProperties": True,
 }
 _BODIES: dict[str, dict[str, Any]] = {

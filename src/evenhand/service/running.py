@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable
@@ -15,17 +16,21 @@ from evenhand.service.keeper import Keeper
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens as soon as it does."""
+    """Says where it listens as soon as it does, and ends its work before the signal that it was sent ends the process."""
 
-    def __init__(self, config: uvicorn.Config, accepting: Callable[[str], None]) -> None:
+    def __init__(self, config: uvicorn.Config, accepting: Callable[[str], None], ending: Callable[[], None]) -> None:
         super().__init__(config)
-        self._accepting = accepting
+        self._accepting, self._ending = accepting, ending
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self._accepting(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        await asyncio.to_thread(self._ending)
 
 
 class JsonLines(logging.Formatter):
@@ -43,13 +48,18 @@ def run(keeper: Keeper, app: Starlette, host: str, port: int, accepting: Callabl
     """Serve a keeper's tables until the process is told to stop."""
     keeper.lock()
     keeper.resume()
-    try:
-        serve(app, host, port, accepting)
-    finally:
-        keeper.close()
+    serve(app, host, port, accepting, ending=keeper.close)
 
 
-def serve(app: Starlette, host: str, port: int, accepting: Callable[[str], None], *, addresses: bool = True) -> None:
+def serve(
+    app: Starlette,
+    host: str,
+    port: int,
+    accepting: Callable[[str], None],
+    *,
+    addresses: bool = True,
+    ending: Callable[[], None] = lambda: None,
+) -> None:
     """Serve until the process is told to stop; without ``addresses`` a proxy's headers about its clients are not read."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
@@ -60,4 +70,4 @@ def serve(app: Starlette, host: str, port: int, accepting: Callable[[str], None]
         app, host=host, port=port, log_config=None, access_log=False, server_header=False, ws="none",
         proxy_headers=addresses, timeout_graceful_shutdown=10,
     )  # fmt: skip
-    _Server(config, accepting).run()
+    _Server(config, accepting, ending).run()

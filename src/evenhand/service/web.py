@@ -21,10 +21,11 @@ from evenhand.guarantee import EvenhandError, UsageError
 from evenhand.ledger import Budget, handout, registry
 from evenhand.ledger.desk import NeedsApproval
 from evenhand.pages.compliance import compliance_page
+from evenhand.pages.notebook import Card
 from evenhand.pages.release import release_page
 from evenhand.pages.service import answering, asking, home, keeping
 from evenhand.pages.service.frame import Person
-from evenhand.release import Release, written
+from evenhand.release import Release
 from evenhand.service import books
 from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import Desks
@@ -32,6 +33,7 @@ from evenhand.service.forecasts import forecast, guesses
 from evenhand.service.forms import OFFERED, harmless, question_of
 from evenhand.service.keeper import Keeper
 from evenhand.service.sessions import Sessions, html
+from evenhand.service.stored import shown
 
 
 class Web:
@@ -91,7 +93,11 @@ class Web:
         try:
             question = question_of(given)
             preview = self._desks.preview(account, {"table": table, "question": question})
-            expected = forecast(preview, question, given, described)
+
+            def at(epsilon: float) -> dict[str, Any]:
+                return self._desks.preview(account, {"table": table, "question": {**question, "epsilon": str(epsilon)}})
+
+            expected = forecast(preview, at, question, given, described)
         except EvenhandError as error:
             return html(asking.ask(described, OFFERED, given, person, str(error)), 400)
         cost = Budget(*(Decimal(preview["guarantee"]["exact"][name]) for name in ("epsilon", "delta")))
@@ -119,28 +125,30 @@ class Web:
         return RedirectResponse(f"/answers/{id}", 303)
 
     def _answer(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:
-        asked, release = self._released(account, given["id"])
-        response = html(answering.answer(asked, release, person))
-        if release is None and asked["standing"] == "paid":
+        asked, found = self._answered(account, given["id"])
+        response = html(answering.answer(asked, found, person))
+        if found is None and asked["standing"] == "paid":
             ready = asked.get("ready")
             left = (datetime.fromisoformat(ready) - datetime.now(UTC)).total_seconds() if ready else 1
             response.headers["Refresh"] = str(max(1, int(left) + 1))
         return response
 
     def _download(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:
-        _, release = self._released(account, given["id"])
-        if release is None:
+        asked, found = self._answered(account, given["id"])
+        if found is None:
             raise UsageError("there is no answer to download yet.")
-        kind = given["form"]
+        kind, forms = given["form"], answering.files(found)
+        if kind not in forms:
+            raise UsageError(f"{kind!r} is no form of this answer; expected one of {list(forms)}.")
+        if isinstance(found, Card):
+            return _file(json.dumps(asked["answer"]), "application/json", "answer.json")
         if kind == "json":
-            return _file(json.dumps(release.to_dict(), default=str), "application/json", "answer.json")
+            return _file(json.dumps(found.to_dict(), default=str), "application/json", "answer.json")
         if kind == "html":
-            return _file(release_page(release), "text/html", "answer.html")
-        if kind == "csv":
-            text = io.StringIO()
-            release.to_csv(text)  # type: ignore[arg-type]
-            return _file(harmless(text.getvalue()), "text/csv", "answer.csv")
-        raise UsageError(f"{kind!r} is no form of an answer; expected one of {list(answering.FILES)}.")
+            return _file(release_page(found), "text/html", "answer.html")
+        text = io.StringIO()
+        found.to_csv(text)  # type: ignore[arg-type]
+        return _file(harmless(text.getvalue()), "text/csv", "answer.csv")
 
     def _decide(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:
         self._desks.decide(account, {"id": given.get("id", ""), "approve": given.get("approve") == "yes"})
@@ -182,10 +190,9 @@ class Web:
             raise UsageError(f"there is no table of that name for you; expected one of {sorted(names)}.")
         return found
 
-    def _released(self, account: Account, id: str) -> tuple[dict[str, Any], Release | None]:
+    def _answered(self, account: Account, id: str) -> tuple[dict[str, Any], Release | Card | None]:
         asked = self._desks.shown(account, {"id": id}, wait=1)
-        answer = asked.get("answer")
-        return asked, written.read(answer) if answer else None
+        return asked, shown(asked["answer"]) if asked.get("answer") else None
 
 
 def _file(content: str, kind: str, name: str) -> Response:

@@ -6,35 +6,49 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from evenhand.pages.notebook import Card
 from evenhand.pages.release import release_pictures
-from evenhand.pages.service.frame import Person, alert, amount, badge, card, facts, when, whole
+from evenhand.pages.service.frame import Person, alert, amount, badge, card, facts, grid, when, whole
 from evenhand.pages.service.words import standing, titled
 
 if TYPE_CHECKING:
     from evenhand.release import Release
 
-FILES = {"csv": "CSV", "json": "JSON", "html": "HTML"}
+
+def files(found: Release | Card) -> dict[str, str]:
+    """The forms in which an answer can be taken home."""
+    return {"json": "JSON"} if isinstance(found, Card) else {"csv": "CSV", "json": "JSON", "html": "HTML"}
 
 
-def answer(asked: Mapping[str, Any], release: Release | None, person: Person) -> str:
+def answer(asked: Mapping[str, Any], found: Release | Card | None, person: Person) -> str:
     """A question with its answer, or when that appears."""
     title, query = titled(asked["question"])
     told = card("The question", facts(_asked(asked)) + f'<p class="side">{standing(asked)}</p>')
-    if release is None:
+    if found is None:
         return whole(title, query + card("", f'<p role="status">{escape(_when(asked))}</p>') + told, person)
     links = "".join(
         f'<a class="button second" download href="/answers/{escape(asked["id"])}/{kind}">{text}</a>'
-        for kind, text in FILES.items()
+        for kind, text in files(found).items()
     )
+    left = _card(found) if isinstance(found, Card) else _release(found)
+    side = told + card("Download", f'<p class="side">{links}</p>')
+    return whole(title, f'{query}<div class="columns"><div>{left}</div><div>{side}</div></div>', person)
+
+
+def _card(found: Card) -> str:
+    """A profile or a model: its table, and what is to be said of it."""
+    rows = [[escape(cell) for cell in row] for row in found.rows]
+    return card(found.title, grid(found.title, found.head, rows)) + card("How it was made", facts(found.named))
+
+
+def _release(release: Release) -> str:
     verdict = badge("usable", "good") if release.usable else badge("too noisy to use", "bad")
     named = dict(release.lines())
     shown = _groups(release) if release.grouped else _numbers(release, named.pop("95% interval", ""))
     said = named.pop("usable", "").removeprefix("yes").lstrip(":, ")
     why = "" if release.usable else alert(f"{release.why[:1].upper()}{release.why[1:]}.")
     main = card("", f'{why}<p class="side">{verdict}<span>{escape(said)}</span></p>{shown}')
-    rest = card("How it was made", facts(named.items()))
-    side = told + card("Download", f'<p class="side">{links}</p>')
-    return whole(title, f'{query}<div class="columns"><div>{main}{rest}</div><div>{side}</div></div>', person)
+    return main + card("How it was made", facts(named.items()))
 
 
 def _when(asked: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ TITLES = {
     "median": "Median",
     "quantiles": "Quantiles",
     "distinct": "Number of different values",
+    "profile": "People by number of rows",
 }
 _STANDINGS = {
     "waiting": ("waits for approval", "wait"),
@@ -35,12 +36,12 @@ def question_words(question: Mapping[str, Any]) -> str:
     ask = str(question.get("ask", ""))
     if ask == "sql":
         return _short(" ".join(str(question.get("text", "")).split()), 160)
-    words = [TITLES.get(ask, ask)]
+    words = [f"{question.get('estimator')} of {question.get('label')}" if ask == "fit" else TITLES.get(ask, ask)]
     if question.get("column"):
         words.append(f"of {_plain(question['column'])}")
     if question.get("by"):
         words.append(f"by {_plain(question['by'])}")
-    named = ("ask", "epsilon", "delta", "column", "by")
+    named = ("ask", "epsilon", "delta", "column", "by", "estimator", "label")
     rest = [f"{name} {_short(_plain(value), 60)}" for name, value in question.items() if name not in named]
     return " ".join(words) + (f" ({'; '.join(rest)})" if rest else "")
 
