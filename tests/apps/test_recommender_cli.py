@@ -163,8 +163,18 @@ def test_what_was_left_out_is_said_only_where_nothing_is_sent(run: Run, opened: 
 def test_plan_and_simulate(run: Run) -> None:
     facts = json.loads(run("plan", "--items", 1000, "--rated", 20, "--users", 6000, "--json"))
     assert facts["best"] == "maxsense"
-    assert facts["simulated"]["wrong"] > 0.4
-    assert "this needs 9.3 million" in run("plan", "--items", 1000, "--rated", 20, "--users", 6000, "--no-check")
+    assert [point["users"] for point in facts["simulated"]] == [6000]
+    assert facts["simulated"][0]["wrong"] > 0.4
+    words = run("plan", "--items", 1000, "--rated", 20, "--users", 6000, "--no-check", "--page", "plan.html")
+    assert "this needs 9.3 million" in words
+    drawn = Path("plan.html").read_text()
+    assert drawn.count("<polygon") == 3 * 4
+    assert "<script" not in drawn
+    assert "490,000" in drawn
+    assert "9.3 million" in drawn
+    looks = json.loads(run("plan", "--items", 20, "--rated", 10, "--epsilon", 3, "--json"))["simulated"]
+    assert [point["users"] for point in looks] == sorted(point["users"] for point in looks)
+    assert looks[0]["wrong"] >= looks[-1]["wrong"] <= 0.05
     facts = json.loads(run("simulate", "--items", 40, "--rated", 10, "--epsilon", 3, "--users", "500,5000", "--like",
                            "0.9,0.1", "--out", "pictures", "--json"))  # fmt: skip
     assert len(facts["items_wrong"]) == 8

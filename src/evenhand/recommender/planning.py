@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.guarantee import Amount, UsageError, parse_epsilon, plain
+from evenhand.pages.numbers import in_words
+from evenhand.pages.pictures import Range
 from evenhand.recommender.at_server.sketches import half_of
 from evenhand.recommender.bounds import necessary_users, sufficient_users, theorem_3_3, theorem_4_10, theorem_6_1
 from evenhand.recommender.messages import SKETCHES
@@ -21,6 +23,8 @@ TARGET = 0.01
 """A campaign is said to work when at most this share of items is expected in the wrong cluster."""
 
 _MOST_USERS = 10**15
+_SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+_EPSILONS = ("0.5", "1", "2", "4")
 _MORE_THAN_ENOUGH = 1e40  # people, for whom noise is nothing beside any difference
 
 
@@ -44,7 +48,7 @@ class Prospect:
         """Why no number of people in sight is enough."""
         sketch = self.setting.sketch
         if not self.alike:
-            return f"{sketch} would need more than {_rounded(_MOST_USERS)} people."
+            return f"{sketch} would need more than {in_words(_MOST_USERS)} people."
         if len(self.alike) == math.comb(classes, 2):
             return f"{sketch} can't see these tastes at all."
         pairs = ", ".join(f"{first + 1} and {second + 1}" for first, second in self.alike)
@@ -88,7 +92,7 @@ class CampaignPlan:
         if best is None or best.needed is None:
             able = [prospect for prospect in self.prospects if not prospect.alike]
             lines.append(
-                f"No sketch would do with {_rounded(_MOST_USERS)} people."
+                f"No sketch would do with {in_words(_MOST_USERS)} people."
                 if able
                 else "No sketch can tell these classes of items apart, however many people answer."
             )
@@ -98,7 +102,7 @@ class CampaignPlan:
                 questions = f", {best.setting.questions} questions" if best.setting.questions > 1 else ""
                 tuned = f" (θ = {best.setting.theta:g}{questions})"
             lines.append(
-                f"Best: {best.setting.sketch}{tuned}, which needs about {_rounded(best.needed)} people for "
+                f"Best: {best.setting.sketch}{tuned}, which needs about {in_words(best.needed)} people for "
                 f"{TARGET:.0%} of items in the wrong cluster."
             )
             lines += self._verdict(best, best.needed)
@@ -106,7 +110,7 @@ class CampaignPlan:
         lines += self._limits()
         if self.sufficient is not None:
             lines.append(
-                f"MaxSense is proven to be exact from {_rounded(self.sufficient)} people on (Theorem 5.1, corrected); "
+                f"MaxSense is proven to be exact from {in_words(self.sufficient)} people on (Theorem 5.1, corrected); "
                 "that is often fifty times more than it takes."
             )
         return "\n".join(lines)
@@ -116,11 +120,11 @@ class CampaignPlan:
         lines = []
         if self.necessary is not None:
             lines.append(
-                f"Below {_rounded(self.necessary)} people no method at all expects as few items wrong, if nobody's question "
+                f"Below {in_words(self.necessary)} people no method at all expects as few items wrong, if nobody's question "
                 "depends on others' answers and it is private which items a person rated."
             )
         paper = self.published.get("4.10")
-        known = "is for ε below ln 2 = 0.69" if paper is None else f"has {_rounded(paper)} people"
+        known = "is for ε below ln 2 = 0.69" if paper is None else f"has {in_words(paper)} people"
         lines.append(
             f"The paper's bound for the same (Theorem 4.10; two classes, everybody agrees, all items right half the time) {known}."
         )
@@ -128,7 +132,7 @@ class CampaignPlan:
             ((name, count) for name, count in self.published.items() if name != "4.10"), key=lambda one: one[1]
         )
         lines.append(
-            f"If questions may depend on others' answers, {_rounded(adaptive)} is what is proven (Theorem {name}, corrected)."
+            f"If questions may depend on others' answers, {in_words(adaptive)} is what is proven (Theorem {name}, corrected)."
         )
         return lines
 
@@ -136,9 +140,9 @@ class CampaignPlan:
         if self.users is None or best.wrong is None:
             return []
         if self.users >= needed:
-            return [f"You have {_rounded(self.users)}: enough; expect {best.wrong:.1%} of items wrong."]
+            return [f"You have {in_words(self.users)}: enough; expect {best.wrong:.1%} of items wrong."]
         return [
-            f"You have {_rounded(self.users)} users; this needs {_rounded(needed)}. Expect {best.wrong:.0%} of items "
+            f"You have {in_words(self.users)} users; this needs {in_words(needed)}. Expect {best.wrong:.0%} of items "
             f"wrong, where guessing gets {chance(self.tastes):.0%} wrong."
         ]
 
@@ -198,6 +202,20 @@ def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | N
     return CampaignPlan(tastes, users, tuple(prospects), sufficient, necessary, _published(items, rated, exact))
 
 
+def limits(items: int, rated: int, epsilon: Amount, tastes: Tastes) -> dict[str, list[Range]]:
+    """For each ε, and catalogues from small to large: the people without whom nothing works, and for whom a sketch would."""
+    sizes = sorted({items, *(size for size in _SIZES if size >= max(rated, items / 100))})
+    found: dict[str, list[Range]] = {}
+    for exact in sorted({parse_epsilon(epsilon), *map(Decimal, _EPSILONS)}):
+        plans = [plan(size, rated, exact, tastes) for size in sizes]
+        found[f"ε = {plain(exact)}"] = [
+            Range(size, one.necessary, one.best.needed if one.best else None)
+            for size, one in zip(sizes, plans, strict=True)
+            if one.necessary is not None
+        ]
+    return found
+
+
 def _published(items: int, rated: int, epsilon: Decimal) -> dict[str, int]:
     """The theorems whose conditions hold."""
     found = {"3.3": theorem_3_3(items, epsilon)}
@@ -247,15 +265,3 @@ def users_needed(setting: Setting, tastes: Tastes, wrong: float) -> int | None:
         middle = (low + high) / 2
         low, high = (low, middle) if forecast(setting, tastes, math.exp(middle)) <= wrong else (middle, high)
     return math.ceil(math.exp(high))
-
-
-def _rounded(number: int) -> str:
-    """Two significant digits, in words from a million on."""
-    if number < 1000:
-        return str(number)
-    digits = math.floor(math.log10(number)) - 1
-    rounded = round(number / 10**digits) * 10**digits
-    for size, word in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
-        if rounded >= size:
-            return f"{rounded / size:g} {word}"
-    return f"{rounded:,}"
