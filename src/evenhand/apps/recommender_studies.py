@@ -35,6 +35,9 @@ def plan(
     users: Annotated[int | None, typer.Option(help="How many people you have, if you know.")] = None,
     tastes: TastesName = "popular",
     like: Like = None,
+    groups: Annotated[
+        int | None, typer.Option(help="Ask about so many public groups of the items, such as genres, instead.")
+    ] = None,
     check: Annotated[bool, typer.Option(help="Simulate the best sketch beside the forecast.")] = True,
     page: Annotated[
         Path | None, typer.Option(help="A file for a page with a chart: people needed by catalogue size and ε.")
@@ -47,10 +50,14 @@ def plan(
     """
     from evenhand.recommender.planning import plan as make_plan
     from evenhand.recommender.simulation import study
+    from evenhand.recommender.tuning import groups_rated
 
     assumed = _tastes(tastes, like)
+    about = f"{items} items in {groups} groups, {rated} ratings per person: a campaign about the groups.\n"
+    if groups is not None:
+        items, rated = groups, groups_rated(groups, rated)
     found = make_plan(items, rated, epsilon, assumed, users)
-    words, data = found.words(), found.to_dict()
+    words, data = (about if groups is not None else "") + found.words(), found.to_dict()
     if check and found.best and found.best.needed:
         stops = _looks(users, found.best.needed)
         with progress(f"Simulating {max(stops, default=0)} people"):
