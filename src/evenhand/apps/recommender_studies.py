@@ -73,7 +73,8 @@ def plan(
         from evenhand.pages.limits import limits_page
         from evenhand.recommender.planning import limits
 
-        write(page, limits_page("What a campaign takes", words, limits(items, rated, epsilon, assumed)).encode())
+        along = "items in the catalogue" if groups is None else "groups of items"
+        write(page, limits_page("What a campaign takes", words, limits(items, rated, epsilon, assumed), along).encode())
         words += f"\nWrote {page}"
     say(as_json, data, words)
 

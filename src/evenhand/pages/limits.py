@@ -10,9 +10,7 @@ from evenhand.pages.pictures import Range, regions
 from evenhand.pages.style import page, paragraphs, table
 
 
-def limits_page(
-    title: str, words: str, panels: Mapping[str, Sequence[Range]], items: str = "items in the catalogue"
-) -> str:
+def limits_page(title: str, words: str, panels: Mapping[str, Sequence[Range]], items: str) -> str:
     """The plan in words, a panel for each ε, and the same numbers as a table."""
     said = (
         "How many people it takes by catalogue size, for each ε. Below a curve nothing can work, above another the best "
@@ -25,4 +23,5 @@ def limits_page(
         for one in ranges
     ]
     numbers = table(["", items, "impossible below", "possible from, by forecast"], rows)
-    return page(title, f"{paragraphs(words)}<figure>{picture}<figcaption>{escape(said)}</figcaption></figure>{numbers}")
+    shown = f"<figure>{picture}<figcaption>{escape(said)}</figcaption></figure>{numbers}" if rows else ""
+    return page(title, paragraphs(words) + shown)

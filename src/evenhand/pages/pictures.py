@@ -123,13 +123,15 @@ def curve(points: Sequence[tuple[float, float, float]], here: float, title: str,
 def regions(panels: Sequence[tuple[str, Sequence[Range]]], across: str, along: str, words: str) -> str:
     """What is impossible, unknown and possible, a panel below the other, on common logarithmic scales."""
     every = [one for _, ranges in panels for one in ranges]
+    if not every:
+        return ""
     xs = sorted({one.at for one in every})
     low = math.floor(math.log10(min(one.low for one in every)))
     high = math.ceil(math.log10(max(one.high or one.low for one in every))) + 1
     left, right, tall, gap = 58.0, _WIDTH - 16.0, 130.0, 40.0
 
     def x(value: float) -> float:
-        return left + math.log10(value / xs[0]) / math.log10(xs[-1] / xs[0]) * (right - left)
+        return left + math.log10(value / xs[0]) / (math.log10(xs[-1] / xs[0]) or 1.0) * (right - left)
 
     parts = [_text(4, 12, along)]
     for place, (name, colour) in enumerate((("impossible", INK), ("unknown", AMBER), ("possible", BLUE))):
