@@ -24,7 +24,7 @@ GROUPS = {
     ],
     "planning": ["benchmarks.accuracy.plan_speed"],
     "learning": ["benchmarks.learning", "benchmarks.learning.comparison"],
-    "recommender": ["benchmarks.recommender"],
+    "recommender": ["benchmarks.recommender", "benchmarks.recommender.grouped", "benchmarks.recommender.rounds"],
     "service": ["benchmarks.service"],
     "peers": ["benchmarks.peers"],
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from typer.testing import CliRunner
 from evenhand.apps.recommender_cli import app
 from evenhand.guarantee import EvenhandError
 from evenhand.recommender.messages import PublishedModel, Task
+from evenhand.service.campaign_config import load
+from evenhand.service.campaign_http import CampaignServer
 
 ROOT = Path(__file__).parents[2]
 FILMS = ["alien", "brazil", "casablanca", "dune", "elf", "fargo"]
@@ -163,8 +167,18 @@ def test_what_was_left_out_is_said_only_where_nothing_is_sent(run: Run, opened: 
 def test_plan_and_simulate(run: Run) -> None:
     facts = json.loads(run("plan", "--items", 1000, "--rated", 20, "--users", 6000, "--json"))
     assert facts["best"] == "maxsense"
-    assert facts["simulated"]["wrong"] > 0.4
-    assert "this needs 9.3 million" in run("plan", "--items", 1000, "--rated", 20, "--users", 6000, "--no-check")
+    assert [point["users"] for point in facts["simulated"]] == [6000]
+    assert facts["simulated"][0]["wrong"] > 0.4
+    words = run("plan", "--items", 1000, "--rated", 20, "--users", 6000, "--no-check", "--page", "plan.html")
+    assert "this needs 9.3 million" in words
+    drawn = Path("plan.html").read_text()
+    assert drawn.count("<polygon") == 3 * 4
+    assert "<script" not in drawn
+    assert "490,000" in drawn
+    assert "9.3 million" in drawn
+    looks = json.loads(run("plan", "--items", 20, "--rated", 10, "--epsilon", 3, "--json"))["simulated"]
+    assert [point["users"] for point in looks] == sorted(point["users"] for point in looks)
+    assert looks[0]["wrong"] >= looks[-1]["wrong"] <= 0.05
     facts = json.loads(run("simulate", "--items", 40, "--rated", 10, "--epsilon", 3, "--users", "500,5000", "--like",
                            "0.9,0.1", "--out", "pictures", "--json"))  # fmt: skip
     assert len(facts["items_wrong"]) == 8
@@ -182,6 +196,55 @@ def test_simulating_on_a_real_table_says_that_it_is_not_private(run: Run) -> Non
     facts = json.loads(run(*given, "--json"))
     assert facts["not_private"] is True
     assert len(facts["quality"]) == 4
+
+
+def test_a_campaign_about_groups(run: Run) -> None:
+    """People rate films; the campaign is about genres; what is recommended are films."""
+    genres = ["horror", "comedy", "drama", "horror", "comedy", "drama"]
+    lines = (f"{film},{genre},{6 - place}" for place, (film, genre) in enumerate(zip(FILMS, genres, strict=True)))
+    Path("groups.csv").write_text("item,group,popularity\n" + "\n".join(lines) + "\n")
+    Path("mine.csv").write_text("item,liked\nalien,yes\nelf,no\n")
+    run("task", "groups.csv", "--groups", "--rated", 2, "--users", 3)
+    run("task", "task.json", "--open")
+    assert Task.from_json(Path("task.json").read_text()).items == ("horror", "comedy", "drama")
+    token = Path("tokens.txt").read_text().split()[0]
+    answer = ("answer", "task.json", "--token", token, "--ratings", "mine.csv", "--groups", "groups.csv")
+    assert "Wrote report.bin" in run(*answer)
+    run("fold", "task.json", "report.bin")
+    run("publish", "task.json", "campaign.fold")
+    facts = json.loads(run("recommend", "model.json", "--ratings", "mine.csv", "--groups", "groups.csv", "--json"))
+    assert {row["item"] for row in facts["recommendations"]} == set(FILMS) - {"alien", "elf"}
+    Path("campaign.toml").write_text('groups = "groups.csv"\n')
+    served = asyncio.run(CampaignServer(load(Path("campaign.toml"))).groups(None))  # type: ignore[arg-type]
+    assert served.body == Path("groups.csv").read_bytes()
+    Path("groups.csv").write_text("item,group\nalien,western\n")
+    with pytest.raises(EvenhandError, match=r"line 1.*not those of this task"):
+        load(Path("campaign.toml"))
+    with pytest.raises(EvenhandError, match="not those of this task"):
+        run(*answer)
+    assert "20000 items in 40 groups" in run("plan", "--items", 20_000, "--groups", 40, "--no-check")
+
+
+def test_a_second_round(run: Run, opened: list[str]) -> None:
+    first = PublishedModel(
+        bytes(32), tuple(FILMS), (0,) * 6, tuple((float(n - 2.5),) for n in range(6)), (), 9, Decimal(1)
+    )
+    Path("first.json").write_text(first.to_json())
+    names = ("--out", "second.json", "--secret", "second.secret", "--tokens", "second.txt")
+    run("task", "films.txt", "--rated", 3, "--users", 5, "--after", "first.json", *names)
+    run("task", "second.json", "--open")
+    token = Path("second.txt").read_text().split()[0]
+    answer = ("answer", "second.json", "--token", token, "--ratings", "mine.csv")
+    with pytest.raises(EvenhandError, match="--after"):
+        run(*answer)
+    assert "Spent 1 of" in run(*answer, "--after", "first.json")
+    with pytest.raises(EvenhandError, match="not a second round after this model"):
+        run("answer", "task.json", "--token", opened[0], "--ratings", "mine.csv", "--after", "first.json")
+    run("fold", "second.json", "report.bin", "--secret", "second.secret")
+    run("publish", "second.json", "campaign.fold", "--out", "model.json")
+    assert PublishedModel.from_json(Path("model.json").read_text()).dimensions == 1
+    with pytest.raises(EvenhandError, match="same catalogue"):
+        run("task", "films.txt", "--sketch", "pairwise", "--rated", 3, "--after", "first.json")
 
 
 @pytest.mark.parametrize(

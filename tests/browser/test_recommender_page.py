@@ -184,15 +184,17 @@ def test_inside_another_page_nothing_is_begun(chromium: Browser, home: PageServe
 
 
 def test_what_the_person_decided_cannot_be_changed_by_a_campaign(chromium: Browser, home: PageServer) -> None:
-    """Above the ceiling, beyond the lifetime, wanting rated items to be public: declined before anything is sent."""
+    """Above the ceiling, beyond the lifetime, wanting rated items to be public, or a second round: declined before anything is sent."""
     servers = [
         CampaignServer(make_campaign(epsilon="0.5", epoch="1")),
         CampaignServer(make_campaign(epsilon="0.7")),
         CampaignServer(make_campaign(epsilon="0.5", epoch="2")),
         CampaignServer(make_campaign(sketch="pairwise", epsilon="0.1", public_rated=True)),
+        CampaignServer(make_campaign(epsilon="0.1", epoch=f"1; side 1 of model {'0f' * 16}")),
         CampaignServer(make_campaign(epsilon="0.4", epoch="3")),
     ]
-    reasons = ["", "above your ceiling of 0.6", "spent 0.5 of your lifetime budget of 0.9", "not for a task", ""]
+    over, public = "spent 0.5 of your lifetime budget of 0.9", "not for a task"
+    reasons = ["", "above your ceiling of 0.6", over, public, "second round", ""]
     person = Person(chromium.new_context(), home.url)
     person.begin("0.6", "0.9", "no")
     for server, reason in zip(servers, reasons, strict=True):

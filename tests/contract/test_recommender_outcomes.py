@@ -31,6 +31,7 @@ from evenhand.recommender.at_home import Diary, answering, read_ratings, recomme
 from evenhand.recommender.at_home import ratings as ratings_module
 from evenhand.recommender.at_home.sketches import sketch_for
 from evenhand.recommender.messages import SKETCHES, PublishedModel, Query, Report, Task, Token
+from evenhand.recommender.messages.rounds import epoch_after
 
 NAMES = ("alien", "brazil", "casablanca", "dune", "élan", "fargo, again", 'the "heat"', " ikiru", "\ufffd", "n/a")
 
@@ -113,8 +114,10 @@ def test_the_client(task: Task, one: Any, other: Any, public_rated: bool | None)
     assert at_home(task, one, public_rated) == at_home(task, other, public_rated)
 
 
-def by_command(task: Task, rows: bytes, column: str, public_rated: bool | None, query: Query | None) -> tuple[Any, ...]:
-    """The same with files, through the commands."""
+def by_command(
+    task: Task, rows: bytes, column: str, public_rated: bool | None, query: Query | None, **more: str
+) -> tuple[Any, ...]:
+    """The same with files, through the commands; ``more`` are the texts of further public files, by option."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -130,6 +133,9 @@ def by_command(task: Task, rows: bytes, column: str, public_rated: bool | None, 
                 "--ratings",
                 "mine.csv",
             ]
+            for option, text in more.items():
+                Path(option).write_text(text)
+                given += [f"--{option}", option]
             if query is not None:
                 Path("query.json").write_text(query.to_json())
                 given += ["--query", "query.json"]
@@ -164,6 +170,20 @@ def test_the_commands(
 ) -> None:
     query = {"none": None, "true": true_query(task), "false": Query(task.short_id, 3, bytes(32))}[stated]
     assert by_command(task, one, column, public_rated, query) == by_command(task, other, column, public_rated, query)
+
+
+@given(lines(), lines())
+@settings(max_examples=4, deadline=None)
+def test_the_commands_about_groups_and_in_second_rounds(one: bytes, other: bytes) -> None:
+    first = PublishedModel(bytes(32), NAMES[:4], (0,) * 4, ((1.0,), (-0.5,), (0.3,), (-1.0,)), (), 9, Decimal(1))
+    films = "item,group\n" + "".join(
+        f"{name},{NAMES[place % 4]}\n" for place, name in enumerate((*NAMES[:5], "x", "y"))
+    )
+    grouped, second = example_task(), example_task("maxsense", theta=Decimal(1), epoch=epoch_after(first, 1, "1"))
+    for task, more in ((grouped, {"groups": films}), (second, {"after": first.to_json()}), (second, {})):
+        told = by_command(task, one, "liked", None, None, **more)
+        assert told == by_command(task, other, "liked", None, None, **more)
+        assert ("report.bin" in str(told)) == bool(more)
 
 
 def example_task(sketch: str = "projection", **more: Any) -> Task:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evenhand.pages.pictures import Bar, bars, budget_bar, curve, number_line
+from evenhand.pages.pictures import Bar, Range, bars, budget_bar, curve, number_line, regions
 
 SCRIPT = '"><script>alert(1)</script>'
 
@@ -25,6 +25,22 @@ def test_bars_are_in_proportion() -> None:
     assert (first / second, third / second) == pytest.approx((3, 2), rel=0.01)
     assert "<script" not in svg
     assert ElementTree.fromstring(svg).get("aria-label", "").startswith(SCRIPT)
+
+
+def test_regions_meet_where_the_numbers_say() -> None:
+    svg = regions([(SCRIPT, [Range(10, 10, 1000), Range(1000, 1000, None)])], "items", "people", "words")
+    assert "<script" not in svg
+    shapes = [
+        [tuple(map(float, point.split(","))) for point in found.split()]
+        for found in re.findall('points="([^"]+)"', svg)
+    ]
+    impossible, unknown, possible = shapes
+    assert impossible[:1:-1] == unknown[:2]  # the upper edge of one is the lower edge of the next
+    assert unknown[:1:-1] == possible[:2]
+    bottom, ten, thousand, top = impossible[0][1], unknown[0][1], unknown[1][1], possible[2][1]
+    assert (bottom - ten, ten - thousand, thousand - top) == pytest.approx(
+        (0, 2 * (thousand - top), thousand - top), abs=0.2
+    )
 
 
 def test_a_budget_bar_is_in_proportion() -> None:
@@ -45,6 +61,11 @@ def test_a_budget_bar_is_in_proportion() -> None:
         budget_bar(9, 9, 1, "w"),
         curve([(0.01, 5, 5), (0.1, 5, 5), (1, 5, 5)], 0.1, "t", "w"),
         curve([(1e-9, 1e9, 1e12), (1e-8, 1, 1e3)], 1e-8, "t", "w"),
+        regions([("a", [Range(50, 7, 70)])], "x", "y", "w"),
+        regions([("ε = 1", [Range(2, 1, None), Range(65_536, 10**14, None)])], "x", "y", "w"),
+        regions(
+            [("a", [Range(50, 1, 1), Range(51, 1, 2)]), ("b", [Range(50, 1, 9), Range(51, 3, None)])], "x", "y", "w"
+        ),
     ],
 )
 def test_odd_numbers_are_drawn(svg: str) -> None:
@@ -61,4 +82,5 @@ def test_odd_numbers_are_drawn(svg: str) -> None:
 
 
 def test_nothing_to_draw() -> None:
+    assert regions([("a", []), ("b", [])], "x", "y", "w") == ""
     assert bars([Bar("a", math.nan, 0, 1, True)], "n") == number_line(math.nan, math.nan, math.nan, "w") == ""

@@ -10,25 +10,9 @@ import pytest
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender import Campaign
-from evenhand.recommender.planning import forecast, necessary_users, plan, sufficient_users, users_needed
+from evenhand.recommender.planning import forecast, plan, users_needed
 from evenhand.recommender.tastes import PRESETS, Tastes, preset
 from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size
-
-
-def test_sufficient_users_with_the_corrected_constant() -> None:
-    """N=200, w=40, ε=1, like rates .8/.2: the formula by hand, and about 3e7 as in the method page."""
-    theta, hat = 1.0, 2 * (math.e - 1) / (math.e + 1)
-    separation = math.exp(-0.5) * 0.6
-    by_hand = 300 * 200**2 * (math.log(2) + 2 * math.log(200)) / (hat**2 * separation**2 * 40 * (1 - 1 / 40) ** 2)
-    found = sufficient_users(200, 40, Decimal(1), preset("popular"), theta)
-    assert found == math.ceil(by_hand)
-    assert found == pytest.approx(3e7, rel=0.1)
-    assert sufficient_users(200, 40, Decimal(1), preset("mirrored"), theta) is None
-
-
-def test_necessary_users() -> None:
-    assert necessary_users(200, Decimal(1)) == math.ceil(99 / (math.log2(math.e) * math.tanh(0.5)))
-    assert necessary_users(2, Decimal(1)) == 1
 
 
 def test_best_number_of_questions() -> None:
@@ -87,7 +71,30 @@ def test_plans_say_honestly_what_is_missing() -> None:
     assert "enough" in plan(200, 40, 1, preset("popular"), users=10**6).words()
     alike = plan(50, 10, 1, Tastes(((0.5, 0.5),)))
     assert alike.best is None
+    assert alike.necessary is None
     assert "No sketch can tell" in alike.words()
+
+
+def test_a_sketch_is_called_blind_only_where_it_is() -> None:
+    """Classes that lie apart by little, or in part, are told from those at one place."""
+    three = plan(200, 40, 1, preset("three")).words()
+    assert "maxsense can't tell item classes 1 and 2 apart, however many people answer." in three
+    assert "tastes at all" not in three
+    scarce = plan(10_000, 10, "0.5", preset("popular")).words()
+    assert "pairwise would need more than 1000 trillion people." in scarce
+    assert "can't see" not in scarce
+    faint = plan(1000, 2, "0.001", Tastes(((0.5, 0.500001),)))
+    assert faint.best is None
+    assert "No sketch would do with 1000 trillion people." in faint.words()
+
+
+def test_plans_print_the_bounds_with_their_conditions() -> None:
+    words = plan(10_000, 10, "0.5", preset("popular")).words()
+    assert "(Theorem 4.10; two classes, everybody agrees, all items right half the time) has 3 million people." in words
+    assert "Below 480 million people no method at all expects as few items wrong" in words
+    assert "28,000 is what is proven (Theorem 3.3, corrected)" in words
+    assert "4.10" not in plan(1000, 20, 1, preset("popular")).to_dict()["theorems"]
+    assert "(Theorem 6.1, corrected)" in plan(1000, 1, "0.5", preset("popular")).words()
 
 
 @pytest.mark.parametrize("arguments", [(1, 1), (10, 11), (10, 0), (70_000, 5)])

@@ -270,6 +270,9 @@ async function mayAnswer({ diary, answers }, task) {
   const limits = readLimits(await done(diary.get(LIMITS)));
   if (await done(answers.getKey(toHex(task.id)))) return true;
   const asked = `The task asks for ε = ${writeDecimal(task.epsilon)}`;
+  if (/; side [0-9]{1,3} of model [0-9a-f]{32}/.test(task.epoch)) {
+    throw new Declined("The task is a second round, which needs the model of the first; this page can't answer it. Nothing was answered or spent.");
+  }
   if (task.publicRated && !limits.publicRated) {
     throw new Declined(
       "The task treats as public which items you rated, and your diary does not say that they may be. Nothing was answered " +

@@ -16,7 +16,8 @@ from evenhand.apps.recommender_home import answer, diary, recommend
 from evenhand.apps.recommender_serve import serve
 from evenhand.apps.recommender_studies import plan, simulate
 from evenhand.guarantee import DataError, UsageError
-from evenhand.recommender.messages import DEFAULT_SKETCH, SKETCHES, Task
+from evenhand.recommender.messages import DEFAULT_SKETCH, SKETCHES, Groups, PublishedModel, Task, find_sketch
+from evenhand.recommender.messages.rounds import epoch_after
 from evenhand.recommender.messages.sketches import which
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ def task(
     public_rated: Annotated[
         bool, typer.Option("--public-rated", help=f"Who rated what is public; for {which('public_rated')}.")
     ] = False,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="The source is a CSV with columns item and group: ask about the groups.")
+    ] = False,
+    after: Annotated[
+        Path | None, typer.Option(help="A second round, on the sides of an axis of this model of a first round.")
+    ] = None,
+    axis: Annotated[int, typer.Option(help="With --after: which axis, from 1.")] = 1,
     out: Annotated[Path, typer.Option(help="Where to write the task.")] = Path("task.json"),
     secret: Annotated[Path, typer.Option(help="Where to keep the server's secret.")] = Path("server.secret"),
     tokens: Annotated[Path, typer.Option(help="Where to write the tokens, one per line.")] = Path("tokens.txt"),
@@ -68,8 +76,14 @@ def task(
         say(as_json, {"task": campaign.task.id.hex(), "open": True}, f"{source} is open: clients can answer now.")
         return
     size = None if pool == "own" else int(pool) if pool.isdigit() else pool
+    catalogue = Groups.read(source).names if groups else _read_catalogue(source)
+    if after is not None:
+        first = read_message(PublishedModel, after)
+        if first.items != tuple(catalogue) or not find_sketch(sketch).senses:
+            raise UsageError(f"--after {after}: expected a model of the same catalogue, and one of {which('senses')}.")
+        epoch = epoch_after(first, axis, epoch)
     campaign = Campaign(
-        _read_catalogue(source), sketch, epsilon, rated, users=users, pool=size, epoch=epoch, public_rated=public_rated
+        catalogue, sketch, epsilon, rated, users=users, pool=size, epoch=epoch, public_rated=public_rated
     )
     for path in (out, secret, tokens):
         if path.exists():

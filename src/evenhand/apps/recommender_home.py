@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.apps.recommender_files import Json, TaskFile, encoded, read_message, say, write
-from evenhand.guarantee import plain
+from evenhand.guarantee import UsageError, plain
 
 if TYPE_CHECKING:
     from evenhand.recommender.at_home import Diary
@@ -32,6 +32,10 @@ RatingsFile = Annotated[
         help="Your ratings: CSV with columns item and liked, or rating. What can't be used in it is left out; "
         "recommend says how much."
     ),
+]
+GroupsFile = Annotated[
+    Path | None,
+    typer.Option("--groups", help="For a task about groups of items: its published CSV with columns item and group."),
 ]
 LikeFrom = Annotated[float, typer.Option(help="A rating of at least this is a like.")]
 
@@ -73,6 +77,8 @@ def answer(
     ceiling: Ceiling = None,
     lifetime: Lifetime = None,
     like_from: LikeFrom = 4.0,
+    groups: GroupsFile = None,
+    after: Annotated[Path | None, typer.Option(help="For a second round: the model of the first.")] = None,
     query: Annotated[Path | None, typer.Option(help="The server's statement of your query, to be checked.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -80,14 +86,26 @@ def answer(
 
     Example: evenhand recommender answer task.json --token "$TOKEN" --ratings mine.csv
     """
-    from evenhand.recommender.at_home import Diary, check_query, read_ratings
-    from evenhand.recommender.messages import Query, Task, Token
+    from evenhand.recommender.at_home import Diary, check_query, on_one_side, opinions_of_groups, read_ratings
+    from evenhand.recommender.messages import Groups, PublishedModel, Query, Task, Token
+    from evenhand.recommender.messages.rounds import is_second_round
 
     asked, right = read_message(Task, task_file), Token.parse(token)
     if query is not None:
         check_query(asked, read_message(Query, query))
+    catalogue = None if groups is None else Groups.read(groups)
+    if catalogue is not None:
+        catalogue.check(asked.items)
+    first = None if after is None else read_message(PublishedModel, after)
+    if first is None and is_second_round(asked):
+        raise UsageError("The task is a second round: name the model of the first with --after.")
+    if first is not None:
+        on_one_side(asked, right, first, {})  # what does not fit is said before ratings are read
     book = Diary(diary_file, ceiling, lifetime)
-    report = book.answer(asked, right, read_ratings(ratings, asked.items, like_from).liked)
+    liked = read_ratings(ratings, asked.items if catalogue is None else catalogue.items, like_from).liked
+    if catalogue is not None:
+        liked = opinions_of_groups(liked, catalogue)
+    report = book.answer(asked, right, liked if first is None else on_one_side(asked, right, first, liked))
     write(out, encoded(report, out))
     say(as_json, {"report": str(out), **_account(book)}, f"Wrote {out}: send it. {_spent(book)}")
 
@@ -97,19 +115,24 @@ def recommend(
     ratings: RatingsFile,
     top: Annotated[int, typer.Option(help="How many items.")] = 10,
     like_from: LikeFrom = 4.0,
+    groups: GroupsFile = None,
     as_json: Json = False,
 ) -> None:
     """At home: what to try next, from the published model and your own ratings. Nothing is sent.
 
     Example: evenhand recommender recommend model.json --ratings mine.csv
     """
-    from evenhand.recommender.at_home import read_ratings
+    from evenhand.recommender.at_home import read_ratings, recommend_from_groups
     from evenhand.recommender.at_home import recommend as recommend_items
-    from evenhand.recommender.messages import PublishedModel
+    from evenhand.recommender.messages import Groups, PublishedModel
 
     model = read_message(PublishedModel, model_file)
-    mine = read_ratings(ratings, model.items, like_from)
-    found = recommend_items(model, mine.liked, top)
+    catalogue = None if groups is None else Groups.read(groups)
+    mine = read_ratings(ratings, model.items if catalogue is None else catalogue.items, like_from)
+    if catalogue is None:
+        found = recommend_items(model, mine.liked, top)
+    else:
+        found = recommend_from_groups(model, catalogue, mine.liked, top)
     lines = [f"{place:>3}. {one.item}  ({one.score:.3f})" for place, one in enumerate(found, 1)]
     rows = [{"item": one.item, "score": one.score} for one in found]
     say(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.apps.console import parse_list, progress
-from evenhand.apps.recommender_files import Json, say
+from evenhand.apps.recommender_files import Json, say, write
 from evenhand.guarantee import UsageError
 
 if TYPE_CHECKING:
@@ -35,26 +35,54 @@ def plan(
     users: Annotated[int | None, typer.Option(help="How many people you have, if you know.")] = None,
     tastes: TastesName = "popular",
     like: Like = None,
+    groups: Annotated[
+        int | None, typer.Option(help="Ask about so many public groups of the items, such as genres, instead.")
+    ] = None,
     check: Annotated[bool, typer.Option(help="Simulate the best sketch beside the forecast.")] = True,
+    page: Annotated[
+        Path | None, typer.Option(help="A file for a page with a chart: people needed by catalogue size and ε.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """How many people are needed, which sketch suits, and what can't be done. Reads nobody's data.
 
-    Example: evenhand recommender plan --items 1000 --rated 20 --epsilon 1 --users 6000
+    Example: evenhand recommender plan --items 1000 --rated 20 --epsilon 1 --users 6000 --page plan.html
     """
     from evenhand.recommender.planning import plan as make_plan
     from evenhand.recommender.simulation import study
+    from evenhand.recommender.tuning import groups_rated
 
     assumed = _tastes(tastes, like)
+    about = f"{items} items in {groups} groups, {rated} ratings per person: a campaign about the groups.\n"
+    if groups is not None:
+        items, rated = groups, groups_rated(groups, rated)
     found = make_plan(items, rated, epsilon, assumed, users)
-    words, data = found.words(), found.to_dict()
-    people = users or (found.best.needed if found.best else None)
-    if check and found.best and people and people <= _MOST_SIMULATED:
-        with progress(f"Simulating {people} people"):
-            (point,) = study(assumed, items, rated, epsilon, [people], [found.best.setting.sketch])
-        data["simulated"] = asdict(point)
-        words += f"\nA simulation of {point.sketch} with {people:,} people got {point.wrong:.1%} of items wrong."
+    words, data = (about if groups is not None else "") + found.words(), found.to_dict()
+    if check and found.best and found.best.needed:
+        stops = _looks(users, found.best.needed)
+        with progress(f"Simulating {max(stops, default=0)} people"):
+            points = study(assumed, items, rated, epsilon, stops, [found.best.setting.sketch]) if stops else []
+        data["simulated"] = [asdict(point) for point in points]
+        words += "".join(
+            f"\nA simulation of {point.sketch} with {point.users:,} people got {point.wrong:.1%} of items wrong."
+            for point in points
+        )
+        if found.best.needed > _MOST_SIMULATED:
+            words += f"\nMore than {_MOST_SIMULATED:,} people are not simulated here."
+    if page is not None:
+        from evenhand.pages.limits import limits_page
+        from evenhand.recommender.planning import limits
+
+        along = "items in the catalogue" if groups is None else "groups of items"
+        write(page, limits_page("What a campaign takes", words, limits(items, rated, epsilon, assumed), along).encode())
+        words += f"\nWrote {page}"
     say(as_json, data, words)
+
+
+def _looks(users: int | None, needed: int) -> list[int]:
+    """After how many simulated people to look: at those there are, and about where the forecast is reached."""
+    wanted = {users, needed // 2, needed, 2 * needed} - {None}
+    return sorted(count for count in wanted if count is not None and 0 < count <= _MOST_SIMULATED)
 
 
 def simulate(

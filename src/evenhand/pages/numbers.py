@@ -45,3 +45,15 @@ def ends_in_words(low: float, high: float, noise: float | None = None) -> str:
     return (
         f"{rounded(low, noise)} to {rounded(high, noise)}" if math.isfinite(low) else f"at most {rounded(high, noise)}"
     )
+
+
+def in_words(number: int) -> str:
+    """Two significant digits, in words from a million on."""
+    if number < 1000:
+        return str(number)
+    digits = math.floor(math.log10(number)) - 1
+    rounded = round(number / 10**digits) * 10**digits
+    for size, word in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if rounded >= size:
+            return f"{rounded / size:g} {word}"
+    return f"{rounded:,}"

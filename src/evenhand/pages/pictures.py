@@ -11,9 +11,18 @@ from html import escape
 from typing import NamedTuple
 
 INK, FAINT, BLUE, GREY, AMBER = "#1b2733", "#d5dbe1", "#2b6ca3", "#9aa5b1", "#d98200"
+_FADED = {INK: 0.7, AMBER: 0.45, BLUE: 0.35}
 _WIDTH = 400
 _MOST = 40
 _LONGEST = 20
+
+
+class Range(NamedTuple):
+    """From where on something can be done: impossible below ``low``, known to be possible above ``high``, if anywhere."""
+
+    at: int
+    low: int
+    high: int | None
 
 
 class Bar(NamedTuple):
@@ -111,6 +120,53 @@ def curve(points: Sequence[tuple[float, float, float]], here: float, title: str,
     return _svg(int(bottom) + 42, words, parts)
 
 
+def regions(panels: Sequence[tuple[str, Sequence[Range]]], across: str, along: str, words: str) -> str:
+    """What is impossible, unknown and possible, a panel below the other, on common logarithmic scales."""
+    every = [one for _, ranges in panels for one in ranges]
+    if not every:
+        return ""
+    xs = sorted({one.at for one in every})
+    low = math.floor(math.log10(min(one.low for one in every)))
+    high = math.ceil(math.log10(max(one.high or one.low for one in every))) + 1
+    left, right, tall, gap = 58.0, _WIDTH - 16.0, 130.0, 40.0
+
+    def x(value: float) -> float:
+        return left + math.log10(value / xs[0]) / (math.log10(xs[-1] / xs[0]) or 1.0) * (right - left)
+
+    parts = [_text(4, 12, along)]
+    for place, (name, colour) in enumerate((("impossible", INK), ("unknown", AMBER), ("possible", BLUE))):
+        parts += [
+            _box(left + 105 * place, 22, 14, 14, colour, _FADED[colour]),
+            _text(left + 105 * place + 20, 34, name),
+        ]
+    for number, (title, ranges) in enumerate(panels):
+        bottom = 50 + (tall + gap) * number + tall
+
+        def y(value: float, bottom: float = bottom) -> float:
+            return bottom - (math.log10(value) - low) / (high - low) * tall
+
+        top, floor = 10.0**high, 10.0**low
+        kinds = (
+            (INK, [(one.at, floor, one.low) for one in ranges]),
+            (AMBER, [(one.at, one.low, one.high or top) for one in ranges]),
+            (BLUE, [(one.at, one.high or top, top) for one in ranges]),
+        )
+        for colour, spans in kinds:
+            edge = [(at, y(one)) for at, one, _ in spans] + [(at, y(other)) for at, _, other in reversed(spans)]
+            path = " ".join(f"{x(at):.1f},{where:.1f}" for at, where in edge)
+            parts.append(f'<polygon points="{path}" fill="{colour}" fill-opacity="{_FADED[colour]:g}"/>')
+        for tick in (10.0**power for power in range(low, high + 1) if power % 3 == 0):
+            parts += [_line(left - 4, y(tick), left, y(tick), INK), _text(left - 8, y(tick) + 4, _short(tick), "end")]
+        for tick in _powers(xs[0], xs[-1]):
+            parts += [
+                _line(x(tick), bottom, x(tick), bottom + 5, INK),
+                _text(x(tick), bottom + 19, _short(tick), "middle"),
+            ]
+        parts += [_line(left, bottom, right, bottom, INK), _text(left + 8, bottom - tall + 18, title)]
+    ended = 50 + (tall + gap) * len(panels)
+    return _svg(ended + 10, words, [*parts, _text(right, ended, across, "end")])
+
+
 def _svg(height: float, words: str, parts: Iterable[str], kind: str = "picture") -> str:
     return (
         f'<svg class="{kind}" role="img" aria-label="{escape(words)}" viewBox="0 0 {_WIDTH} {height:g}" '
@@ -125,7 +181,7 @@ def _axis(ticks: Sequence[float], at: _Scale, y: float, length: float) -> list[s
 
 
 def _short(value: float) -> str:
-    for size, letter in ((1e9, "bn"), (1e6, "m"), (1e4, "k")):
+    for size, letter in ((1e12, "tn"), (1e9, "bn"), (1e6, "m"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if letter == 'k' else size):g}{letter}"
     return f"{value:,.10g}"

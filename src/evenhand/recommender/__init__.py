@@ -5,6 +5,7 @@
     recommender/at_server   what runs on the server, which nobody needs to trust
     recommender/tastes      the block model: classes of people, classes of items, and who likes what
     recommender/tuning      a campaign's public facts, and the choices made from them alone
+    recommender/bounds      how many people no method can do without, and how many are proven to be enough
     recommender/planning    how many items a sketch misplaces, and how many people that takes, before asking any
     recommender/simulation  what a campaign would find, on simulated or resampled people
 

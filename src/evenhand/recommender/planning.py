@@ -5,21 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 
 from evenhand.guarantee import Amount, UsageError, parse_epsilon, plain
+from evenhand.pages.numbers import in_words
+from evenhand.pages.pictures import Range
 from evenhand.recommender.at_server.sketches import half_of
+from evenhand.recommender.bounds import necessary_users, sufficient_users, theorem_3_3, theorem_4_10, theorem_6_1
 from evenhand.recommender.messages import SKETCHES
 from evenhand.recommender.tastes import Tastes
-from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size, strength
+from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size
 
 TARGET = 0.01
 """A campaign is said to work when at most this share of items is expected in the wrong cluster."""
 
 _MOST_USERS = 10**15
+_SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+_EPSILONS = ("0.5", "1", "2", "4")
+_MORE_THAN_ENOUGH = 1e40  # people, for whom noise is nothing beside any difference
 
 
 @dataclass(frozen=True)
@@ -30,11 +36,23 @@ class Prospect:
         setting: the sketch with its best θ and number of questions.
         needed: users for at most `TARGET` of items wrong; None if no number would do.
         wrong: the expected share of items wrong with the users at hand; None if that is not known.
+        alike: pairs of item classes that the sketch can't tell apart, however many people answer.
     """
 
     setting: Setting
     needed: int | None
     wrong: float | None
+    alike: tuple[tuple[int, int], ...] = ()
+
+    def why_not(self, classes: int) -> str:
+        """Why no number of people in sight is enough."""
+        sketch = self.setting.sketch
+        if not self.alike:
+            return f"{sketch} would need more than {in_words(_MOST_USERS)} people."
+        if len(self.alike) == math.comb(classes, 2):
+            return f"{sketch} can't see these tastes at all."
+        pairs = ", ".join(f"{first + 1} and {second + 1}" for first, second in self.alike)
+        return f"{sketch} can't tell item classes {pairs} apart, however many people answer."
 
 
 @dataclass(frozen=True)
@@ -47,14 +65,17 @@ class CampaignPlan:
         prospects: one for each sketch.
         sufficient: users for which Theorem 5.1, corrected, guarantees MaxSense to be exact with probability 1 - 1/N;
             None where it guarantees nothing.
-        necessary: users without which no method at all succeeds half the time.
+        necessary: users without which no method at all expects `TARGET` of items wrong; None if no number would do.
+        published: what the paper's theorems say, by name: users without which no method is all right half the time,
+            even where everybody agrees.
     """
 
     tastes: Tastes
     users: int | None
     prospects: tuple[Prospect, ...]
     sufficient: int | None
-    necessary: int
+    necessary: int | None
+    published: dict[str, int]
 
     @property
     def best(self) -> Prospect | None:
@@ -69,34 +90,59 @@ class CampaignPlan:
         size = f"{one.items} items, {one.rated} ratings per person, ε = {plain(one.epsilon)}"
         lines = [f"{size}; assumed like rates by class: {assumed}."]
         if best is None or best.needed is None:
-            lines.append("No sketch can tell these classes of items apart, however many people answer.")
+            able = [prospect for prospect in self.prospects if not prospect.alike]
+            lines.append(
+                f"No sketch would do with {in_words(_MOST_USERS)} people."
+                if able
+                else "No sketch can tell these classes of items apart, however many people answer."
+            )
         else:
             tuned = ""
             if SKETCHES[best.setting.sketch].senses:
                 questions = f", {best.setting.questions} questions" if best.setting.questions > 1 else ""
                 tuned = f" (θ = {best.setting.theta:g}{questions})"
             lines.append(
-                f"Best: {best.setting.sketch}{tuned}, which needs about {_rounded(best.needed)} people for "
+                f"Best: {best.setting.sketch}{tuned}, which needs about {in_words(best.needed)} people for "
                 f"{TARGET:.0%} of items in the wrong cluster."
             )
             lines += self._verdict(best, best.needed)
-            blind = [prospect.setting.sketch for prospect in self.prospects if prospect.needed is None]
-            lines += [f"{sketch} can't see these tastes at all." for sketch in blind]
-        lines.append(f"Below {_rounded(self.necessary)} people no method at all is right even half the time.")
+            lines += [one.why_not(self.tastes.clusters) for one in self.prospects if one.needed is None]
+        lines += self._limits()
         if self.sufficient is not None:
             lines.append(
-                f"MaxSense is proven to be exact from {_rounded(self.sufficient)} people on (Theorem 5.1, corrected); "
+                f"MaxSense is proven to be exact from {in_words(self.sufficient)} people on (Theorem 5.1, corrected); "
                 "that is often fifty times more than it takes."
             )
         return "\n".join(lines)
+
+    def _limits(self) -> list[str]:
+        """What is proven: the fewest people for any method, and for the paper's."""
+        lines = []
+        if self.necessary is not None:
+            lines.append(
+                f"Below {in_words(self.necessary)} people no method at all expects as few items wrong, if nobody's question "
+                "depends on others' answers and it is private which items a person rated."
+            )
+        paper = self.published.get("4.10")
+        known = "is for ε below ln 2 = 0.69" if paper is None else f"has {in_words(paper)} people"
+        lines.append(
+            f"The paper's bound for the same (Theorem 4.10; two classes, everybody agrees, all items right half the time) {known}."
+        )
+        name, adaptive = max(
+            ((name, count) for name, count in self.published.items() if name != "4.10"), key=lambda one: one[1]
+        )
+        lines.append(
+            f"If questions may depend on others' answers, {in_words(adaptive)} is what is proven (Theorem {name}, corrected)."
+        )
+        return lines
 
     def _verdict(self, best: Prospect, needed: int) -> list[str]:
         if self.users is None or best.wrong is None:
             return []
         if self.users >= needed:
-            return [f"You have {_rounded(self.users)}: enough; expect {best.wrong:.1%} of items wrong."]
+            return [f"You have {in_words(self.users)}: enough; expect {best.wrong:.1%} of items wrong."]
         return [
-            f"You have {_rounded(self.users)} users; this needs {_rounded(needed)}. Expect {best.wrong:.0%} of items "
+            f"You have {in_words(self.users)} users; this needs {in_words(needed)}. Expect {best.wrong:.0%} of items "
             f"wrong, where guessing gets {chance(self.tastes):.0%} wrong."
         ]
 
@@ -118,6 +164,7 @@ class CampaignPlan:
             "guessing": chance(self.tastes),
             "sufficient_users": self.sufficient,
             "necessary_users": self.necessary,
+            "theorems": self.published,
             "words": self.words(),
         }
 
@@ -148,9 +195,46 @@ def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | N
         questions = best_questions(exact, items, rated, theta) if sketch.several else 1
         setting = Setting(name, items, rated, exact, float(theta), questions)
         wrong = None if users is None else forecast(setting, tastes, users)
-        prospects.append(Prospect(setting, users_needed(setting, tastes, TARGET), wrong))
+        alike = indistinguishable(setting, tastes)
+        prospects.append(Prospect(setting, users_needed(setting, tastes, TARGET), wrong, alike))
     sufficient = sufficient_users(items, rated, exact, tastes, float(theta))
-    return CampaignPlan(tastes, users, tuple(prospects), sufficient, necessary_users(items, exact))
+    necessary = necessary_users(items, rated, exact, tastes, TARGET)
+    return CampaignPlan(tastes, users, tuple(prospects), sufficient, necessary, _published(items, rated, exact))
+
+
+def limits(items: int, rated: int, epsilon: Amount, tastes: Tastes) -> dict[str, list[Range]]:
+    """For each ε, and catalogues from small to large: the people without whom nothing works, and for whom a sketch would."""
+    sizes = sorted({items, *(size for size in _SIZES if size >= max(rated, items / 100))})
+    found: dict[str, list[Range]] = {}
+    for exact in sorted({parse_epsilon(epsilon), *map(Decimal, _EPSILONS)}):
+        plans = [plan(size, rated, exact, tastes) for size in sizes]
+        found[f"ε = {plain(exact)}"] = [
+            Range(size, one.necessary, one.best.needed if one.best else None)
+            for size, one in zip(sizes, plans, strict=True)
+            if one.necessary is not None
+        ]
+    return found
+
+
+def _published(items: int, rated: int, epsilon: Decimal) -> dict[str, int]:
+    """The theorems whose conditions hold."""
+    found = {"3.3": theorem_3_3(items, epsilon)}
+    if float(epsilon) < math.log(2):
+        found["4.10"] = theorem_4_10(items, rated, epsilon)
+    if rated == 1:
+        found["6.1"] = theorem_6_1(items, epsilon)
+    return found
+
+
+def indistinguishable(setting: Setting, tastes: Tastes) -> tuple[tuple[int, int], ...]:
+    """The pairs of item classes that the sketch reads at the same place, but for rounding."""
+    coordinates = half_of(setting.sketch).places(setting, tastes, _MORE_THAN_ENOUGH)
+    same = 1e-9 * max(float(np.abs(coordinates).max()), 1e-300)
+    return tuple(
+        (a, b)
+        for a, b in combinations(range(tastes.clusters), 2)
+        if float(np.abs(coordinates[a] - coordinates[b]).max()) <= same
+    )
 
 
 def forecast(setting: Setting, tastes: Tastes, users: float) -> float:
@@ -181,45 +265,3 @@ def users_needed(setting: Setting, tastes: Tastes, wrong: float) -> int | None:
         middle = (low + high) / 2
         low, high = (low, middle) if forecast(setting, tastes, math.exp(middle)) <= wrong else (middle, high)
     return math.ceil(math.exp(high))
-
-
-def sufficient_users(items: int, rated: int, epsilon: Decimal, tastes: Tastes, theta: float) -> int | None:
-    """Users for which MaxSense is exact with probability 1 - 1/N; None where the classes look alike to it.
-
-    300 N² (ln 2 + 2 ln N) / (ε̂² δ² w θ (1 - θ/w)²), ε̂ = 2 tanh(ε/2), δ the least difference between
-    classes of like rates weighted by e^(-θ v). Asymptotic in N, and very conservative.
-
-    Reference: banerjee, Theorem 5.1, with 300 for its 75: its Δ lacks a factor of one half.
-    """
-    weights = np.array(tastes.people) * np.exp(-theta * tastes.like_rates)
-    scores = np.sort(weights @ np.array(tastes.like))
-    separation = float(np.diff(scores).min()) if len(scores) > 1 else 0.0
-    if separation <= 1e-12 or theta >= rated:
-        return None
-    contrast = 2 * strength(float(epsilon))
-    logs = math.log(2) + 2 * math.log(items)
-    below = contrast**2 * separation**2 * rated * theta * (1 - theta / rated) ** 2
-    return math.ceil(300 * items**2 * logs / below)
-
-
-def necessary_users(items: int, epsilon: Decimal) -> int:
-    """Users without which every ε-private method errs more than half the time on some two-class catalogue.
-
-    A report carries at most ε tanh(ε/2) nats, so Fano's inequality gives (N/2 - 1) / (log2(e) ε tanh(ε/2)).
-
-    Reference: banerjee, Theorem 3.3, whose own constant makes the inequality vacuous.
-    """
-    bits = float(epsilon) * strength(float(epsilon)) / math.log(2)
-    return max(1, math.ceil((items / 2 - 1) / bits))
-
-
-def _rounded(number: int) -> str:
-    """Two significant digits, in words from a million on."""
-    if number < 1000:
-        return str(number)
-    digits = math.floor(math.log10(number)) - 1
-    rounded = round(number / 10**digits) * 10**digits
-    for size, word in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
-        if rounded >= size:
-            return f"{rounded / size:g} {word}"
-    return f"{rounded:,}"

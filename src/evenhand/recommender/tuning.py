@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
+from evenhand.guarantee import UsageError
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -59,3 +61,10 @@ def pool_size(items: int, rated: int, users: int, theta: float = 1.0) -> int:
     A small pool adds error that more users do not remove: items that happen to share a query share its answers.
     """
     return min(users, max(math.ceil(users * theta * rated / items), 50 * items))
+
+
+def groups_rated(groups: int, rated: int) -> int:
+    """In how many of equally large groups a person with so many ratings has one, on average: G (1 - (1 - 1/G)^w)."""
+    if groups < 2:
+        raise UsageError(f"groups={groups} is out of range: expected at least 2.")
+    return max(1, round(groups * -math.expm1(rated * math.log1p(-1 / groups))))

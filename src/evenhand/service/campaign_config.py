@@ -4,6 +4,7 @@ task = "task.json"                  # made by `evenhand recommender task`; opene
 secret = "server.secret"            # made with it
 store = "reports.db"                # a SQLite file for one machine, postgresql://... for several
 model = "model.json"                # published as soon as `evenhand recommender publish` has written it
+groups = "groups.csv"               # optional: item and group, for a task about groups; given out as it is
 until = 2027-01-31T23:59:59Z        # optional: no new reports afterwards
 host = "127.0.0.1"
 port = 8770
@@ -20,8 +21,8 @@ from evenhand.guarantee import EvenhandError
 from evenhand.recommender.at_server import Issuer
 from evenhand.recommender.at_server.store import ReportStore
 from evenhand.recommender.at_server.tokens import read_secret
-from evenhand.recommender.messages import Task
-from evenhand.recommender.messages.files import read_message
+from evenhand.recommender.messages import Groups, Task
+from evenhand.recommender.messages.files import read, read_message
 from evenhand.service.toml_lines import Section, read_toml
 
 
@@ -33,6 +34,7 @@ class Configured:
     issuer: Issuer
     store: ReportStore
     model: Path
+    groups: bytes | None = None
     until: datetime | None = None
     host: str = "127.0.0.1"
     port: int = 8770
@@ -42,7 +44,7 @@ class Configured:
 def load(path: Path) -> Configured:
     """Read a campaign's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
-    file.only("task", "secret", "store", "model", "until", "host", "port", "per_second")
+    file.only("task", "secret", "store", "model", "groups", "until", "host", "port", "per_second")
     folder = path.resolve().parent
 
     def place(name: str, default: str) -> Path:
@@ -61,6 +63,13 @@ def load(path: Path) -> Configured:
         issuer = Issuer(asked, read_secret(secret))
     except EvenhandError as error:
         raise file.error("secret", str(error)) from None
+    groups = None
+    try:
+        if file.get("groups", str, "a path", ""):
+            Groups.read(place("groups", "")).check(asked.items)
+            groups = read(place("groups", ""))
+    except EvenhandError as error:
+        raise file.error("groups", str(error)) from None
     try:
         kept = ReportStore(store if "://" in store else folder / store, asked)
     except EvenhandError as error:
@@ -70,6 +79,7 @@ def load(path: Path) -> Configured:
         issuer,
         kept,
         place("model", "model.json"),
+        groups,
         until,
         file.get("host", str, "an address to listen on", Configured.host),
         _count(file, "port", Configured.port, 0, 65_535),

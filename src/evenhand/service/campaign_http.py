@@ -117,6 +117,11 @@ class CampaignServer:
             return _error(404, "No model is published yet.")
         return _reply(self._model.body)
 
+    async def groups(self, request: Request) -> Response:
+        if self._found.groups is None:
+            return _error(404, "The task is not about groups.")
+        return Response(self._found.groups, 200, HEADERS, "text/csv")
+
     async def status(self, request: Request) -> Response:
         task = self._task.look()
         async with self._counting:
@@ -180,6 +185,7 @@ def application(server: CampaignServer, page: Path | None = None) -> Starlette:
         Route("/task", server.guarded(server.task)),
         Route("/report", server.guarded(server.report), methods=["POST"]),
         Route("/model", server.guarded(server.model)),
+        Route("/groups", server.guarded(server.groups)),
         Route("/status", server.guarded(server.status)),
     ]
     if page is not None:

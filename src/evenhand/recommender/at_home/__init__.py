@@ -6,7 +6,20 @@ or a browser; ``docs/recommender/wire-format.md`` gives test vectors for that.
 
 from evenhand.recommender.at_home.answering import answer, check_query
 from evenhand.recommender.at_home.diary import Diary
+from evenhand.recommender.at_home.grouped import opinions_of_groups, recommend_from_groups
 from evenhand.recommender.at_home.ratings import Ratings, read_ratings
 from evenhand.recommender.at_home.recommending import Recommendation, recommend
+from evenhand.recommender.at_home.rounds import on_one_side
 
-__all__ = ["Diary", "Ratings", "Recommendation", "answer", "check_query", "read_ratings", "recommend"]
+__all__ = [
+    "Diary",
+    "Ratings",
+    "Recommendation",
+    "answer",
+    "check_query",
+    "on_one_side",
+    "opinions_of_groups",
+    "read_ratings",
+    "recommend",
+    "recommend_from_groups",
+]

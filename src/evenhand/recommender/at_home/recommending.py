@@ -10,7 +10,7 @@ from evenhand.guarantee import UsageError
 from evenhand.recommender.at_home.ratings import usable
 from evenhand.recommender.messages import PublishedModel
 
-_PRIOR_WEIGHT = 2.0
+PRIOR_WEIGHT = 2.0
 """A cluster's published like rate counts as much as this many of one's own ratings."""
 
 
@@ -38,11 +38,16 @@ def recommend(model: PublishedModel, liked: Mapping[int, bool], top: int = 10) -
     if top < 1:
         raise UsageError(f"top={top} is out of range: expected at least 1.")
     liked = usable(liked, len(model.items))
-    scores = _by_embedding(model, liked) if model.embedding else _by_cluster(model, liked)
+    scores = tastes(model, liked)
     popularity = model.popularity or (0.0,) * len(model.items)
     unrated = [item for item in range(len(model.items)) if item not in liked]
     unrated.sort(key=lambda item: (-scores[item], -popularity[item], item))
     return [Recommendation(model.items[item], scores[item]) for item in unrated[:top]]
+
+
+def tastes(model: PublishedModel, liked: Mapping[int, bool]) -> list[float]:
+    """How well every item fits, the rated ones too: like rates, or inner products where the model has an embedding."""
+    return _by_embedding(model, liked) if model.embedding else _by_cluster(model, liked)
 
 
 def _by_embedding(model: PublishedModel, liked: Mapping[int, bool]) -> list[float]:
@@ -63,8 +68,8 @@ def _by_cluster(model: PublishedModel, liked: Mapping[int, bool]) -> list[float]
     rated = Counter(model.clusters[item] for item in liked)
     likes = Counter(model.clusters[item] for item, like in liked.items() if like)
     rates = {
-        cluster: (likes[cluster] + _PRIOR_WEIGHT * min(1.0, max(0.0, total / sizes[cluster])))
-        / (rated[cluster] + _PRIOR_WEIGHT)
+        cluster: (likes[cluster] + PRIOR_WEIGHT * min(1.0, max(0.0, total / sizes[cluster])))
+        / (rated[cluster] + PRIOR_WEIGHT)
         for cluster, total in everybody.items()
     }
     return [rates[cluster] for cluster in model.clusters]

@@ -15,6 +15,7 @@ from evenhand.recommender.at_server.fold import Fold
 from evenhand.recommender.at_server.sketches import RatedSets, sketch_for
 from evenhand.recommender.at_server.tokens import SECRET_SIZE, Issuer
 from evenhand.recommender.messages import DEFAULT_SKETCH, PublishedModel, Query, Task, Token, find_sketch
+from evenhand.recommender.messages.rounds import is_second_round
 from evenhand.recommender.tuning import best_questions, best_theta, pool_size
 
 
@@ -166,6 +167,8 @@ def publish(fold: Fold, clusters: int | None = None) -> PublishedModel:
     embedding = () if reading.embedding is None else tuple(map(tuple, np.round(reading.embedding, 6).tolist()))
     popularity = () if reading.popularity is None else tuple(np.round(reading.popularity, 6).tolist())
     notes = () if reading.signals else (guesses,)
+    if is_second_round(task):  # likes of one side, of which the other's are the opposite: an axis, and no popularity
+        embedding, popularity = tuple((round(2 * rate - 1, 6),) for rate in popularity), ()
     return PublishedModel(
         task.id, task.items, labels, embedding, popularity, reports, task.epsilon, task.public_rated, notes
     )

@@ -8,6 +8,7 @@ sides read it.
 
 from evenhand.guarantee import MessageError
 from evenhand.recommender.messages.exchange import RECORD_SIZE, Query, Report, Token
+from evenhand.recommender.messages.groups import Groups
 from evenhand.recommender.messages.model import PublishedModel
 from evenhand.recommender.messages.promise import LocalGuarantee
 from evenhand.recommender.messages.sketches import DEFAULT_SKETCH, SKETCHES, Sketch, find_sketch, load_half
@@ -19,6 +20,7 @@ __all__ = [
     "RECORD_SIZE",
     "SKETCHES",
     "VERSION",
+    "Groups",
     "LocalGuarantee",
     "MessageError",
     "PublishedModel",
