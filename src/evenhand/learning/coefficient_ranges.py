@@ -61,7 +61,7 @@ def bought_curvature(
     def per_user(rows: UserRows) -> Iterator[Floats]:
         weights = rows.weights(h) * (FULL / (longest * CURVED))
         for part, curved in rows.curvatures(f, slopes):
-            yield clamped(curved[:, row * size + column] * twice, weights[part])[0]
+            yield clamped(curved * twice, weights[part])[0]
 
     total, sd = sums.ask(per_user, len(twice), FULL**2)
     scale = longest / (FULL * start.weight)

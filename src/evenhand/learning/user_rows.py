@@ -38,7 +38,7 @@ CURVED = CURVE * (UNIT // _COARSE) ** 2
 """Steps of a second derivative along standardised features."""
 
 _BLOCK = 8192  # rows that fit a processor's cache
-_SMALL_BLOCK = 512  # rows, where a user has a number for each pair of coefficients
+_SMALL_BLOCK = 128  # rows, where a user has a number for each pair of coefficients
 _HELD = 2**24  # numbers up to which the features are also held as doubles
 
 
@@ -82,12 +82,13 @@ class UserRows:
             yield block.users, self._per_user(block, lambda rows, X: (slopes.at(X @ steps, self.targets[rows]), X))
 
     def curvatures(self, f: Floats, slopes: Slopes) -> Iterator[tuple[slice, Floats]]:
-        """``Σ curvature·x·xᵀ`` of each user, block by block, for one score; exact up to 2^16 rows of one user."""
+        """``Σ curvature·x·xᵀ`` of each user, the upper triangle row by row, for one score; exact up to 2^16 rows of one user."""
         steps = coefficient_steps(f)
 
         def terms(rows: slice, X: Floats) -> tuple[Floats, Floats]:
             coarse = np.rint(X / _COARSE)
-            return slopes.curved(X @ steps, self.targets[rows])[:, None] * coarse, coarse
+            pairs = [coarse[:, place:] * coarse[:, place, None] for place in range(len(f))]
+            return slopes.curved(X @ steps, self.targets[rows]), np.hstack(pairs)
 
         for block in self._split(_SMALL_BLOCK):
             yield block.users, self._per_user(block, terms)
