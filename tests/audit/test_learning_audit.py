@@ -20,9 +20,11 @@ from evenhand.learning import (
     RegressionWeights,
     WeightedERM,
     bounded_erm,
+    coefficient_ranges,
     descent,
     objective_perturbation,
     sources,
+    user_rows,
 )
 
 USERS = np.repeat([0, 1, 2, 3], [40, 3, 2, 1])
@@ -166,6 +168,24 @@ def test_weighted_erm_keeps_its_promise() -> None:
 def test_weighted_erm_without_the_clamp_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descent, "clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True))
     assert caught(weighted(), VALUES)
+
+
+def curvature() -> BlackBox:
+    """The vector behind ranges of coefficients, which the catalogue of audits reads too."""
+    return estimator(
+        lambda: WeightedERM(
+            EPSILON, 1e-3, loss="squared", label_bounds=(0, 1), feature_norm=1.0, steps=1, fit_intercept=False
+        ),
+        Claim(EPSILON, 1e-3),
+        lambda model: model.curvature_.item(),
+    )
+
+
+def test_a_curvature_whose_clamp_is_too_long_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        coefficient_ranges, "clamped", lambda vectors, factors: (10**6 * user_rows.clamped(vectors, factors)[0], True)
+    )
+    assert caught(curvature(), PRESENCE)
 
 
 def test_selection_keeps_its_promise() -> None:

@@ -283,7 +283,7 @@ def descent(seed: int, loss: str, protects: str, clip: float | str) -> tuple[lis
             wild = rng.choice([1e9, -1e9, np.inf, np.nan, 0.3], size=X.shape)
             model.fit(np.where(victim[:, None], wild, X), np.where(victim, 1 - labels, labels), users=users)
     moved, declared = [], []
-    shares = model._shares()
+    shares = model._shares(model._slopes(model._targets()), model.feature_map_.size)
     for share, (_, one, scale), (_, other, same) in zip(shares, first.seen, second.seen, strict=True):
         assert scale == same
         # Under values a sum moves by twice a user's norm, and the multiplier is twice as large.
@@ -314,6 +314,24 @@ def test_a_descent_that_forgets_the_clamp_moves_further(monkeypatch: pytest.Monk
     )
     moved, declared = descent(1, "logistic", protects, 0.01)
     assert moved[-1] > declared[-1]
+
+
+def test_a_curvature_that_forgets_the_clamp_moves_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last vector, for ranges of coefficients: only a user who is cut reaches the bound."""
+    moves = [
+        (moved[-1], declared[-1])
+        for moved, declared in (descent(seed, "squared", "presence", "auto") for seed in range(3))
+    ]
+    assert all(moved <= declared for moved, declared in moves)
+    assert max(moved / declared for moved, declared in moves) > Fraction(1, 2)
+    monkeypatch.setattr(
+        "evenhand.learning.coefficient_ranges.clamped",
+        lambda vectors, factors: (np.rint(vectors * factors[:, None]), True),
+    )
+    assert any(
+        moved[-1] > declared[-1]
+        for moved, declared in (descent(seed, "squared", "presence", "auto") for seed in range(3))
+    )
 
 
 def test_a_descent_that_clamps_classes_one_by_one_moves_further(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,14 +87,50 @@ def test_numbers_in_units_of_their_bounds(rows: Any) -> None:
     assert exact.constant == pytest.approx(4, abs=0.1)
 
 
-@given(seed=st.integers(0, 10**6), protects=st.sampled_from(["presence", "values"]))
-def test_one_user_moves_the_sums_as_declared(seed: int, protects: str) -> None:
+def three(coef: Any, **parameters: Any) -> WeightedERM:
+    """A model of three classes with given coefficients."""
+    model = WeightedERM(1.0, 1e-6, classes=(0, 1, 2), steps=1, **BOX, **parameters)
+    model.fit(np.zeros((4, 2)), np.array([0, 1, 2, 1]), users=np.arange(4))
+    model.coef_, model.intercept_ = np.array(coef, dtype=float), np.array([0.0, 0.5, 0.0])
+    return model
+
+
+@pytest.mark.parametrize("protects", ["presence", "values"])
+def test_three_classes(protects: str) -> None:
+    """Public rows give the exact average; at ε = 60 noise of more than 0.03 has probability below 1e-7 (scales at most 4.8/24 for 600 users)."""
+    rng = np.random.default_rng(2)
+    users, coef = np.repeat(np.arange(600), 2), np.array([[4.0, 0.0], [0.0, 0.0], [0.0, -4.0]])
+    X = rng.uniform(-1, 1, size=(1200, 2))
+    scores = X @ coef.T + [0.0, 0.5, 0.0]
+    y = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+    model = three(coef, protects=protects)
+    exact = model_loss(model, X, y, users, public=True)
+    each = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(1200), y]
+    assert exact.value == pytest.approx(np.minimum(each, np.log(12)).mean(), abs=2e-3)
+    parts = np.bincount(y) / 1200
+    assert exact.constant == pytest.approx(tuple(parts), abs=1e-4)
+    gains = (-np.log(parts[y]) - np.minimum(each, np.log(12))).reshape(600, 2).mean(axis=1)
+    assert exact.gain.value == pytest.approx(np.clip(gains, -np.log(12) / 6, np.log(12) / 6).mean(), abs=2e-3)
+    bought = model_loss(model, X, y, users, epsilon=60)
+    assert bought.value == pytest.approx(exact.value, abs=0.03)
+    assert bought.gain.value == pytest.approx(exact.gain.value, abs=0.03)
+    assert bought.beats_constant == "yes"
+    assert json.loads(json.dumps(model_card(model, loss=bought)))["loss"]["beats_constant"] == "yes"
+    assert model_loss(model, X, y, users, public=True, scoring="accuracy").value == pytest.approx(
+        np.mean(scores.argmax(axis=1) != y), abs=1e-5
+    )
+
+
+@given(seed=st.integers(0, 10**6), protects=st.sampled_from(["presence", "values"]), classes=st.sampled_from([2, 3]))
+def test_one_user_moves_the_sums_as_declared(seed: int, protects: str, classes: int) -> None:
     """The three releases, whatever the ones before them said; the noise of each covers what one user can do with its share."""
     rng = np.random.default_rng(seed)
     users = np.r_[np.sort(rng.integers(0, 6, size=30)), [7] * 5]
-    X, y = rng.normal(size=(35, 2)), rng.integers(0, 2, 35).astype(float)
+    X, y = rng.normal(size=(35, 2)), rng.integers(0, classes, 35).astype(float)
     X[30:] = rng.choice([np.nan, np.inf, -1e308, 3.0, -0.5], size=(5, 2)) if protects == "values" else 50.0
-    model = line(rng.normal(scale=4, size=2), 0.2, protects=protects)
+    model: Any = line(rng.normal(scale=4, size=2), 0.2, protects=protects)
+    if classes == 3:
+        model = three(rng.normal(scale=4, size=(3, 2)), protects=protects)
 
     def sums(*data: Any) -> list[tuple[list[int], Fraction]]:
         seen: list[tuple[list[int], Fraction]] = []
@@ -111,7 +147,7 @@ def test_one_user_moves_the_sums_as_declared(seed: int, protects: str) -> None:
     if protects == "presence":
         second = sums(X[:30], y[:30], users[:30])
     else:
-        second = sums(np.r_[X[:30], -X[30:]], np.r_[y[:30], 1 - y[30:]], users)
+        second = sums(np.r_[X[:30], -X[30:]], np.r_[y[:30], (y[30:] + 1) % classes], users)
     for (one, scale), (other, same), share in zip(first, second, SHARES, strict=True):
         assert scale == same
         assert sum(abs(a - b) for a, b in zip(one, other, strict=True)) <= scale * share

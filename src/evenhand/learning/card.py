@@ -41,7 +41,7 @@ def model_card(
     elif isinstance(model, BoundedERM):
         facts = _bounded(model, confidence)
     elif isinstance(model, WeightedERM):
-        facts = _weighted(model)
+        facts = _weighted(model, confidence)
     else:
         raise UsageError(f"a card is for a fitted model of this package, not for {type(model).__name__}.")
     about = {"model": type(model).__name__, "label": label, "guarantee": model.guarantee_.to_dict()}
@@ -115,12 +115,16 @@ def _bounded(model: BoundedERM, confidence: float) -> dict[str, Any]:
     }
 
 
-def _weighted(model: WeightedERM) -> dict[str, Any]:
+def _weighted(model: WeightedERM, confidence: float) -> dict[str, Any]:
+    why = model.spread_.why
     return {
         "bounding": f"All rows of a user together have a weight of at most {model.weight_bound_:.4g}, spread evenly over them.",
-        "confidence": 0.95,
-        "range_covers": "No range: how the noise of the steps adds up depends on the private curvature of the loss.",
-        "coefficients": _coefficients(_named(model), None),
+        "confidence": confidence,
+        "range_covers": f"No range: {why}."
+        if why
+        else "The range is for the minimum of the same weighted loss on the same rows: it covers privacy noise, what the clamp cut off and what "
+        "steps left unlearned; not sampling error.",
+        "coefficients": _coefficients(_named(model), None if why else model.interval(confidence)),
         "forecast": {
             "noise_of_a_step": model.noise_scale_,
             "noise_multiplier": model.noise_multiplier_,

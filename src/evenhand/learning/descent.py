@@ -115,11 +115,19 @@ def _octaves(gradients: Floats, weights: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """What a descent did: the averaged iterate, the last clamp, and the noise in the gradient of the last step."""
+    """What a descent did: where it started, the averaged iterate, the last clamp, and the noise in the gradient of each step.
 
+    ``length``: how far it stepped along a gradient; ``averaged``: from which step on; ``beyond``: how many users were beyond the clamp in
+    an average step of those, None if they were not counted.
+    """
+
+    first: Floats
     f: Floats
     clip: float
-    noise: float
+    noise: Floats
+    length: float
+    averaged: int
+    beyond: float | None
 
 
 def descend(
@@ -146,15 +154,15 @@ def descend(
     f, speed, average = (np.zeros(size) for _ in range(3))
     if intercept:
         f[-1] = start.constant
-    first = steps - math.ceil(start.averaged * steps)
-    clip, noise = start.clip, 0.0
+    origin, first = f, steps - math.ceil(start.averaged * steps)
+    clip, noise, beyond = start.clip, np.zeros(steps), 0.0
     for step in range(steps):
         total, sd = sums.ask(
             _gradient(f, slopes, h, clip, follow is not None),
             size + (follow is not None),
             FULL**2 + (BEYOND**2 if follow is not None else 0),
         )
-        gradient, noise = total[:size] * (clip / FULL), sd * clip / FULL
+        gradient, noise[step] = total[:size] * (clip / FULL), sd * clip / FULL
         speed = MOMENTUM * speed - length * (gradient + regularisation * start.weight * f)
         f, before = f + speed, f
         if nearest is not None:
@@ -162,10 +170,11 @@ def descend(
             speed = f - before
         if step >= first:
             average += f / (steps - first)
+            beyond += float(total[-1]) / BEYOND / (steps - first)
         if follow is not None:
             clip = _followed(clip, total[size] / BEYOND, sd / BEYOND, follow)
             clip = min(max(clip, start.shortest), start.longest)
-    return Descent(average, clip, noise)
+    return Descent(origin, average, clip, noise, length, first, None if follow is None else max(beyond, 0.0))
 
 
 def _gradient(f: Floats, slopes: Slopes, h: float, clip: float, counted: bool) -> PerUser:

@@ -16,9 +16,9 @@ from evenhand.learning.base import pay
 from evenhand.learning.inputs import Features, Integers, PerRow
 from evenhand.learning.judging import UNIT, Scoring, mean_losses, scoring_for, user_losses
 from evenhand.learning.linear_model import LinearModel
-from evenhand.learning.private_values import unwarned
+from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.sources import MemoryRows
-from evenhand.learning.targets import Bounded, Targets
+from evenhand.learning.targets import Bounded, Classes, Targets
 from evenhand.ledger import Cost, Ledger
 from evenhand.release import Additive, Measurement, Ratio, Receipt
 from evenhand.release.intervals import check_confidence
@@ -47,13 +47,14 @@ class ModelLoss:
 
     Args:
         scoring: which loss, in words.
-        constant: what the constant model predicts: the average label, noisy unless the rows were public.
+        constant: what the constant model predicts: the average label, of more than two classes the part of each; noisy unless the rows were
+            public.
         loss, gain: averages over users: the model's loss, and the constant's minus the model's.
         guarantee: what was promised; None for public rows.
     """
 
     scoring: str
-    constant: float
+    constant: float | tuple[float, ...]
     loss: Average
     gain: Average
     guarantee: Guarantee | None
@@ -131,10 +132,6 @@ def model_loss(
     if isinstance(X, Table):
         raise UsageError("a model is judged on rows in memory: give arrays or a data frame instead of a table.")
     judged = scoring_for(scoring, model)
-    if len(np.atleast_2d(model.coef_)) > 1:
-        raise UsageError(
-            f"the model has {len(model.classes)} classes; the loss of models of two can be bought, and of numbers."
-        )
     template = clone(model)
     targets = template._targets()
     rows, names, _ = template._open(X, y, users, targets)
@@ -144,7 +141,7 @@ def model_loss(
             raise UsageError(
                 "there is no complete row to judge the model on; expected public rows with labels and users."
             )
-        return _measured(model, rows, targets, judged, None, _exactly)
+        return _measured(model, rows, targets, judged, None, _exactly, np.array)
     amount = parse_epsilon(epsilon)
     guarantee = rows.guarantee(amount)
     query = {"statistic": "loss of a model", "scoring": judged.name, "features": list(names)}
@@ -155,7 +152,13 @@ def model_loss(
     def noisy(values: Integers, width: int) -> Average:
         return _bought(values, width, next(shares), rows.relation, receipt)
 
-    return _measured(model, rows, targets, judged, guarantee, noisy)
+    def noisy_parts(totals: list[int]) -> Floats:
+        # A user adds UNIT to all of them together; changed, they take it from some and give it to others.
+        moved = rows.relation.moves * UNIT
+        parts = Measurement(lambda: Secret(totals), l1=moved, l2_squared=moved * UNIT)
+        return np.array([float(value) for value in receipt.numbers(parts, next(shares)).values])
+
+    return _measured(model, rows, targets, judged, guarantee, noisy, noisy_parts)
 
 
 def _measured(
@@ -165,18 +168,34 @@ def _measured(
     scoring: Scoring,
     guarantee: Guarantee | None,
     average: Callable[[Integers, int], Average],
+    parts: Callable[[list[int]], Floats],
 ) -> ModelLoss:
     """Average label, loss and gain over the constant, in this order: the constant is made of the first."""
-    label = average(user_labels(rows, targets), UNIT).value
-    margin = _constant_margin(label, targets)
+    shown: float | tuple[float, ...]
+    if isinstance(targets, Classes) and len(targets.labels) > 2:
+        found = np.maximum(parts(class_parts(rows, len(targets.labels))), 0.0) + 1.0
+        found = np.maximum(found / found.sum(), _EXTREME)
+        shown, margin = tuple((found / found.sum()).tolist()), np.log(found)
+    else:
+        label = average(user_labels(rows, targets), UNIT).value
+        shown = targets.bounds[0] + label * targets.width if isinstance(targets, Bounded) else label
+        margin = np.array(_constant_margin(label, targets))
     own = user_losses(model, rows, targets, scoring)
-    constant = mean_losses(np.full(len(rows.targets), margin), rows, targets, scoring)
+    constant = mean_losses(np.broadcast_to(margin, (len(rows.targets), *margin.shape)), rows, targets, scoring)
     most = scoring.regret
     gains = np.clip(constant - own, -most, most) + most
-    shown = targets.bounds[0] + label * targets.width if isinstance(targets, Bounded) else label
     loss = average(own, scoring.largest)
     gain = average(gains, 2 * most)
     return ModelLoss(scoring.words, shown, loss, _shifted(gain, -most / UNIT), guarantee)
+
+
+def class_parts(rows: MemoryRows, classes: int) -> list[int]:
+    """Sums over users of the part of their rows in each class, in steps: all parts of a user together are at most UNIT."""
+    pairs, counts = np.unique(rows.users * classes + rows.targets.astype(np.int64), return_counts=True)
+    who, code = np.divmod(pairs, classes)
+    totals = np.zeros(classes, dtype=np.int64)
+    np.add.at(totals, code, counts * UNIT // np.maximum(rows.counts, 1)[who])
+    return [int(total) for total in totals]
 
 
 def user_labels(rows: MemoryRows, targets: Targets) -> Integers:

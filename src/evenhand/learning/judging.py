@@ -7,7 +7,7 @@ same for a row wherever it stands, and exponentials come from a public table. So
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -50,7 +50,7 @@ class Scoring:
 SCORINGS = {
     one.name: one
     for one in (
-        # No worse than giving the true class a probability of 1/8.
+        # No worse than giving the true class a probability of 1/8, a quarter of what each of two would get.
         Scoring("neg_log_loss", "log-loss", math.floor(3 * math.log(2) * UNIT)),
         Scoring("accuracy", "part of wrong predictions", UNIT),
         # The middle of the bounds is never farther from a label than half their width.
@@ -77,7 +77,10 @@ def scoring_for(given: str | None, model: LinearModel) -> Scoring:
             f"scoring={given!r} with loss={loss!r}; expected one of {known}.{suggest(str(given), known)} Only averages over rows can "
             "be judged user by user; an area under a curve is none."
         )
-    return SCORINGS[name]
+    found, classes = SCORINGS[name], len(model.classes)
+    if name == "neg_log_loss" and classes > 2:  # a quarter of what every class would get
+        return replace(found, largest=math.floor(math.log(4 * classes) * UNIT))
+    return found
 
 
 def user_losses(model: Model, rows: MemoryRows, targets: Targets, scoring: Scoring) -> Integers:

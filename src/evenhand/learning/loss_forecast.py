@@ -83,8 +83,8 @@ class LossForecast:
         noise = _noise(start, done, plan)
         squares, others = float(done.f[:features] @ done.f[:features]), features - 1
         middle = float(done.f[features:].sum())  # the intercept, if there is one
-        across, along = _curvatures(minimised, middle, math.sqrt(squares))
-        own_across, own_along = _curvatures(meant, middle, math.sqrt(squares))
+        across, along, _ = curvatures(minimised, middle, math.sqrt(squares))
+        own_across, own_along, _ = curvatures(meant, middle, math.sqrt(squares))
         by_noise = noise**2 * (others / across**2 + 1 / along**2)
         cost = noise**2 / 2 * (others * own_across / across**2 + own_along / along**2)
         gain = _gain(meant, middle, math.sqrt(max(squares - by_noise, 0.0)))
@@ -102,13 +102,14 @@ def _chance(slopes: ByClass, margins: Floats) -> Floats:
     return np.asarray(negative / np.maximum(negative - positive, 1e-12))
 
 
-def _curvatures(slopes: ByClass, middle: float, sd: float) -> tuple[float, float]:
-    """Second derivatives of the average loss across and along the coefficients, if margins are normal and chances right."""
+def curvatures(slopes: ByClass, middle: float, sd: float) -> tuple[float, float, float]:
+    """Second derivatives of the average loss across and along the coefficients, and along these and the constant, if margins are normal
+    and chances right."""
     margins = middle + sd * _SCORES
     chance, around = _chance(slopes, margins), 2.0**-4
     rise = (slopes.by_class(margins + around) - slopes.by_class(margins - around)) / (2 * around)
     curved = np.maximum((1 - chance) * rise[0] + chance * rise[1], 1e-9) * _CHANCES
-    return float(curved.sum()), float((curved * _SCORES**2).sum())
+    return float(curved.sum()), float(curved @ _SCORES**2), float(curved @ _SCORES)
 
 
 def _gain(slopes: ByClass, middle: float, sd: float) -> float:

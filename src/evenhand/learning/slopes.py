@@ -30,6 +30,9 @@ LABEL_STEPS = 2**15
 SCORE_BITS = 29
 """Scores are integers in units of 2^−29: 11 bits of the features, 18 of the coefficients."""
 
+CURVE = 2**12
+"""Steps of a slope's derivative of 1: slopes are compared an eighth of a score to either side."""
+
 REACH = 32
 """Where labels are classes, scores are told apart from −32 to 32; beyond, the slope is that of the end."""
 
@@ -80,6 +83,11 @@ class Slopes(ABC):
     @abstractmethod
     def at(self, scores: Floats, targets: Shorts) -> Floats:
         """The integer slope of each row, as a double; with several scores one column for each."""
+
+    def curved(self, scores: Floats, targets: Shorts) -> Floats:
+        """The integer derivative of each row's slope in steps of `CURVE`, for one score."""
+        aside = CURVE / (2 * SLOPE) * 2.0**SCORE_BITS
+        return self.at(scores + aside, targets) - self.at(scores - aside, targets)
 
 
 class ByClass(Slopes):

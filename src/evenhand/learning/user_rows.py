@@ -17,7 +17,7 @@ from scipy import sparse
 from evenhand.learning.features import FeatureMap
 from evenhand.learning.inputs import Integers
 from evenhand.learning.private_values import Floats
-from evenhand.learning.slopes import Shorts, Slopes
+from evenhand.learning.slopes import CURVE, Shorts, Slopes
 
 BOX = 2**14
 """Steps of a feature from the middle of its bounds to either end."""
@@ -31,12 +31,19 @@ FULL = 2**18
 COEFFICIENT_BITS = 18
 """Coefficients are multiples of 2^−18 where gradients are computed."""
 
+_COARSE = 16
+"""Features in units of so many steps are exact enough for second derivatives, and their products add up exactly."""
+
+CURVED = CURVE * (UNIT // _COARSE) ** 2
+"""Steps of a second derivative along standardised features."""
+
 _BLOCK = 8192  # rows that fit a processor's cache
+_SMALL_BLOCK = 128  # rows, where a user has a number for each pair of coefficients
 _HELD = 2**24  # numbers up to which the features are also held as doubles
 
 
 class Block(NamedTuple):
-    """Some users, and their rows in parts of at most `_BLOCK`: more than one part for a user with many rows."""
+    """Some users, and their rows in parts of at most so many: more than one part for a user with many rows."""
 
     users: slice
     parts: tuple[slice, ...]
@@ -52,7 +59,7 @@ class UserRows:
 
     def __post_init__(self) -> None:
         self._ends = np.cumsum(self.counts)
-        self._blocks = list(self._split())
+        self._blocks = list(self._split(_BLOCK))
         self._doubles: Floats | None = None
 
     def weights(self, h: float) -> Floats:
@@ -73,6 +80,18 @@ class UserRows:
         steps = coefficient_steps(f if slopes.scores == 1 else f.reshape(slopes.scores, -1).T)
         for block in self._blocks:
             yield block.users, self._per_user(block, lambda rows, X: (slopes.at(X @ steps, self.targets[rows]), X))
+
+    def curvatures(self, f: Floats, slopes: Slopes) -> Iterator[tuple[slice, Floats]]:
+        """``Σ curvature·x·xᵀ`` of each user, the upper triangle row by row, for one score; exact up to 2^16 rows of one user."""
+        steps = coefficient_steps(f)
+
+        def terms(rows: slice, X: Floats) -> tuple[Floats, Floats]:
+            coarse = np.rint(X / _COARSE)
+            pairs = [coarse[:, place:] * coarse[:, place, None] for place in range(len(f))]
+            return slopes.curved(X @ steps, self.targets[rows]), np.hstack(pairs)
+
+        for block in self._split(_SMALL_BLOCK):
+            yield block.users, self._per_user(block, terms)
 
     def moments(self, power: int, centre: Floats) -> Iterator[tuple[slice, Floats]]:
         """The average of ``(x − centre)^power`` of each user, rounded, without the constant column."""
@@ -107,12 +126,12 @@ class UserRows:
     def _rows(self, rows: slice) -> Floats:
         return self.features[rows].astype(np.float64) if self._doubles is None else self._doubles[rows]
 
-    def _split(self) -> Iterator[Block]:
+    def _split(self, most: int) -> Iterator[Block]:
         user, row = 0, 0
         while user < len(self._ends):
-            last = max(int(np.searchsorted(self._ends, row + _BLOCK, side="right")), user + 1)
+            last = max(int(np.searchsorted(self._ends, row + most, side="right")), user + 1)
             stop = int(self._ends[last - 1])
-            yield Block(slice(user, last), tuple(slice(a, min(a + _BLOCK, stop)) for a in range(row, stop, _BLOCK)))
+            yield Block(slice(user, last), tuple(slice(a, min(a + most, stop)) for a in range(row, stop, most)))
             user, row = last, stop
 
 

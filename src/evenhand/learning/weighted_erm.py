@@ -10,40 +10,34 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from evenhand.bounding import HETEROGENEITY, smooth_bound
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import choice, is_auto, pay, public_number, whole_number
 from evenhand.learning.categories import Categories
+from evenhand.learning.coefficient_ranges import MOST, SHARE, Spread, bought_curvature, reported, spread
 from evenhand.learning.constraints import Constraint
-from evenhand.learning.descent import Start, descend, started
+from evenhand.learning.descent import descend
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.loss_forecast import LossForecast
 from evenhand.learning.losses import CappedLogistic, Logistic, loss_named
-from evenhand.learning.noisy_sums import NoisySums, Plan
+from evenhand.learning.noisy_sums import Plan
 from evenhand.learning.own_loss import ByLabel, Loss
+from evenhand.learning.preparation import LARGEST_WEIGHT, found, published
 from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.row_profile import planned, profile_price, require_public, rows_support
 from evenhand.learning.slopes import ByClass, ByDifference, Slopes
 from evenhand.learning.softmax import Softmax
-from evenhand.learning.standard import VECTORS, Standard, bought
+from evenhand.learning.standard import VECTORS, Standard
 from evenhand.learning.targets import MOST_CLASSES, Bounded, Targets
 from evenhand.learning.threads import single_threaded
 from evenhand.learning.user_rows import BOX, UNIT
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
-from evenhand.profiles import Profile, Sums, Support
-
-Prepared = tuple[float, Standard, Start, float | None]
-"""h, how features are standardised, where the descent starts, and how many users may be beyond the clamp (None: it stays)."""
-
-MOST_WEIGHT = 3.0
-"""The bound h unless one is given: the clamp follows the gradients, so what h does beyond it hardly matters."""
-
-LARGEST_WEIGHT = 2**20
-"""The largest bound h on a user's weight."""
+from evenhand.profiles import Profile
+from evenhand.release.intervals import check_confidence
 
 LARGEST_DELTA = Decimal("1e-3")
 """A larger δ is refused: it allows to publish the rows of one user in so many, and how many there are is secret."""
@@ -58,7 +52,8 @@ class WeightedERM(LinearModel):
     Guarantee: (ε, δ)-differential privacy for *all rows of a user*. A row of a user with s rows has weight
     ``min(h, s)/s``; a user's gradient is an integer vector, clamped exactly to one norm. Normal noise is calibrated to
     that norm under the table's own neighbour relation. Centres and spreads of the features, the length of the steps and the
-    norm of the clamp are released with parts of the same (ε, δ); the number of steps is fixed beforehand.
+    norm of the clamp are released with parts of the same (ε, δ), and so is the curvature behind `interval`; the number of steps is fixed
+    beforehand.
 
     Edge cases: as in `BoundedERM`.
 
@@ -91,6 +86,8 @@ class WeightedERM(LinearModel):
         noise_multiplier_: the noise of a step in units of what one user can do.
         noise_scale_: the standard deviation of the noise in the average gradient of one step.
         plan_: the `ModelPlan` from before the fit, or None without a profile.
+        spread_: what `interval` is made of; ``spread_.why`` says why there is none.
+        curvature_: second derivatives of the average loss at the model, for standardised features; None if not bought.
         forecast_, usable_: a `LossForecast` made from released numbers, and whether the model is likely to beat a constant one.
 
     Example:
@@ -158,7 +155,7 @@ class WeightedERM(LinearModel):
         as_published = self.clip == "lipschitz"
         usable = mechanism_delta(delta)
         spent, left = profile_price(source, self.profile, epsilon) if as_published else (Decimal(0), epsilon)
-        plan = Plan(left, usable, source.relation, self._shares())
+        plan = Plan(left, usable, source.relation, self._shares(slopes, box.size))
         rho = rho_with_pure(rho_of_vectors(left, usable, source.relation), spent)
         guarantee = source.guarantee(epsilon, delta, self.profile)
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
@@ -168,22 +165,33 @@ class WeightedERM(LinearModel):
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)
-            prepared = (
-                self._bought(sums, slopes, box) if support is None else self._published(sums, slopes, box, support)
-            )
+            if support is None:
+                prepared = found(sums, slopes, box, self.weight_bound, self.clip)
+            else:
+                prepared = published(sums, slopes, box, self.weight_bound, support, self.feature_bounds is not None)
             h, standard, start, follow = prepared
+            regularisation = float(self.regularisation) * slopes.unit / slopes.steepest
             done = descend(
                 sums, slopes, box.size * slopes.scores, h, start,
-                steps=self.steps, regularisation=float(self.regularisation) * slopes.unit / slopes.steepest, follow=follow,
+                steps=self.steps, regularisation=regularisation, follow=follow,
                 intercept=box.intercept, nearest=self._nearest(standard, box, slopes),
             )  # fmt: skip
+            why = self._no_interval(slopes, box.size)
+            self.curvature_: Floats | None = None
+            if why:
+                self.spread_ = Spread.none(why)
+            else:
+                curvature = bought_curvature(sums, slopes, h, start, standard.users, done.f, box.intercept)
+                self.curvature_ = curvature.matrix
+                self.spread_ = spread(curvature, start, done, regularisation)
         f = done.f.reshape(slopes.scores, -1)
         if slopes.scores > 1 and self.constraint is None:
             f = f - f.mean(axis=0)  # the same for all classes changes nothing, and is mostly noise
         self._adopt(standard.to_box(f, box.intercept) * slopes.unit, box, targets, slopes.offset)
+        self._to_original = reported(standard, box, slopes)
         self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
-        self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, plan.shares[-1]))
-        self.noise_scale_ = done.noise / start.weight
+        self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, plan.shares[-1 if why else -2]))
+        self.noise_scale_ = float(done.noise[-1]) / start.weight
         features = len(box.centre)
         if isinstance(slopes, ByClass) and not as_published:  # its features are not standardised
             meant = ByClass.of(loss_named(str(self.loss), None), self._class_weights(targets))
@@ -253,39 +261,30 @@ class WeightedERM(LinearModel):
             return ball
         return replace(ball, scale=ball.scale / math.sqrt(len(ball.centre)), edge=None)
 
-    def _shares(self) -> tuple[Fraction, ...]:
+    def _shares(self, slopes: Slopes, size: int) -> tuple[Fraction, ...]:
         first = [] if self.clip == "lipschitz" else [PREPARATION] * (VECTORS + 1)
-        return (*first, *[(1 - sum(first, Fraction(0))) / self.steps] * self.steps)
+        last = [] if self._no_interval(slopes, size) else [SHARE]
+        return (*first, *[(1 - sum(first + last, Fraction(0))) / self.steps] * self.steps, *last)
 
-    def _bought(self, sums: NoisySums, slopes: Slopes, box: FeatureMap) -> Prepared:
-        """Centres, spreads, length of steps and first clamp from noisy sums."""
-        h = MOST_WEIGHT if isinstance(self.weight_bound, str) else float(self.weight_bound)
-        standard = bought(sums, len(box.centre), box.intercept)
-        sums.standardise(standard.centre, standard.ratio)
-        # A longer clamp lets in noise in proportion to √size·σ, a shorter one cuts users off. With all that is cut off
-        # pointing one way √size·σ users beyond would be best; it never does, and ten times as many cost less noise.
-        follow = min(10 * math.sqrt(box.size * slopes.scores) * sums.plan.sd_of_all(), standard.users / 4)
-        given = None if isinstance(self.clip, str) else float(self.clip)
-        start = started(sums, slopes, box.size, h, standard.users, follow, given)
-        return h, standard, start, follow if given is None else None
+    def _no_interval(self, slopes: Slopes, size: int) -> str:
+        """Why no curvature is bought for intervals, from public parameters; empty if it is."""
+        if self.clip != "auto":
+            return f"clip={self.clip!r}: how many users it cuts is not counted; expected clip='auto'"
+        if self.constraint is not None:
+            return "coefficients are confined to a constraint, and how noise moves them along its edge is not known"
+        if isinstance(slopes, ByLabel | Softmax):
+            return "several classes, and losses of one's own, have none"
+        return f"{size} coefficients; a curvature is bought for at most {MOST}" if size > MOST else ""
 
-    def _published(self, sums: NoisySums, slopes: Slopes, box: FeatureMap, support: Support) -> Prepared:
-        """Algorithm 2 of epasto2020: features in a ball of radius 1, and no gradient is longer than h times the Lipschitz constant."""
-        features = len(box.centre)
-        inside = math.sqrt(features) if self.feature_bounds is not None else 1.0
-        standard = Standard.given(np.full(features, inside))
-        sums.standardise(standard.centre, standard.ratio)
-        h = self._weight_bound(support, box.size, sums.plan.sd_of_all())
-        weight = max(float(Sums.of(support).kept(np.array([h]))[0]), 1.0)
-        norm = math.sqrt(2.0) if box.intercept else 1.0
-        clip = h * norm * math.sqrt(min(slopes.scores, 2))
-        length = 1 / (slopes.curvature * norm**2 * weight)
-        return h, standard, Start(weight, clip, length, slopes.bend * norm**2 / box.size), None
+    def interval(self, confidence: float = 0.95) -> Floats:
+        """A range for each coefficient (intercept last).
 
-    def _weight_bound(self, support: Support, size: int, noise: float) -> float:
-        """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
-        if not isinstance(self.weight_bound, str):
-            return float(self.weight_bound)
-        # Averaging the second half of the steps leaves about 2σ²/T of a step's noise, σ²·T, in each coordinate.
-        h = smooth_bound(support, 1.0, 1.0, 1 / (noise * math.sqrt(size)), HETEROGENEITY)
-        return min(max(h, 1.0), float(LARGEST_WEIGHT))
+        It is for where the same loss, with the same weights of rows, has its minimum on the same table: without noise, without the clamp
+        and with as many steps as it takes. Sampling error is not covered. See docs/learning/weighted-erm.md.
+        """
+        check_is_fitted(self)
+        confidence = check_confidence(confidence)
+        if self.spread_.why:
+            raise UsageError(f"the model has no interval: {self.spread_.why}.")
+        values = np.r_[np.ravel(self.coef_), self.intercept_] if self.fit_intercept else np.ravel(self.coef_)
+        return self.spread_.ranges(values, self._to_original, confidence)
