@@ -183,9 +183,3 @@ def test_files_with_their_columns_in_another_order_are_one_table(tmp_path: Path)
     table = eh.read(tmp_path / "*.parquet", user="u")
     assert found(table) == expected([(1, 1.5), (2, 2.5), (3, 10.0)], "presence")
     assert Drafts(table).count(epsilon=1).query["statistic"] == "count"
-
-
-def test_a_spark_connect_frame_is_refused_with_the_reason() -> None:
-    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "createOrReplaceTempView": None})
-    with pytest.raises(eh.EngineError, match="Spark Connect"):
-        eh.read(remote(), user="u")
