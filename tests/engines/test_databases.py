@@ -154,8 +154,11 @@ def test_folders_whose_files_hold_deleted_rows_are_refused(inside: str, kind: st
     (tmp_path / inside).parent.mkdir()
     (tmp_path / inside).write_text("{}")
     pd.DataFrame({"u": [1], "v": [2.0]}).to_parquet(tmp_path / "part.parquet")
-    with pytest.raises(eh.UsageError, match=f"{kind} format"):
-        eh.read(tmp_path, user="u")
+    (tmp_path / "data").mkdir()
+    pd.DataFrame({"u": [1], "v": [2.0]}).to_parquet(tmp_path / "data" / "part.parquet")
+    for path in (".", "part.parquet", "*.parquet", "data/*.parquet"):
+        with pytest.raises(eh.UsageError, match=f"{kind} format"):
+            eh.read(tmp_path / path, user="u")
 
 
 FIRST = {"u": [1, 2], "v": [1.5, 2.5]}
