@@ -59,9 +59,9 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
 DAYS = ibis.interval(days=40)
 
 EXPRESSIONS: dict[str, list[Any]] = {
-    "Add": [_.i + _.j, _.x + _.y, _.a + _.b, _.i + _.x, _.c + _.x, _.i + _.j + _.a + 1, _.w + 1],
+    "Add": [_.i + _.j, _.a + 2**61 - 1 + (2**61 - 1),  _.x + _.y, _.a + _.b, _.i + _.x, _.c + _.x, _.i + _.j + _.a + 1, _.w + 1],
     "Subtract": [_.i - _.j, _.x - _.y, _.x - _.y - _.x, _.c - 1],
-    "Multiply": [_.i * _.j, _.x * _.y, _.x * _.y * _.x * _.y * _.x * _.y, _.a * _.b, _.i * 3, _.i * _.j * _.i, _.w * _.c, (_.x - _.y) * (_.x - _.y)],
+    "Multiply": [_.i * _.j, _.i * 2**61 * 4, _.a * 2**40 * 2**40 * 3, 2**50 * (2**50 * _.a), _.x * _.y, _.x * _.y * _.x * _.y * _.x * _.y, _.a * _.b, _.i * 3, _.i * _.j * _.i, _.w * _.c, (_.x - _.y) * (_.x - _.y)],
     "Divide": [_.i / _.j, _.x / _.y, _.i / _.a, _.c / 3, 1 / (_.x - _.y), _.x / _.y / _.x / _.y],
     "FloorDivide": [_.i // _.j, _.i // 7, _.x // _.y],
     "Modulus": [_.i % _.j, _.a % _.b, _.i % 7],

@@ -96,6 +96,20 @@ def test_rows_and_columns_of_a_view(run: Run) -> None:
     assert eh.Ledger("b.db").events[0].asked.table == "shop.duckdb films"
 
 
+def test_a_public_table_beside_the_rows(run: Run) -> None:
+    Path("kinds:old.csv").write_text("genre,kind\ndrama,sad\ncomedy,merry\ncomedy,light\n")  # two rows for one key
+    asked = ("--ask", "n=count", "--by", "kind", "--keys", "sad,merry,light", "--bounding", "row-limit:20")
+    refused = run("aggregate", *FILMS, "--join", "kinds:old.csv:genre", *asked, *PAID)
+    assert refused.startswith("2 ")
+    assert "2 rows of the public table 'kinds:old.csv'" in refused
+    assert not Path("b.db").exists()
+    spent = ("--epsilon", "1000", "--ledger", "b.db", "--budget", "1000")
+    found = json.loads(run("aggregate", *FILMS, "--join", "kinds:old.csv:genre:2", *asked, *spent, "--json"))
+    counts = {row["kind"]: row["n"] for row in found["value"]}
+    # 1,500 rows of each genre, each once beside every row of its key; noise of scale 20 / 1000.
+    assert all(abs(counts[kind] - 1500) <= 10 for kind in ("sad", "merry", "light"))
+
+
 def test_a_release_as_csv(run: Run) -> None:
     run(
         "release",
@@ -123,6 +137,8 @@ def test_a_release_as_csv(run: Run) -> None:
         (("aggregate", *FILMS, "--ask", "a=mean"), "with its column"),
         (("aggregate", *FILMS, "--ask", "a=count:stars"), "with its column"),
         (("aggregate", *FILMS, "--ask", "a=count", "--keys", "x"), "--keys without --by"),
+        (("aggregate", *FILMS, "--ask", "a=count", "--join", "kinds.csv"), "expected FILE:COLUMN"),
+        (("aggregate", *FILMS, "--ask", "a=count", "--join", "nowhere.csv:genre"), "can't be read"),
         (("release", "count", "shop.duckdb", "--user", "person"), "table= is missing"),
         (("release", "count", *FILMS, "--derive", "large"), "expected NAME=EXPRESSION"),
         (("release", "count", *FILMS, "--where", "random() < 0.5"), "has no meaning in views"),

@@ -201,6 +201,8 @@ def test_a_query_can_move_over_from_bigquery() -> None:
         by="day", epsilon=2, delta="1e-7", groups_per_user=3, m=eh.mean("stars", bounds=(0, 6)), s=eh.sum("stars")
     )
     assert (moved.cost, moved.query["parts"]) == (python.cost, python.query["parts"])
+    short = Drafts(TABLE).sql(BIGQUERY.replace("epsilon = 2, delta = 1e-7", "epsilon=2, delta=.01"))  # as they write it
+    assert short.cost == Drafts(TABLE).sql(BIGQUERY.replace("1e-7", "0.01")).cost
     with pytest.raises(eh.UsageError, match="leave one of them out"):
         Drafts(TABLE).sql(BIGQUERY, epsilon=3)
     with pytest.raises(eh.UsageError, match="told apart by"):

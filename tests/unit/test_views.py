@@ -115,6 +115,13 @@ REFUSED: dict[str, tuple[Callable[[eh.Table], object], str]] = {
     "a column that is not there": (lambda table: table.where(_.amont > 0), "Did you mean 'amount'"),
     "in SQL": (lambda table: table.where("1 = 1 AND amont > 0"), r"no column 'amont' \(line 1, column 15\).*Did you mean"),
     "a user column": (lambda table: table.derive(home=_.product), "user column 'home' can't be redefined"),
+    "a user column in another case": (lambda table: table.derive(Home=_.product), "'home' and 'Home' differ only in case"),
+    "one more user column": (lambda table: table.per_user(HOME=_.count()), "'home' and 'HOME' differ only in case"),
+    "a joined user column": (
+        lambda table: table.join(eh.read_public(pa.table({"product": [1], "HoMe": [1]})), on="product"),
+        "'home' and 'HoMe' differ only in case",
+    ),
+    "twins": (lambda table: table.derive(new=_.product, New=_.product), "'new' and 'New' differ only in case"),
     "a reserved name": (lambda table: table.derive(evenhand_x=1), "kept for queries"),
     "no condition": (lambda table: table.where(_.amount), "expected a condition"),
     "an aggregate": (lambda table: table.where(_.amount > _.amount.mean()), "rows of all users together.*per user"),

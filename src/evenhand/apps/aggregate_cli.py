@@ -18,10 +18,13 @@ Each --ask is NAME=STATISTIC, or NAME=STATISTIC:COLUMN, or NAME=STATISTIC:COLUMN
 Exit codes: 0 released, 2 bad usage, 3 budget refused, 4 data unreadable.
 """
 
-EXAMPLES = """Example:
+EXAMPLES = """Examples:
 
 evenhand aggregate ratings.parquet --user userId --ask n=count --ask average=mean:rating:0.5:5 --by genre --keys drama,comedy
 --epsilon 0.5 --ledger budget.db --csv genres.csv
+
+evenhand aggregate sales.parquet --user household --join products.parquet:product_id --where "amount > 0" --ask n=count
+--ask spent=sum:amount:0:500 --by department --keys food,toys --epsilon 0.5 --ledger budget.db
 """
 
 
@@ -32,8 +35,9 @@ def aggregate(
     ledger: options.LedgerAt,
     ask: Annotated[list[str], typer.Option(help="NAME=STATISTIC[:COLUMN[:LOW:HIGH]], once for each statistic.")],
     table: options.TableName = None,
-    where: options.Where = None,
+    join: options.Join = None,
     derive: options.Derive = None,
+    where: options.Where = None,
     by: options.By = None,
     keys: options.Keys = None,
     other: options.Other = None,
@@ -59,7 +63,7 @@ def aggregate(
     paid.check()
     statistics = _named(ask)
     by_keys = group_options(by, keys, other)
-    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), where, derive)
+    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), join, derive, where)
     request = Request.parse(rows, epsilon, delta, parse_strategy(bounding))
     draft = ask_together(request, statistics, by_keys.get("by"), by_keys.get("keys"), other, groups_per_user)
     paid.settle(draft)

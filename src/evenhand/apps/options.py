@@ -63,6 +63,12 @@ Derive = Annotated[
     list[str] | None,
     typer.Option(help="One more column, NAME=EXPRESSION as SQL: 'week=date_trunc(''week'', day)'. May be repeated."),
 ]
+Join = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A public table beside the rows: FILE:COLUMN (or columns, a,b), or FILE:COLUMN:N where N of its rows may share a key. May be repeated."
+    ),
+]
 Who = Annotated[str | None, typer.Option(help="Who asks, for the ledger; the name of the account unless given.")]
 Note = Annotated[str | None, typer.Option(help="One line for the ledger, such as 'nightly, 2026-11-16'.")]
 Html = Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")]
@@ -99,14 +105,30 @@ def open_table(
         )  # fmt: skip
 
 
-def viewed(table: eh.Table, where: list[str] | None, derive: list[str] | None) -> eh.Table:
-    """The table with the columns that ``--derive`` makes, each from those before it, then the rows that ``--where`` keeps."""
+def viewed(table: eh.Table, join: list[str] | None, derive: list[str] | None, where: list[str] | None) -> eh.Table:
+    """The table beside what ``--join`` names, with the columns that ``--derive`` makes, each from those before it, then the rows that ``--where`` keeps."""
+    for text in join or []:
+        table = _joined(table, text)
     for text in derive or []:
         name, equals, expression = text.partition("=")
         if not equals or not name.strip() or not expression.strip():
             raise UsageError(f"--derive {text!r}: expected NAME=EXPRESSION, such as --derive 'large=amount > 100'.")
         table = table.derive(**{name.strip(): expression})
     return table.where(*where) if where else table
+
+
+def _joined(table: eh.Table, text: str) -> eh.Table:
+    import evenhand as eh
+
+    # From the right: a path may hold colons.
+    found = re.fullmatch(r"(?P<file>.+?\.(?:parquet|csv)):(?P<on>[^:]+)(?::(?P<most>[0-9]+))?", text, re.IGNORECASE)
+    if found is None:
+        raise UsageError(
+            f"--join {text!r}: expected FILE:COLUMN or FILE:COLUMN:N, a public Parquet or CSV file, the column that both have, and how many of its "
+            "rows may share a key, such as --join products.parquet:product_id."
+        )
+    most = int(found["most"] or 1)
+    return table.join(eh.read_public(found["file"]), on=parse_list(found["on"]), fan_out=most)
 
 
 def hidden_password(source: str) -> str:

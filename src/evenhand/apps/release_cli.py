@@ -68,8 +68,9 @@ def release(
     epsilon: options.Epsilon,
     ledger: options.LedgerAt,
     table: options.TableName = None,
-    where: options.Where = None,
+    join: options.Join = None,
     derive: options.Derive = None,
+    where: options.Where = None,
     value: Annotated[str | None, typer.Option(help="The column (or columns, a,b) that the statistic is of.")] = None,
     bounds: Annotated[
         str | None, typer.Option(help="LOW:HIGH for one value, or LOW: or :HIGH; found privately where left out.")
@@ -135,7 +136,7 @@ def release(
         asked |= group_options(by, keys, other)
         if by is not None and kind.selects_keys:
             asked["groups_per_user"] = groups_per_user
-    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), where, derive)
+    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), join, derive, where)
     # Everything that can be wrong is found here, before a ledger file is made.
     paid.settle(getattr(Drafts(rows), statistic)(**asked))
 

@@ -93,6 +93,11 @@ def find(given: str | Path) -> FileSource:
             f"there is no file {str(given)!r} (looked in {os.getcwd()!r}); "
             "expected a path or glob of Parquet, CSV or JSON files."
         )
+    for folder in {os.path.dirname(os.path.abspath(path)) for path in paths if format == "parquet"}:
+        parquet_files.refuse_other_formats(folder)
+        parquet_files.refuse_other_formats(
+            os.path.dirname(folder)
+        )  # data/ of Iceberg, one level of partitions of Delta
     return FileSource(pattern, paths, format)
 
 

@@ -6,6 +6,7 @@ Engines leave out columns on their own, but not all of them aggregates: DuckDB c
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from evenhand.tables.expressions import Operation
 
@@ -15,6 +16,7 @@ def pruned(statement: Operation) -> Operation:
     import ibis.expr.operations as ops
 
     steps: list[tuple[Operation, dict[str, Operation]]] = []
+    changed = 0
     node, wanted = statement, set(statement.schema)
     while isinstance(node, ops.Project | ops.Aggregate | ops.DropColumns | ops.Filter):
         made: dict[str, Operation] = {}
@@ -28,19 +30,38 @@ def pruned(statement: Operation) -> Operation:
         elif isinstance(node, ops.Filter):
             wanted |= _fields(node.predicates)
         steps.append((node, made))
+        if isinstance(node, ops.Project | ops.Aggregate) and len(made) < len(getattr(node, "metrics", node.schema)):
+            changed = len(steps)
         node = node.parent
-    for step, made in reversed(steps):
-        below = {step.parent: node}
-        values = {name: value.replace(below) for name, value in made.items()}
+    if not changed:
+        return statement
+    node = steps[changed - 1][0].parent
+    for step, made in reversed(steps[:changed]):
+        values = {name: _moved(value, step.parent, node) for name, value in made.items()}
         if isinstance(step, ops.Project):
             node = ops.Project(node, values)
         elif isinstance(step, ops.Aggregate):
-            node = ops.Aggregate(node, {name: key.replace(below) for name, key in step.groups.items()}, values)
+            groups = {name: _moved(key, step.parent, node) for name, key in step.groups.items()}
+            node = ops.Aggregate(node, groups, values)
         elif isinstance(step, ops.Filter):
-            node = ops.Filter(node, tuple(each.replace(below) for each in step.predicates))
+            node = ops.Filter(node, tuple(_moved(each, step.parent, node) for each in step.predicates))
         else:
             node = ops.Project(node, {name: ops.Field(node, name) for name in _among(step.schema, set(node.schema))})
     return node
+
+
+def _moved(value: Operation, rows: Operation, to: Operation) -> Operation:
+    """An expression over some rows, over others. Only values are walked through: below every column there is a whole statement."""
+    import ibis.expr.operations as ops
+
+    def moved(node: Operation, changed: dict[str, Any] | None) -> Operation:
+        arguments = {**dict(zip(node.__argnames__, node.__args__, strict=True)), **(changed or {})}
+        places = {
+            name: to for name, argument in arguments.items() if isinstance(argument, ops.Relation) and argument == rows
+        }
+        return node.__recreate__({**arguments, **places}) if places or changed else node
+
+    return value.replace(moved, filter=ops.Value)
 
 
 def _among(names: Iterable[str], wanted: set[str]) -> list[str]:

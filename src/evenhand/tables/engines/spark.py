@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
-from evenhand.guarantee import EngineError
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.spark_files import file_rows
 from evenhand.tables.engines.spark_session import spark_backend, unlogged
@@ -43,15 +42,17 @@ class SparkEngine(Engine):
 
     @classmethod
     def open(cls, source: DataFrame | Rows) -> Engine:
+        from evenhand.tables.engines.spark_connect import ConnectEngine, is_connected, refusal, require_stored
+
         if not _is_frame(source):
-            return super().open(source)
-        if type(source).__module__.startswith("pyspark.sql.connect"):
-            raise EngineError(
-                "this frame belongs to a Spark Connect session, whose plans can't be looked at here, so it can't be told whether each "
-                "reading gives the same rows. Run Evenhand where the driver is, or write the frame to Parquet and read that."
-            )
+            opened = super().open(source)
+            if is_connected(opened.backend._session):
+                raise refusal("it is an Ibis table")
+            return opened
+        if is_connected(source):
+            require_stored(source)
         backend = spark_backend(source.sparkSession)
-        return cls(_view(backend, readable_frame(source)), backend)
+        return (ConnectEngine if is_connected(source) else cls)(_view(backend, readable_frame(source)), backend)
 
     @classmethod
     def open_files(cls, source: FileSource, declared: Declared) -> Engine:

@@ -38,7 +38,13 @@ def spark_backend(session: SparkSession | None = None) -> Backend:
         ) from None
     # By name: PySpark says so at every turn, and nothing here goes through the part of pandas that it means.
     warnings.filterwarnings("ignore", _PANDAS_WARNING, FutureWarning)
-    session = session or SparkSession.getActiveSession() or _local_session(SparkSession)
+    if session is None:
+        session = SparkSession.getActiveSession() or _local_session(SparkSession)
+        if type(session).__module__.startswith("pyspark.sql.connect"):
+            raise EngineError(
+                "engine='spark' reads paths where the driver is, and the active session is one of Spark Connect. Give the frame itself: "
+                "eh.read(spark.read.parquet(path), user=...)."
+            )
     import ibis
 
     return ibis.pyspark.connect(session)

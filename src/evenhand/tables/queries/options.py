@@ -89,12 +89,15 @@ def _clause(text: str, tokens: list[Token], words: list[str]) -> tuple[list[tupl
         part = [token.text for token in inner]
         comma = part.index(",") if "," in part else len(part)
         name = part[0].lower()
-        if comma != 3 or part[1] != "=" or name not in _KNOWN or name in given:
+        fraction = (
+            comma == 4 and part[2] == "." and part[3].isdigit()
+        )  # .01, as BigQuery's documentation writes it, is two tokens
+        if not (comma == 3 or fraction) or part[1] != "=" or name not in _KNOWN or name in given:
             raise UsageError(
                 f"OPTIONS ({place(text, inner[0].start)}): {''.join(part[:comma])!r} can't be used; expected {', '.join(_KNOWN)}, each "
                 f"once, as in epsilon = 1.{suggest(name, _KNOWN)}"
             )
-        given[name] = part[2]
+        given[name] = "".join(part[2:comma])
         inner = inner[comma + 1 :]
     return [(tokens[found[0] + 1].start, tokens[end].end)], given
 

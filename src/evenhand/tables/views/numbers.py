@@ -75,8 +75,10 @@ def _product(kind: Kind, one: Operand, other: Operand) -> Operand:
         return Operand(one.value * other.value, Range(kind, one.range.most + other.range.most))
     # The product in doubles can't overflow, and tells the exact one's size to within a factor 1 + 2^-50.
     size = (real(one).value * real(other).value).abs()
-    fits = (size <= ibis.literal(2.0**WHOLE_BITS, "float64")).ifelse(one.value, null(kind))
-    return Operand(fits * other.value, Range(kind, WHOLE_BITS + 1))
+    fits = size <= ibis.literal(2.0**WHOLE_BITS, "float64")
+    # Both: DuckDB multiplies the constants of x * c * d with each other while it plans, and would raise where these overflow.
+    held, also = (fits.ifelse(operand.value, null(kind)) for operand in (one, other))
+    return Operand(held * also, Range(kind, WHOLE_BITS + 1))
 
 
 def _combinable(one: Operand, other: Operand, combine: Callable[[int, int], int]) -> tuple[Operand, Operand]:

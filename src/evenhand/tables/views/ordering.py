@@ -31,8 +31,10 @@ def one_spelling(table: Table, user: str) -> bool:
 
 
 def sort_keys(table: Table, rows: Rows, names: Iterable[str]) -> list[Column]:
-    """Columns as sort keys: nulls first, text by its bytes, numbers that are equal as one."""
-    return [group_key(table.engine, rows[name]).asc(nulls_first=True) for name in names]
+    """Columns as sort keys: nulls first, text by its bytes, numbers that are equal as one (engines sort -0.0 and 0.0 so by themselves)."""
+    columns = (rows[name] for name in names)
+    keys = (column if column.type().is_floating() else group_key(table.engine, column) for column in columns)
+    return [key.asc(nulls_first=True) for key in keys]
 
 
 def user_window(table: Table, keys: Sequence[str] = ()) -> list[Column]:

@@ -100,8 +100,6 @@ def _aggregates(node: Operation) -> list[Operation]:
 
 
 def _named(place: int, each: Reduced) -> dict[str, Column]:
-    for part in each.parts:
-        require_small(part)
     return {f"evenhand_part_{place}_{index}": part for index, part in enumerate(each.parts)}
 
 
@@ -109,6 +107,8 @@ def _staged(
     guard: Guard, found: Mapping[Operation, Reduced], parts: Mapping[str, Column]
 ) -> tuple[Rows, dict[str, Column]]:
     """The rows with what aggregates share as columns, and the parts over these rows."""
+    for part in (part for each in found.values() for part in each.parts):
+        require_small(part)
     shared = {
         each.shared.op(): f"evenhand_summed_{place}"
         for place, each in enumerate(found.values())

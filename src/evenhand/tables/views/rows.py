@@ -90,6 +90,7 @@ def viewed(table: Table, rows: Rows, changes: Facts | None = None) -> Table:
     """The table with other rows. What was noted of the old rows (a profile) is not about these."""
     from ibis.expr.format import pretty
 
+    _require_told_apart(table, rows)
     definition = hashlib.sha256(pretty(rows.op()).encode()).hexdigest()[:16]
     snapshot = None if table.snapshot is None else f"{table.snapshot}/{definition}"
     made = replace(table, expression=rows, snapshot=snapshot, declared=table.promised, **(changes or {}))
@@ -97,6 +98,17 @@ def viewed(table: Table, rows: Rows, changes: Facts | None = None) -> Table:
         return made
     # Nothing is public under presence, whatever a table was read with: there is nothing to follow.
     return replace(made, public=tuple(name for name in table.public if name in rows.columns))
+
+
+def _require_told_apart(table: Table, rows: Rows) -> None:
+    """Check that new names differ from all others in more than case: engines would take one column for another, a private one for a public one."""
+    seen: dict[str, str] = {}
+    for name in rows.columns:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name and not {other, name} <= set(table.columns):
+            raise UsageError(
+                f"the columns {other!r} and {name!r} differ only in case, and engines take them for one; expected another name."
+            )
 
 
 def judged(table: Table) -> Guard:
