@@ -7,7 +7,7 @@ show that a test would notice.
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -70,17 +70,31 @@ def shares_by_clients(sketch: ServerSketch, serial: int, rows: NDArray[np.int8],
     return shares
 
 
-def deviations(people: People, sketch: ServerSketch, clients: NDArray[np.int8], sampled: bool) -> float:
+Clients = tuple[NDArray[np.int8], Weights, int]
+"""Different opinions, the share of clients who have them, and how many clients there are."""
+
+
+def counted(opinions: NDArray[np.int8]) -> Clients:
+    rows, counts = np.unique(opinions, axis=0, return_counts=True)
+    return rows, counts / len(opinions), len(opinions)
+
+
+@cache
+def drawn_clients() -> Clients:
+    return counted(draw_opinions(TASTES, ITEMS, RATED, 200_000, seed=1))
+
+
+def deviations(people: People, sketch: ServerSketch, clients: Clients, sampled: bool) -> float:
     """The largest deviation, in standard deviations, between simulated people and clients over ten queries.
 
     ``sampled`` says that the clients are a sample themselves, and not all there are.
     """
-    rows, counts = np.unique(clients, axis=0, return_counts=True)
+    rows, weights, size = clients
     draws, worst = 20_000, 0.0
     for serial in range(10):
         found = people.truths(sketch, np.full(draws, serial)).mean(axis=0)
-        wanted = shares_by_clients(sketch, serial, rows, counts / len(clients))
-        error = np.sqrt(wanted * (1 - wanted) * (1 / draws + sampled / len(clients))) + 1e-12
+        wanted = shares_by_clients(sketch, serial, rows, weights)
+        error = np.sqrt(wanted * (1 - wanted) * (1 / draws + sampled / size)) + 1e-12
         worst = max(worst, float((np.abs(found - wanted) / error).max()))
     return worst
 
@@ -91,7 +105,7 @@ def test_people_of_the_block_model_answer_like_clients(name: str) -> None:
     fewer than it should.
     """
     sketch = make_sketch(name)
-    clients = draw_opinions(TASTES, ITEMS, RATED, 200_000, seed=1)
+    clients = drawn_clients()
     assert deviations(BlockPeople(TASTES, ITEMS, RATED, seed=2), sketch, clients, True) < 4.8
     assert deviations(BlockPeople(TASTES, ITEMS, RATED - 1, seed=2), sketch, clients, True) > 4.8
 
@@ -102,8 +116,8 @@ def test_resampled_people_answer_like_clients(name: str) -> None:
     sketch = make_sketch(name)
     table = draw_opinions(TASTES, ITEMS, RATED, 300, seed=3)
     forgetful = np.where(np.arange(300)[:, None] % 2 == 0, np.minimum(table, 0), table).astype(np.int8)
-    assert deviations(ResampledPeople(table, seed=4), sketch, table, False) < 4.8
-    assert deviations(ResampledPeople(forgetful, seed=4), sketch, table, False) > 4.8
+    assert deviations(ResampledPeople(table, seed=4), sketch, counted(table), False) < 4.8
+    assert deviations(ResampledPeople(forgetful, seed=4), sketch, counted(table), False) > 4.8
 
 
 def test_resampled_people_keep_to_the_cap() -> None:

@@ -20,6 +20,7 @@ DIMENSIONS = 16
 """Of the factorisation without privacy."""
 
 _MOST_TESTS = 2000
+_AT_ONCE = 1 << 18
 
 
 def study_ratings(
@@ -83,11 +84,12 @@ def local_popularity(table: Opinions, epsilon: str, stops: Sequence[int], seed: 
     starts, liked = np.cumsum(sizes) - sizes, np.nonzero(table == 1)[1]
     ones = np.zeros(table.shape[1])
     for reached, stop in pairwise([0, *stops]):
-        who = random.integers(0, len(table), stop - reached)
-        able = who[sizes[who] > 0]  # without a like there is nothing to draw, and every bit is a lie
-        drawn = liked[starts[able] + random.integers(0, sizes[able])]
-        mine = np.bincount(drawn, minlength=len(ones))
-        ones += random.binomial(mine, 0.5) + random.binomial(stop - reached - mine, lies)
+        for at in range(reached, stop, _AT_ONCE):
+            count = min(_AT_ONCE, stop - at)
+            who = random.integers(0, len(table), count)
+            able = who[sizes[who] > 0]  # without a like there is nothing to draw, and every bit is a lie
+            mine = np.bincount(liked[starts[able] + random.integers(0, sizes[able])], minlength=len(ones))
+            ones += random.binomial(mine, 0.5) + random.binomial(count - mine, lies)
         yield ones.copy()
 
 
