@@ -1,6 +1,6 @@
 """Recommendations on real ratings, against popularity and a factorisation, over several splits of the people.
 
-    python -m benchmarks.recommender.ratings [FILE] [--users 10000,100000] [--epsilon 1,4] [--splits 5]
+    python -m benchmarks.recommender.ratings [FILE] [--users 10000,100000] [--epsilon 1,4] [--sketch maxsense,projection]
 
 Without a file, ratings are made up: ratings per person and per item with long tails, tastes of eight dimensions.
 """
@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--users", default="10000,100000")
     parser.add_argument("--epsilon", default="1,4")
+    parser.add_argument("--sketch", default="maxsense,projection")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     given = parser.parse_args()
@@ -48,8 +49,7 @@ def main() -> int:
     found: dict[tuple[str, str, str], list[Quality]] = defaultdict(list)
     start = time.process_time()
     for seed in range(given.splits):
-        sketches = ["maxsense", "multi-maxsense", "projection", "pairwise"]
-        for one in study_ratings(ratings, 40, levels, users, sketches, seed=seed):
+        for one in study_ratings(ratings, 40, levels, users, given.sketch.split(","), seed=seed):
             found[one.method, one.epsilon or "", f"{one.users:,}" if one.users else ""].append(one)
     rows = []
     for key, runs in found.items():

@@ -13,7 +13,7 @@ from evenhand.recommender.tuning import Setting, best_questions, best_theta, str
 from reproductions.banerjee.common import WRONG, crossing, geometric, line_chart, slope
 from reproductions.outcomes import Check, Outcome, Rows, Size, near
 
-GRIDS = {"small": (60, 20, (4.0, 8.0), range(8)), "full": (200, 40, (2.0, 3.0, 4.0, 6.0, 8.0), range(24))}
+GRIDS = {"small": (60, 20, (4.0, 8.0), range(8)), "full": (200, 40, (2.0, 3.0, 4.0, 6.0, 8.0), range(12))}
 
 
 def reproduce(out: Path, size: Size = "full") -> Outcome:
