@@ -1,10 +1,21 @@
 """Reproductions of Banerjee, Hegde and Massoulié, The Price of Privacy in Untrusted Recommendation Engines."""
 
-from reproductions.banerjee import maxsense_scaling, mirrored, pairwise_rich, regimes
+from reproductions.banerjee import (
+    exact,
+    maxsense_scaling,
+    mirrored,
+    pairwise_rich,
+    public_rated,
+    regimes,
+    several_questions,
+)
 
 REPRODUCTIONS = {
     "banerjee-maxsense-scaling": maxsense_scaling.reproduce,
+    "banerjee-exact": exact.reproduce,
+    "banerjee-several-questions": several_questions.reproduce,
     "banerjee-pairwise-rich": pairwise_rich.reproduce,
+    "banerjee-public-rated": public_rated.reproduce,
     "banerjee-regimes": regimes.reproduce,
     "banerjee-mirrored": mirrored.reproduce,
 }

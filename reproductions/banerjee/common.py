@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.guarantee import parse_epsilon
 from evenhand.recommender.planning import users_needed
@@ -28,8 +29,18 @@ def simulated_need(sketch: str, tastes: Tastes, items: int, rated: int, epsilon:
     wrong = np.zeros(len(stops))
     for seed in seeds:
         wrong += [point.wrong for point in study(tastes, items, rated, epsilon, stops, [sketch], seed=seed)]
-    smooth = np.minimum.accumulate(wrong / len(seeds))
-    return float(np.exp(np.interp(-WRONG, -smooth, np.log(stops))))
+    return crossing(stops, wrong / len(seeds))
+
+
+def crossing(stops: Sequence[int], wrong: Sequence[float] | NDArray[np.float64]) -> float:
+    """Users after which one campaign gets `WRONG` of the items wrong, read off between its points."""
+    return float(np.exp(np.interp(-WRONG, -np.minimum.accumulate(wrong), np.log(stops))))
+
+
+def geometric(needs: Sequence[float]) -> tuple[float, float]:
+    """The geometric mean of what several campaigns needed, and its relative standard error."""
+    logs = np.log(needs)
+    return float(np.exp(logs.mean())), float(logs.std(ddof=1) / np.sqrt(len(logs)))
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:

@@ -18,13 +18,9 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
     """Simulate campaigns over N at w = 10 and over w at N = 120 or 400, and fit the two exponents."""
     items, rated, seeds = GRIDS[size]
     fixed_items, fixed_rated, tastes = items[-2], 10, preset("popular")
-    rows: Rows = [
-        {"items": n, "rated": fixed_rated, "users": simulated_need("maxsense", tastes, n, fixed_rated, 1.0, seeds)}
-        for n in items
-    ] + [
-        {"items": fixed_items, "rated": w, "users": simulated_need("maxsense", tastes, fixed_items, w, 1.0, seeds)}
-        for w in rated
-    ]
+    places = [(n, fixed_rated) for n in items] + [(fixed_items, w) for w in rated]
+    needs = {(n, w): simulated_need("maxsense", tastes, n, w, 1.0, seeds) for n, w in set(places)}
+    rows: Rows = [{"items": n, "rated": w, "users": needs[n, w]} for n, w in places]
     by_items, by_rated = rows[: len(items)], rows[len(items) :]
     checks = [
         Check("exponent of N", slope([r["items"] for r in by_items], [r["users"] for r in by_items]), 1.75, 2.25),

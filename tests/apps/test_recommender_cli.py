@@ -191,11 +191,16 @@ def test_plan_and_simulate(run: Run) -> None:
 def test_simulating_on_a_real_table_says_that_it_is_not_private(run: Run) -> None:
     rows = [f"{u},{i},{5 if (u + i) % 2 else 1}" for u in range(60) for i in range(12) if (u * i) % 3]
     Path("ratings.csv").write_text("userId,movieId,rating\n" + "\n".join(rows))
-    given = ("simulate", "--ratings", "ratings.csv", "--users", 2000, "--sketch", "maxsense,projection", "--rated", 5)
+    given = ("simulate", "--ratings", "ratings.csv", "--users", "500,2000", "--epsilon", "1,4",
+             "--sketch", "maxsense,projection", "--rated", 5)  # fmt: skip
     assert "NOT PRIVATE" in run(*given)
-    facts = json.loads(run(*given, "--json"))
+    facts = json.loads(run(*given, "--json", "--out", "pictures"))
     assert facts["not_private"] is True
-    assert len(facts["quality"]) == 4
+    assert len(facts["quality"]) == 2 + 2 * 2 * 3
+    assert [words.partition(":")[0] for words in facts["verdicts"]] == ["ε = 1", "ε = 1", "ε = 4", "ε = 4"]
+    assert facts["judged_people"] == 8  # of the 40 who rated anything
+    assert all(Path(file).stat().st_size > 1000 for file in facts["files"])
+    assert {facts["seconds"] > 0, facts["peak_memory_mb"] > 0} == {True}
 
 
 def test_a_campaign_about_groups(run: Run) -> None:
@@ -269,6 +274,7 @@ def test_a_second_round(run: Run, opened: list[str]) -> None:
         (["plan", "--items", "5", "--rated", "6"], "rated=6", 2),
         (["plan", "--tastes", "mirored"], "Did you mean 'mirrored'", 2),
         (["simulate", "--users", "few"], "--users", 2),
+        (["simulate", "--epsilon", "1,2"], "'1,2'", 2),
         (["simulate", "--sketch", "maxsens"], "Did you mean 'maxsense'", 2),
         (["simulate", "--like", "a,b"], "--like", 2),
         (["simulate", "--ratings", "missing.csv"], "can't be read", 4),

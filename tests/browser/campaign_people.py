@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from campaign_server import CampaignServer
 
 from evenhand.recommender import Campaign
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
+
+PATIENCE = 60_000
+"""Milliseconds before a test gives up waiting: only a failure takes that long, also on a slow machine."""
+pytest.importorskip("playwright.sync_api").expect.set_options(timeout=PATIENCE)
 
 FILMS = ["Alien", "Brazil", "Casablanca", "Dune", "Elf", "Fargo", "Gandhi", "Heat", "Ikiru", "Jaws", "Klute", "Léon"]
 
@@ -39,6 +44,7 @@ class Person:
         self.urls: list[tuple[str, str, bytes]] = []
         self.complaints: list[str] = []
         self.context.on("request", lambda r: self.urls.append((r.method, r.url, r.post_data_buffer or b"")))
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -71,8 +71,11 @@ class Server:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
+        class Threads(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 64  # a browser that finds five in the queue tries again a second later
+
+        self._http = Threads(("127.0.0.1", 0), Handler)
         self.origin = f"http://{host}:{self._http.server_port}"
         self.url = f"{self.origin}/"
         Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -302,17 +303,29 @@ def test_the_vectors_in_a_browser(chromium: Browser) -> None:
     server.close()
 
 
-def kill(folder: Path) -> None:
-    """SIGKILL for the Chromium that this test started with this profile."""
+def processes(folder: Path) -> dict[int, list[bytes]]:
+    """The arguments of the Chromium processes with this profile, by process; what is dead has none."""
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if f"--user-data-dir={folder}".encode() in words and not any(word.startswith(b"--type=") for word in words):
-            os.kill(int(process.name), signal.SIGKILL)
+        if f"--user-data-dir={folder}".encode() in words:
+            found[int(process.name)] = words
+    return found
+
+
+def kill(folder: Path) -> None:
+    """SIGKILL for the Chromium that this test started with this profile; returns when the profile is free again."""
+    running = processes(folder)
+    (browser,) = (number for number, words in running.items() if not any(word.startswith(b"--type=") for word in words))
+    os.kill(browser, signal.SIGKILL)
+    for _ in range(600):
+        if not processes(folder):
             return
-    raise AssertionError("the browser is not there")
+        time.sleep(0.1)
+    raise AssertionError("the browser's processes live on")
 
 
 def test_a_browser_that_is_killed_sends_the_same_answer_later(

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-NAMES = ("banerjee-maxsense-scaling", "banerjee-pairwise-rich", "banerjee-regimes", "banerjee-mirrored")
+NAMES = (
+    "banerjee-maxsense-scaling",
+    "banerjee-exact",
+    "banerjee-several-questions",
+    "banerjee-pairwise-rich",
+    "banerjee-public-rated",
+    "banerjee-regimes",
+    "banerjee-mirrored",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

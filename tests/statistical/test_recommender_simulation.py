@@ -7,7 +7,8 @@ show that a test would notice.
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,14 +23,19 @@ from evenhand.recommender.at_server.sketches import ServerSketch
 from evenhand.recommender.messages import SKETCHES
 from evenhand.recommender.simulation import (
     BlockPeople,
+    HeldOut,
     People,
+    RatingsTable,
     ResampledPeople,
     compare,
     draw_opinions,
     items_wrong,
     read_table,
     study,
+    study_ratings,
 )
+from evenhand.recommender.simulation.factorisation import factorise
+from evenhand.recommender.simulation.ratings_study import local_popularity
 from evenhand.recommender.tastes import Tastes, preset
 from recommender_laws import law_of
 
@@ -64,17 +70,31 @@ def shares_by_clients(sketch: ServerSketch, serial: int, rows: NDArray[np.int8],
     return shares
 
 
-def deviations(people: People, sketch: ServerSketch, clients: NDArray[np.int8], sampled: bool) -> float:
+Clients = tuple[NDArray[np.int8], Weights, int]
+"""Different opinions, the share of clients who have them, and how many clients there are."""
+
+
+def counted(opinions: NDArray[np.int8]) -> Clients:
+    rows, counts = np.unique(opinions, axis=0, return_counts=True)
+    return rows, counts / len(opinions), len(opinions)
+
+
+@cache
+def drawn_clients() -> Clients:
+    return counted(draw_opinions(TASTES, ITEMS, RATED, 200_000, seed=1))
+
+
+def deviations(people: People, sketch: ServerSketch, clients: Clients, sampled: bool) -> float:
     """The largest deviation, in standard deviations, between simulated people and clients over ten queries.
 
     ``sampled`` says that the clients are a sample themselves, and not all there are.
     """
-    rows, counts = np.unique(clients, axis=0, return_counts=True)
+    rows, weights, size = clients
     draws, worst = 20_000, 0.0
     for serial in range(10):
         found = people.truths(sketch, np.full(draws, serial)).mean(axis=0)
-        wanted = shares_by_clients(sketch, serial, rows, counts / len(clients))
-        error = np.sqrt(wanted * (1 - wanted) * (1 / draws + sampled / len(clients))) + 1e-12
+        wanted = shares_by_clients(sketch, serial, rows, weights)
+        error = np.sqrt(wanted * (1 - wanted) * (1 / draws + sampled / size)) + 1e-12
         worst = max(worst, float((np.abs(found - wanted) / error).max()))
     return worst
 
@@ -85,7 +105,7 @@ def test_people_of_the_block_model_answer_like_clients(name: str) -> None:
     fewer than it should.
     """
     sketch = make_sketch(name)
-    clients = draw_opinions(TASTES, ITEMS, RATED, 200_000, seed=1)
+    clients = drawn_clients()
     assert deviations(BlockPeople(TASTES, ITEMS, RATED, seed=2), sketch, clients, True) < 4.8
     assert deviations(BlockPeople(TASTES, ITEMS, RATED - 1, seed=2), sketch, clients, True) > 4.8
 
@@ -96,8 +116,8 @@ def test_resampled_people_answer_like_clients(name: str) -> None:
     sketch = make_sketch(name)
     table = draw_opinions(TASTES, ITEMS, RATED, 300, seed=3)
     forgetful = np.where(np.arange(300)[:, None] % 2 == 0, np.minimum(table, 0), table).astype(np.int8)
-    assert deviations(ResampledPeople(table, seed=4), sketch, table, False) < 4.8
-    assert deviations(ResampledPeople(forgetful, seed=4), sketch, table, False) > 4.8
+    assert deviations(ResampledPeople(table, seed=4), sketch, counted(table), False) < 4.8
+    assert deviations(ResampledPeople(forgetful, seed=4), sketch, counted(table), False) > 4.8
 
 
 def test_resampled_people_keep_to_the_cap() -> None:
@@ -178,16 +198,75 @@ def test_items_wrong_does_not_depend_on_names() -> None:
     assert items_wrong([0, 1, 2, 3, 4, 5], labels) == pytest.approx(3 / 6)
 
 
-def test_reading_a_table(tmp_path: object) -> None:
-    path = f"{tmp_path}/ratings.csv"
-    with open(path, "w") as file:
-        file.write("userId,movieId,rating\n1,a,5\n1,b,1\n2,a,4\n2,c,2\n3,a,1\n3,b,4.5\n")
+ROWS = ((1, 7, 5), (1, 8, 5), (2, 7, 4), (2, 9, 2), (3, 7, 1), (3, 8, 4.5), (1, 8, 1))
+LAYOUTS = {
+    "ratings.csv": "userId,movieId,rating,timestamp\n"
+    + "".join(f"{u},{i},{r},9\n" for u, i, r in ROWS)
+    + ",7,5,9\n1,9,,9\n",
+    "ratings.dat": "".join(f"{u}::{i}::{r}::978300760\n" for u, i, r in ROWS),
+    "u.data": "".join(f"{u}\t{i}\t{r}\t881250949\n" for u, i, r in ROWS),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_table_reads_alike_in_every_layout(name: str, tmp_path: Path) -> None:
+    """The last of two ratings counts, and rows without a person or a rating do not."""
+    path = tmp_path / name
+    path.write_text(LAYOUTS[name])
     table = read_table(path, most_items=2)
-    assert table.items == ("a", "b")
+    assert table.items == ("7", "8")
     assert table.opinions.tolist() == [[1, -1], [1, 0], [-1, 1]]
     with pytest.raises(DataError, match="nobody"):
         read_table(path, user="nobody")
     with pytest.raises(DataError, match="can't be read"):
-        read_table(f"{tmp_path}/missing.csv")
+        read_table(tmp_path / "missing.csv")
     with pytest.raises(UsageError, match="most_items"):
         read_table(path, most_items=1)
+
+
+def test_the_factorisation_is_the_known_one() -> None:
+    """With equal weights the best factorisation is the singular value decomposition with its values lowered by the penalty."""
+    likes = np.random.default_rng(0).random((60, 25)) < 0.3
+    found = factorise(likes, 25, weight=0, penalty=1.5, rounds=400)
+    left, values, right = np.linalg.svd(likes.astype(float), full_matrices=False)
+    known = (left * np.maximum(values - 1.5, 0)) @ right
+    assert np.abs(found.scores(likes) - known).max() < 1e-3
+    assert np.abs(factorise(likes, 25, weight=1, penalty=1.5, rounds=40).scores(likes) - known).max() > 0.05
+
+
+def test_hits_and_gains_are_exact() -> None:
+    """One like is left out of two, so that nine items are candidates of the first person and eleven of the second."""
+    tests = np.zeros((2, 12), np.int8)
+    tests[0, :4], tests[1, 2:4] = (1, -1, -1, -1), (1, -1)
+    people = HeldOut(tests)
+    assert people.left_out.tolist() == [0, 2]
+    level = people.judge("all alike", np.zeros(12))
+    assert level.hits.tolist() == pytest.approx([1, 10 / 11])
+    assert level.gains[1] == pytest.approx(sum(1 / np.log2(1 + rank) for rank in range(1, 11)) / 11)
+    ordered = people.judge("in order", -np.arange(12.0))
+    assert ordered.gains.tolist() == pytest.approx([1, 1 / np.log2(4)])
+    assert people.judge("backwards", np.arange(12.0)).hits.tolist() == [1, 1]
+    assert ordered.lead_over(ordered) == (0, 0)
+
+
+def test_nobody_who_is_judged_was_learnt_from() -> None:
+    """Everyone likes two items that nobody else has heard of. Only somebody who saw a person's own row could name the
+    second: a study that judged the people it learnt from would find nearly all, and ten of 120 by chance.
+    """
+    table = RatingsTable(tuple(map(str, range(120))), np.repeat(np.eye(60, dtype=np.int8), 2, axis=1))
+    found = study_ratings(table, 2, ["8"], [3000], ["projection"])
+    assert len(found[0].hits) == 12
+    assert all(one.hit_rate <= 5 / 12 for one in found)  # by chance 2e-3 for each, and seeded
+    seen = HeldOut(table.opinions).without_privacy(table.opinions, 60)
+    assert seen[1].hit_rate > 0.9
+
+
+def test_local_popularity_answers_as_its_reference_says() -> None:
+    """The sums of ones against their expectation: ten comparisons at five standard deviations, 6e-6."""
+    table = np.array([[1, 1, 0, -1, 0], [0, 1, 0, 0, 0], [-1, 0, 0, 0, 0]], np.int8)
+    drawn, users = np.array([0.5, 1.5, 0, 0, 0]) / 3, 200_000
+    first, second = local_popularity(table, "1", [users // 2, users])
+    lies = 1 / (np.e + 1)
+    for ones, asked in ((first, users // 2), (second, users)):
+        share = drawn / 2 + (1 - drawn) * lies
+        assert (np.abs(ones - asked * share) < 5 * np.sqrt(asked * share * (1 - share))).all()

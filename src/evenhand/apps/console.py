@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,15 +63,15 @@ def check_writable(path: Path, option: str) -> None:
 
 
 @contextmanager
-def progress(message: str) -> Iterator[None]:
-    """A spinner on standard error while a person is watching; silent otherwise."""
+def progress(message: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on standard error while a person is watching; silent otherwise. Gives a way to change its message."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(message), shown():
-        yield
+    with Console(stderr=True).status(message) as status, shown():
+        yield status.update
 
 
 def parse_pair(text: str | None, option: str) -> tuple[float, float] | None:

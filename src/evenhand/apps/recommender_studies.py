@@ -10,18 +10,18 @@ import typer
 
 from evenhand.apps.console import parse_list, progress
 from evenhand.apps.recommender_files import Json, say, write
+from evenhand.apps.recommender_ratings import simulate_on_ratings
 from evenhand.guarantee import UsageError
 
 if TYPE_CHECKING:
-    from evenhand.recommender.simulation import Point, Quality, RatingsTable
+    from evenhand.recommender.simulation import Point, Quality
     from evenhand.recommender.tastes import Tastes
 
 _MOST_SIMULATED = 3_000_000
-_NOT_PRIVATE = "NOT PRIVATE: computed from the ratings in the file, only for those who may see the file."
 
 Items = Annotated[int, typer.Option(help="The number of items.")]
 Rated = Annotated[int, typer.Option(help="How many ratings a person has.")]
-Epsilon = Annotated[str, typer.Option(help="The ε of one person's answer.")]
+Epsilon = Annotated[str, typer.Option(help="The ε of one person's answer; simulate --ratings takes several: a,b,c.")]
 TastesName = Annotated[str, typer.Option(help="Assumed tastes: popular, mirrored or three.")]
 Like = Annotated[
     str | None, typer.Option(help="Other tastes: like rates by item class, people classes split by ; as .9,.2;.1,.6")
@@ -93,7 +93,9 @@ def simulate(
     tastes: TastesName = "popular",
     like: Like = None,
     sketch: Annotated[str, typer.Option(help="Sketches: a,b,c or all.")] = "all",
-    ratings: Annotated[Path | None, typer.Option(help="Resample people from this CSV or Parquet file instead.")] = None,
+    ratings: Annotated[
+        Path | None, typer.Option(help="Resample people from this file instead: MovieLens, or CSV or Parquet.")
+    ] = None,
     columns: Annotated[str, typer.Option(help="Its columns for user, item and rating.")] = "userId,movieId,rating",
     like_from: Annotated[float, typer.Option(help="With --ratings: a rating of at least this is a like.")] = 4.0,
     out: Annotated[Path | None, typer.Option(help="A folder for pictures, as PNG, SVG and HTML.")] = None,
@@ -103,30 +105,27 @@ def simulate(
     """Play whole campaigns with simulated people: items wrong, and how good the recommendations are.
 
     Examples: evenhand recommender simulate --tastes mirrored --users 10000,100000 --out pictures;
-    evenhand recommender simulate --ratings ratings.csv --users 1000000 --sketch projection
+    evenhand recommender simulate --ratings ratings.csv --users 100000,1000000 --epsilon 1,4 --out pictures
     """
     stops = _counts(users)
     sketches = _sketches(sketch)
-    points: list[Point] = []
     if ratings is not None:
-        table = _table(ratings, columns, like_from, items)
-        qualities = _on_table(table, rated, epsilon, stops[-1], sketches, seed)
-        about = f"{stops[-1]:,} people resampled from {ratings.name}"
-    else:
-        assumed = _tastes(tastes, like)
-        points, qualities = _on_tastes(assumed, items, rated, epsilon, stops, sketches, seed)
-        about = f"{items} items, {rated} ratings per person, ε = {epsilon}"
-    files = [] if out is None else _draw(out, points, qualities, about, None if ratings else assumed)
+        levels = parse_list(epsilon)
+        simulate_on_ratings(ratings, columns, like_from, items, rated, levels, stops, sketches, out, seed, as_json)
+        return
+    assumed = _tastes(tastes, like)
+    points, qualities = _on_tastes(assumed, items, rated, epsilon, stops, sketches, seed)
+    about = f"{items} items, {rated} ratings per person, ε = {epsilon}"
+    files = [] if out is None else _draw(out, points, qualities, about, assumed)
     data: dict[str, Any] = {
         "about": about,
         "simulated": True,
-        "not_private": ratings is not None,
+        "not_private": False,
         "items_wrong": [asdict(point) for point in points],
-        "quality": [asdict(quality) for quality in qualities],
+        "quality": [quality.to_dict() for quality in qualities],
         "files": files,
     }
-    first = [] if ratings is None else [_NOT_PRIVATE]
-    say(as_json, data, "\n".join([*first, *_table_lines(points, qualities), *(f"Wrote {file}" for file in files)]))
+    say(as_json, data, "\n".join([*_table_lines(points, qualities), *(f"Wrote {file}" for file in files)]))
 
 
 def _on_tastes(
@@ -141,51 +140,20 @@ def _on_tastes(
         return points, compare(models, training, tests, assumed.clusters, seed)
 
 
-def _table(path: Path, columns: str, like_from: float, items: int) -> RatingsTable:
-    from evenhand.recommender.simulation import read_table
-
-    names = parse_list(columns)
-    if len(names) != 3:
-        raise UsageError(f"--columns {columns!r}: expected three names, for user, item and rating.")
-    user, item, rating = names
-    return read_table(path, user, item, rating, like_from, items)
-
-
-def _on_table(
-    table: RatingsTable, rated: int, epsilon: str, users: int, sketches: list[str], seed: int
-) -> list[Quality]:
-    from evenhand.recommender import Campaign
-    from evenhand.recommender.at_server import Fold
-    from evenhand.recommender.simulation import ResampledPeople, compare
-
-    cut = len(table.opinions) * 4 // 5
-    models = {}
-    for name in sketches:
-        campaign = Campaign(table.items, name, epsilon, min(rated, len(table.items)), users=users, pool="auto")
-        fold = Fold(campaign.open())
-        with progress(f"Simulating {name}"):
-            ResampledPeople(table.opinions[:cut], seed).answer(fold, 0, users)
-            models[name] = campaign.publish(fold)
-    return compare(models, table.opinions[:cut], table.opinions[cut:][:1000], 8, seed)
-
-
-def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, assumed: Tastes | None) -> list[str]:
+def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, assumed: Tastes) -> list[str]:
     from evenhand.pages.charts import save
     from evenhand.pages.simulation import quality_chart, wrong_chart
     from evenhand.recommender.planning import chance
 
     out.mkdir(parents=True, exist_ok=True)
-    charts = {"quality": quality_chart(qualities, about)}
-    if assumed is not None:
-        charts["items-wrong"] = wrong_chart(points, chance(assumed), about)
+    charts = {"quality": quality_chart(qualities, about), "items-wrong": wrong_chart(points, chance(assumed), about)}
     with progress("Drawing"):
         return [file for name, chart in charts.items() for file in save(chart, out / name, about)]
 
 
 def _table_lines(points: list[Point], qualities: list[Quality]) -> list[str]:
     lines = [f"{one.sketch:<16}{one.users:>12,}{one.wrong:>14.1%}{one.expected:>10.1%}" for one in points]
-    if points:
-        lines = [f"{'sketch':<16}{'people':>12}{'items wrong':>14}{'forecast':>10}", *lines, ""]
+    lines = [f"{'sketch':<16}{'people':>12}{'items wrong':>14}{'forecast':>10}", *lines, ""]
     lines.append(f"{'recommendations by':<30}{'hit rate@10':>12}{'NDCG@10':>9}")
     return lines + [f"{one.method:<30}{one.hit_rate:>12.3f}{one.ndcg:>9.3f}" for one in qualities]
 

@@ -42,3 +42,29 @@ def quality_chart(qualities: Sequence[Quality], title: str) -> Chart:
     return bars.encode(
         x=alt.X("value:Q", title=None), y=alt.Y("method:N", title=None, sort=None), row=alt.Row("measure:N", title=None)
     ).properties(title=title, width=420)
+
+
+def ratings_chart(qualities: Sequence[Quality], title: str) -> Chart:
+    """NDCG against people who answered, a line for each method and a column for each ε; dashes see the table."""
+    levels = list(dict.fromkeys(one.epsilon for one in qualities if one.epsilon is not None))
+    stops = sorted({one.users for one in qualities if one.users is not None})
+    rows = [
+        {
+            "method": one.method,
+            "users": users,
+            "NDCG": one.ndcg,
+            "epsilon": f"ε = {level}",
+            "private": one.users == users,
+        }
+        for one in qualities
+        for level in (levels if one.epsilon is None else [one.epsilon])
+        for users in (stops if one.users is None else [one.users])
+    ]
+    lines = alt.Chart(alt.InlineData(values=rows)).mark_line(point=True)
+    return lines.encode(
+        x=alt.X("users:Q", scale=alt.Scale(type="log"), title="people who answered"),
+        y=alt.Y("NDCG:Q", title="NDCG @10"),
+        color=alt.Color("method:N", title=None, sort=None),
+        strokeDash=alt.condition("datum.private", alt.value([1, 0]), alt.value([4, 4])),
+        column=alt.Column("epsilon:N", title=None, sort=None),
+    ).properties(title=title, width=260, height=260)

@@ -6,12 +6,15 @@ for the holder only.
 
 from evenhand.recommender.simulation.block_people import BlockPeople
 from evenhand.recommender.simulation.people import People
-from evenhand.recommender.simulation.quality import Quality, compare, draw_opinions
-from evenhand.recommender.simulation.resampled_people import RatingsTable, ResampledPeople, read_table
+from evenhand.recommender.simulation.quality import HeldOut, Quality, compare, draw_opinions
+from evenhand.recommender.simulation.ratings_study import study_ratings, verdicts
+from evenhand.recommender.simulation.ratings_table import RatingsTable, read_table
+from evenhand.recommender.simulation.resampled_people import ResampledPeople
 from evenhand.recommender.simulation.study import Point, items_wrong, study
 
 __all__ = [
     "BlockPeople",
+    "HeldOut",
     "People",
     "Point",
     "Quality",
@@ -22,4 +25,6 @@ __all__ = [
     "items_wrong",
     "read_table",
     "study",
+    "study_ratings",
+    "verdicts",
 ]

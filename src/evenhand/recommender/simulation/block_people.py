@@ -43,7 +43,8 @@ class BlockPeople(People):
 
     def like_any(self, sketch: MaxSense, numbers: Ints) -> Bits:
         """A person likes nothing in a set with a known chance. With one question per person their
-        class can be averaged over; a pool's queries come again and again, so their chances are kept.
+        class can be averaged over; a pool's queries come again and again, so their chances are kept. Several questions
+        are drawn independently given the class: each exact, jointly exact where few of the items are rated.
         """
         classes = self._classes(len(numbers))
         if sketch.task.pool == sketch.task.tokens:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,12 @@ from evenhand.guarantee import DataError
 from evenhand.recommender.at_home import recommend
 from evenhand.recommender.at_server.sketches import Ints, Opinions
 from evenhand.recommender.messages import PublishedModel
+from evenhand.recommender.simulation.factorisation import factorise
 from evenhand.recommender.tastes import Tastes
 
 TOP = 10
+POPULARITY = "popularity (not private)"
+FACTORISATION = "factorisation (not private)"
 
 Scores = NDArray[np.float64]
 """For every person and item; larger is recommended earlier."""
@@ -22,16 +26,92 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Quality:
-    """How often the left-out item is among the first ten, and how near the top.
+    """How often the left-out item is among the first ten of all that the person has not rated, and how near the top.
 
     Args:
-        hit_rate: the share of people whose item is among the first ten.
-        ndcg: the average of 1/log2(1 + rank) over people, counting 0 beyond rank ten.
+        method: what recommends.
+        hits: for each person, the chance that their item is among the first ten; equal scores are in random order.
+        gains: for each person, the average of 1/log2(1 + rank), counting 0 beyond rank ten.
+        users: how many people answered; None for methods that see the table.
+        epsilon: with which ε; None for methods without privacy.
     """
 
     method: str
-    hit_rate: float
-    ndcg: float
+    hits: Scores = field(repr=False, compare=False)
+    gains: Scores = field(repr=False, compare=False)
+    users: int | None = None
+    epsilon: str | None = None
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of people whose item is among the first ten."""
+        return float(self.hits.mean())
+
+    @property
+    def ndcg(self) -> float:
+        """NDCG at ten: with one item left out per person, the average gain."""
+        return float(self.gains.mean())
+
+    @property
+    def hit_rate_error(self) -> float:
+        """The standard error of the hit rate, from the draw of people."""
+        return float(self.hits.std() / np.sqrt(len(self.hits)))
+
+    def lead_over(self, other: Quality) -> tuple[float, float]:
+        """By how much the NDCG is larger for the same people, and the standard error of that."""
+        lead = self.gains - other.gains
+        return float(lead.mean()), float(lead.std() / np.sqrt(len(lead)))
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("method", "users", "epsilon", "hit_rate", "hit_rate_error", "ndcg")
+        return {name: getattr(self, name) for name in names}
+
+
+class HeldOut:
+    """People with one like each left out, drawn at random; those with fewer than two ratings are no test.
+
+    Args:
+        tests: must not be among those that anything was learnt from.
+    """
+
+    def __init__(self, tests: Opinions, seed: int = 0) -> None:
+        able = tests[((tests == 1).sum(axis=1) >= 1) & ((tests != 0).sum(axis=1) >= 2)]
+        if not len(able):
+            raise DataError("Nobody has a like to leave out: the comparison needs people with two or more ratings.")
+        keys = np.where(able == 1, np.random.default_rng(seed).random(able.shape), -1)
+        self.left_out: Ints = keys.argmax(axis=1)
+        self.known: Opinions = able.copy()
+        self.known[np.arange(len(able)), self.left_out] = 0
+
+    def judge(self, method: str, scores: Scores, users: int | None = None, epsilon: str | None = None) -> Quality:
+        """The quality of scores, given for all items; what a person has rated is not recommended to them."""
+        scores = np.broadcast_to(scores, self.known.shape)
+        mine = scores[np.arange(len(scores)), self.left_out][:, None]
+        candidates = self.known == 0
+        ahead = (candidates & (scores > mine)).sum(axis=1)
+        level = (candidates & (scores == mine)).sum(axis=1)  # with the item itself
+        gains = np.concatenate(([0.0], np.cumsum(1 / np.log2(2 + np.arange(TOP)))))
+        first, last = np.minimum(ahead, TOP), np.minimum(ahead + level, TOP)
+        return Quality(method, (last - first) / level, (gains[last] - gains[first]) / level, users, epsilon)
+
+    def judge_model(self, method: str, model: PublishedModel, epsilon: str | None = None) -> Quality:
+        """The quality of what each person would compute at home from a published model."""
+        numbers = {item: number for number, item in enumerate(model.items)}
+        scores = np.zeros(self.known.shape)
+        for person, opinions in enumerate(self.known):
+            liked = {int(item): bool(opinions[item] > 0) for item in np.flatnonzero(opinions)}
+            for place, found in enumerate(recommend(model, liked, top=len(numbers))):
+                scores[person, numbers[found.item]] = -place
+        return self.judge(method, scores, model.reports, epsilon)
+
+    def without_privacy(self, training: Opinions, dimensions: int, seed: int = 0) -> list[Quality]:
+        """What popularity and a factorisation recommend that see all training ratings."""
+        likes = training == 1
+        factors = factorise(likes, min(dimensions, *likes.shape), seed=seed)
+        return [
+            self.judge(POPULARITY, likes.sum(axis=0).astype(np.float64)),
+            self.judge(FACTORISATION, factors.scores(self.known == 1)),
+        ]
 
 
 def draw_opinions(tastes: Tastes, items: int, rated: int, people: int, seed: int = 0) -> Opinions:
@@ -60,50 +140,6 @@ def compare(
         tests: people to recommend to; one like each is left out.
         dimensions: of the factorisation.
     """
-    random = np.random.default_rng(seed)
-    able = tests[((tests == 1).sum(axis=1) >= 1) & ((tests != 0).sum(axis=1) >= 2)]
-    if not len(able):
-        raise DataError("Nobody has a like to leave out: the comparison needs people with two or more ratings.")
-    keys = np.where(able == 1, random.random(able.shape), -1)
-    left_out = keys.argmax(axis=1)
-    known = able.copy()
-    known[np.arange(len(known)), left_out] = 0
-    likes = (training == 1).sum(axis=0).astype(np.float64)
-    scores = {
-        **{name: _scores_at_home(model, known) for name, model in models.items()},
-        "popularity (not private)": np.broadcast_to(likes, known.shape),
-        "factorisation (not private)": _factor_scores(training, dimensions, known),
-    }
-    return [_evaluate(name, found, known, left_out) for name, found in scores.items()]
-
-
-def _scores_at_home(model: PublishedModel, known: Opinions) -> Scores:
-    """What each person would compute."""
-    numbers = {item: number for number, item in enumerate(model.items)}
-    scores = np.zeros(known.shape)
-    for person, opinions in enumerate(known):
-        liked = {int(item): bool(opinions[item] > 0) for item in np.flatnonzero(opinions)}
-        for place, found in enumerate(recommend(model, liked, top=len(numbers))):
-            scores[person, numbers[found.item]] = -place
-    return scores
-
-
-def _factor_scores(training: Opinions, dimensions: int, known: Opinions) -> Scores:
-    """By the leading right singular vectors of the ratings, as an embedding of the items."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.linalg import svds
-
-    rank = max(1, min(dimensions, min(training.shape) - 1))
-    _, values, vectors = svds(csr_array(training.astype(np.float64)), rank)
-    weighted = vectors.T * np.sqrt(values)
-    return np.asarray((known @ weighted) @ weighted.T)
-
-
-def _evaluate(name: str, scores: Scores, known: Opinions, left_out: Ints) -> Quality:
-    people = np.arange(len(known))
-    mine = scores[people, left_out][:, None]
-    rivals = (known == 0) & (np.arange(known.shape[1]) != left_out[:, None])
-    # An item is placed in the middle of those that tie with it.
-    ahead = (rivals & (scores > mine)).sum(axis=1) + (rivals & (scores == mine)).sum(axis=1) / 2
-    hit = ahead < TOP
-    return Quality(name, float(hit.mean()), float(np.where(hit, 1 / np.log2(2 + ahead), 0).mean()))
+    people = HeldOut(tests, seed)
+    private = [people.judge_model(name, model, str(model.epsilon)) for name, model in models.items()]
+    return [*private, *people.without_privacy(training, dimensions, seed)]

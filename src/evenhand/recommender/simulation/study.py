@@ -55,6 +55,7 @@ def study(
     *,
     pool: int | str | None = "auto",
     theta: Decimal | None = None,
+    questions: int | None = None,
     seed: int = 0,
     models: dict[str, PublishedModel] | None = None,
 ) -> list[Point]:
@@ -63,14 +64,24 @@ def study(
     Args:
         pool: as for `Campaign`.
         theta: as for `Campaign`, for the sketches that have one.
+        questions: as for `Campaign`, for the sketches that may ask several.
         models: if given, receives each sketch's last model.
     """
     stops = sorted(set(users))
     names = [f"item {number}" for number in range(items)]
     points = []
     for offset, sketch in enumerate(sketches):
-        set_theta = theta if find_sketch(sketch).senses else None
-        campaign = Campaign(names, sketch, epsilon, rated, users=stops[-1], pool=pool, theta=set_theta)
+        kind = find_sketch(sketch)
+        campaign = Campaign(
+            names,
+            sketch,
+            epsilon,
+            rated,
+            users=stops[-1],
+            pool=pool,
+            theta=theta if kind.senses else None,
+            questions=questions if kind.several else None,
+        )
         task = campaign.open(f"simulation {seed}")
         setting = Setting(sketch, items, rated, task.epsilon, float(task.theta or 1), task.questions)
         fold = Fold(task)
