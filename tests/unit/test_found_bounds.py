@@ -15,7 +15,7 @@ from evenhand.profiles import CELLS, extent_of
 from evenhand.profiles.extent import LEVELS
 from evenhand.release import NothingFound
 from evenhand.statistics.histogram import round_edges
-from evenhand.statistics.level_cells import cells_of_rows
+from evenhand.statistics.level_cells import cells_around, numbers_of_rows
 from evenhand.tables import parse_bounds
 
 rng = np.random.default_rng(14)
@@ -93,9 +93,13 @@ def test_the_engine_finds_the_same_cells() -> None:
     values = [sign * level * factor for level in LEVELS for sign in (1, -1) for factor in (1, 1 + 1e-9)]
     values += [0.0, -0.0, np.inf, -np.inf, 1e300, 5e-324, *(rng.normal(size=500) * 10.0 ** rng.integers(-11, 17, 500))]
     table = eh.read(pd.DataFrame({"u": range(len(values)), "v": values}), user="u")
-    with table.once(["v"]) as copy, cells_of_rows(copy, "v") as placed:
-        found = copy.engine.fetch(placed).reveal().to_pandas()
-    assert dict(found.itertuples(index=False)) == {user: cell(value) for user, value in enumerate(values)}
+    with table.once(["v"]) as copy, numbers_of_rows(copy, "v") as numbers:
+        for centre in (0.0, 0.3, -2e6):
+            with cells_around(copy, numbers, centre, copy.user_names) as placed:
+                found = copy.engine.fetch(placed).reveal().to_pandas()
+            assert dict(found.itertuples(index=False)) == {
+                user: cell(value - centre) for user, value in enumerate(values)
+            }
 
 
 @pytest.fixture
