@@ -5,7 +5,7 @@ from evenhand.profiles.centre import FIRST as FIRST_LOOK
 from evenhand.profiles.centre import NARROWEST, Look, look_around
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
 from evenhand.profiles.cut import Cut, sure_part
-from evenhand.profiles.extent import CELLS, Extent, Given, extent_of, level_above
+from evenhand.profiles.extent import CELLS, Extent, Given, extent_of
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
 from evenhand.profiles.posterior import Posterior, posterior
@@ -44,7 +44,6 @@ __all__ = [
     "evenly",
     "exact_sizes",
     "extent_of",
-    "level_above",
     "locate",
     "location_request",
     "look_around",

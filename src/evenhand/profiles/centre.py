@@ -8,7 +8,6 @@ same sensitivity, and the centre is a function of the noisy weights before it (d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.guarantee import exact_difference, split
-from evenhand.profiles.extent import HIGHS, LOWS, Extent, Given, extent_of, seen, within
+from evenhand.profiles.extent import HIGHS, LEVELS, LOWS, Extent, Given, extent_of, level_above, seen, within
 from evenhand.profiles.support import Array
 
 FIRST = Fraction(1, 6)
@@ -32,7 +31,7 @@ LOOKS = 3
 FAR = 0.4
 """Values are far from zero if they begin beyond this part of their end: bounds from zero would be two thirds too wide."""
 
-NARROWEST = 2**12
+NARROWEST = 2**16
 """Bounds are at least this part of their distance from zero apart, so that grids resolve them."""
 
 Buy = Callable[[float, Decimal], list[float]]
@@ -58,16 +57,17 @@ class Look:
         counts = (mine * self.counts + others * other.counts) / (mine + others)
         return Look(self.centre, counts, (mine + others) ** -0.5)
 
-    def extent(self, epsilon: float, given: Given, outside: float = 0.0) -> Extent:
-        """Bounds, as `extent_of` says, seen from zero."""
+    def extent(self, epsilon: float, given: Given, outside: float = 0.0, narrowest: int = NARROWEST) -> Extent:
+        """Bounds, as `extent_of` says, seen from zero, and at least ``1/narrowest`` of their distance from it apart."""
         found = extent_of(self.counts.tolist(), self.scale, epsilon, self._relative(given), outside, self.centre)
-        if not (self.centre and found.visible):
-            return found
-        low, high = (
-            self._from_zero(end) if one is None else one
-            for end, one in zip((found.low, found.high), given, strict=True)
-        )
-        return Extent(low, high, True)
+        ends = (found.low, found.high)
+        if self.centre and found.visible:
+            ends = max(_sum(self.centre, found.low), -LEVELS[-1]), min(_sum(self.centre, found.high), LEVELS[-1])
+        low, high = (end if one is None else one for end, one in zip(ends, given, strict=True))
+        room = level_above(max(abs(low), abs(high)) / narrowest)
+        if high - low < room:
+            low, high = (low, _sum(low, room)) if given[1] is None else (_sum(high, -room), high)
+        return Extent(low, high, found.visible)
 
     def stands_out(self, given: Given) -> bool:
         """Whether any users are visible."""
@@ -78,7 +78,7 @@ class Look:
         first, last, visible = self._seen(given, sure=True)
         low, high = float(LOWS[first]), float(HIGHS[last])
         near, far = sorted((abs(low), abs(high)))
-        if not visible or low * high <= 0 or near < FAR * far or math.isinf(far):
+        if not visible or low * high <= 0 or near < FAR * far:
             return None
         if high - low < abs(self.centre) / NARROWEST:
             return None
@@ -86,7 +86,8 @@ class Look:
         running = np.cumsum(np.maximum(self.counts[first : last + 1], 0.0))
         edges = HIGHS[first:last] if first < last else np.array([(low + high) / 2])
         place = int(np.abs(running[: len(edges)] - running[-1] / 2).argmin())
-        return self._from_zero(float(edges[place]))
+        centre = _sum(self.centre, float(edges[place]))
+        return centre if abs(centre) < LEVELS[-1] else None
 
     def _seen(self, given: Given, sure: bool = False) -> tuple[int, int, bool]:
         return seen(within(self.counts.tolist(), self._relative(given)) / self.scale, self.centre, sure)
@@ -95,9 +96,10 @@ class Look:
         low, high = (None if one is None else one - self.centre for one in given)
         return low, high
 
-    def _from_zero(self, distance: float) -> float:
-        """As decimals: 0.3 and 0.02 are 0.32."""
-        return float(Fraction(repr(self.centre)) + Fraction(repr(distance)))
+
+def _sum(one: float, other: float) -> float:
+    """As decimals: 0.3 and 0.02 are 0.32."""
+    return float(Fraction(repr(one)) + Fraction(repr(other)))
 
 
 def look_around(buy: Buy, epsilon: Decimal, moves: int, given: Given = (None, None)) -> Look:

@@ -19,7 +19,7 @@ from evenhand.bounding import Norm
 from evenhand.guarantee import divide, plain, split
 from evenhand.ledger import Cost, rho_with_pure
 from evenhand.pages.numbers import written
-from evenhand.profiles import CELLS, FIRST_LOOK, Extent, Given, Look, level_above, look_around
+from evenhand.profiles import CELLS, FIRST_LOOK, Extent, Given, Look, look_around
 from evenhand.release import Measurement, NothingFound, Receipt, noise_for
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.keys import UNGROUPED
@@ -139,7 +139,7 @@ class _Finding:
             self._fitting(
                 want,
                 (totals if want.total else values)[want.column].extent(
-                    self._ease(want) * float(left), want.given, want.outside
+                    self._ease(want) * float(left), want.given, want.outside, want.narrowest
                 ),
             )
             for want in self.wants
@@ -155,11 +155,8 @@ class _Finding:
         return 1.0 if self.request.relation.counts_are_public else want.ease
 
     def _fitting(self, want: WantedBounds, found: Extent) -> Extent:
-        """Whole numbers for a column of integers, room for a grid and for a cap that was given, so that no noise is too large for it."""
+        """Whole numbers for a column of integers; and room for a cap that was given, so that no noise is too large for it."""
         low, high = found.low, found.high
-        room = level_above(max(abs(low), abs(high)) / want.narrowest)
-        if high - low < room:
-            low, high = (low, low + room) if want.given[1] is None else (high - room, high)
         least = self._least
         if least:
             low = min(low, -least if low < 0 else 0.0) if want.given[0] is None else low
