@@ -47,13 +47,14 @@ _FINEST = 1e6
 _CERTAIN, _LAST = (5.0, 2.0), (0.5, 2.6)
 """Intercept and slope of the evidence that further cells need, as in `occupied.py`: cells are added as long as they are certain, and
 once more with less evidence. The slope is for the logarithm of the width."""
-_SURE = 8.0, 2.0
+_SURE = 10.0, 2.0
 """The same for cells that decide where to look next: there one that stands out by chance costs more than one that is missed."""
 _INWARDS, _INWARDS_LONG, _SMALLER = 5.5, 3.8, 10.0
 """The same towards zero and across it, for values up to as large: at worst the width doubles. More for those so many times smaller, less for
 long runs of cells, of which there are few that don't overlap."""
-_SLACK = 1.2
-"""A narrower bound is kept if its forecast squared error is at most so many times the least: tails are guessed, visible ends are seen."""
+_SLACK = 2.0
+"""A narrower bound is kept if its forecast squared error is at most so many times the least: tails are guessed, visible ends are seen. An error
+is then at most 1.4 times the least that the model forecasts."""
 _NEAR_ZERO = 0.5
 """Values that begin below this part of their end get bounds that begin at zero."""
 _LONG = 5
@@ -110,9 +111,9 @@ def extent_of(
     kept = _trimmed(counts, scale, first, last, outside) if outside and visible else (first, last)
     top, bottom = float(HIGHS[kept[1]]), float(LOWS[kept[0]])
     if kept[1] == last:
-        top = _end(counts, scale, last, epsilon)
+        top = _end(counts, scale, last, epsilon, max(-bottom, 0.0))
     if kept[0] == first:
-        bottom = -_end(counts[::-1], scale, CELLS - 1 - first, epsilon)
+        bottom = -_end(counts[::-1], scale, CELLS - 1 - first, epsilon, max(top, 0.0))
     bottom, top = (bottom if low is None else low), (top if high is None else high)
     if low is None and bottom > 0 and (bottom < _NEAR_ZERO * top or _before(counts, scale, kept[0])):
         bottom = 0.0
@@ -241,8 +242,8 @@ def _trimmed(counts: Array, scale: float, first: int, last: int, outside: float)
     return (first + low, last - high) if low + high < len(run) else (first, last)
 
 
-def _end(counts: Array, scale: float, last: int, epsilon: float) -> float:
-    """The upper end with the least forecast error, given the last visible cell."""
+def _end(counts: Array, scale: float, last: int, epsilon: float, below: float) -> float:
+    """The upper end with the least forecast error, given the last visible cell, and how far bounds reach below zero."""
     if last <= _ZERO or last == CELLS - 1:
         return float(HIGHS[last])
     first, beyond = max(_ZERO + 1, last - _BELOW), min(CELLS - 2, last + _BEYOND)
@@ -253,7 +254,7 @@ def _end(counts: Array, scale: float, last: int, epsilon: float) -> float:
     believed = posterior(buckets, [0.0, *counts[first : last + 1], *above, 0.0], scale)
     ends = np.array(edges[1 + last - first :], dtype=np.float64)
     cut = np.array([believed.cut(end).median for end in ends])
-    squared = 2 * (ends / epsilon) ** 2 + cut**2
+    squared = 2 * ((ends + below * 1000 / float(tops[0])) / epsilon) ** 2 + cut**2
     return float(HIGHS[last + int(np.flatnonzero(squared <= _SLACK * squared.min())[0])])
 
 
