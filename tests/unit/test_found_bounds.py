@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import pytest
 
 import evenhand as eh
 from evenhand.noise import seam
-from evenhand.profiles import CELLS, extent_of
+from evenhand.profiles import CELLS, extent_of, look_around
 from evenhand.profiles.extent import LEVELS
 from evenhand.release import NothingFound
 from evenhand.statistics.histogram import round_edges
-from evenhand.statistics.level_cells import cells_of_rows
+from evenhand.statistics.level_cells import cells_around, numbers_of_rows
 from evenhand.tables import parse_bounds
 
 rng = np.random.default_rng(14)
@@ -41,7 +42,9 @@ def cell(value: float) -> int:
 
 
 def histogram(values: Any) -> list[float]:
-    return np.bincount([cell(float(value)) for value in values], minlength=CELLS).astype(float).tolist()
+    distance = np.searchsorted(np.array(LEVELS) * (1 + 1e-12), np.abs(np.asarray(values, dtype=np.float64)))
+    places = CELLS // 2 + np.where(np.asarray(values) < 0, -distance, distance)
+    return np.bincount(places, minlength=CELLS).astype(float).tolist()
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -72,18 +75,60 @@ def test_quantiles_leave_rare_values_outside() -> None:
     assert extent_of(histogram(values), 1, 1, outside=0.1).high <= 400
 
 
+FAR: dict[str, tuple[Any, tuple[float, float], tuple[float, float]]] = {
+    # name: values far from zero for their spread, the narrowest bounds that will do, the widest
+    "years": (rng.integers(1950, 2021, USERS), (1952, 2018), (1940, 2040)),
+    "kelvin": (rng.normal(283.15, 8, USERS), (268, 298), (235, 325)),
+    "a day of seconds": (
+        1_731_715_200 + rng.integers(0, 86_400, USERS),
+        (1731718000, 1731799000),
+        (1.7314e9, 1.7321e9),
+    ),
+    "debts": (-rng.integers(70_100, 70_400, USERS), (-70_390, -70_110), (-70_900, -69_900)),
+    "decimals": (rng.normal(0.32, 0.004, USERS), (0.313, 0.327), (0.29, 0.35)),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_cells_are_laid_around_values_far_from_zero(name: str) -> None:
+    """Noise from a fixed seed: what is found lies close around the values, and costs what was paid."""
+    values, narrow, wide = FAR[name]
+    source, paid = np.random.default_rng(8), []
+
+    def buy(centre: float, epsilon: Decimal) -> list[float]:
+        paid.append(epsilon)
+        return (np.array(histogram(values - centre)) + source.laplace(0, 1 / float(epsilon), CELLS)).tolist()
+
+    look = look_around(buy, Decimal("0.15"), 1)
+    found = look.extent(0.85, (None, None))
+    assert sum(paid) == Decimal("0.15")
+    assert found.visible
+    assert wide[0] <= found.low <= narrow[0], found
+    assert narrow[1] <= found.high <= wide[1], found
+    assert look.extent(0.85, (None, wide[1])).high == wide[1]
+
+
 def test_whatever_the_noise_says_the_bounds_can_be_used() -> None:
     """After the debit nothing may be refused: any counts lead to bounds that parse and are far enough apart."""
     source = np.random.default_rng(5)
+    paid: list[Decimal] = []
+
+    def buy(centre: float, epsilon: Decimal) -> list[float]:
+        assert abs(centre) <= 1e15
+        paid.append(epsilon)
+        noisy = source.laplace(0, source.choice([1e-3, 1, 1e12]), CELLS)
+        noisy[source.integers(CELLS, size=3)] += source.choice([0, 5, 1e6], 3)
+        return [float(count) for count in noisy]
+
     for given in ((None, None), (0.0, None), (None, -3.0), (1e15, None), (None, -1e15), (5e-324, None), (-0.1, None)):
         for _ in range(15):
-            noisy = source.laplace(0, source.choice([1e-3, 1, 1e12]), CELLS)
-            noisy[source.integers(CELLS, size=3)] += source.choice([0, 5, 1e6], 3)
-            found = extent_of(
-                noisy.tolist(), 1.0, float(source.choice([1e-6, 1, 1000])), given, float(source.choice([0, 0.1]))
-            )
+            paid.clear()
+            look = look_around(buy, Decimal(1), 1, given)
+            assert sum(paid) == 1
+            narrowest = int(source.choice([16, 64, 2**16]))
+            found = look.extent(float(source.choice([1e-6, 1, 1000])), given, float(source.choice([0, 0.1])), narrowest)
             low, high = parse_bounds((found.low, found.high))
-            assert high - low >= max(abs(low), abs(high)) / 16
+            assert high - low >= max(abs(low), abs(high)) / narrowest * (1 - 1e-12)
             assert given[0] in (None, low)
             assert given[1] in (None, high)
             assert 3 <= len(round_edges(low, high)) <= 30
@@ -93,9 +138,13 @@ def test_the_engine_finds_the_same_cells() -> None:
     values = [sign * level * factor for level in LEVELS for sign in (1, -1) for factor in (1, 1 + 1e-9)]
     values += [0.0, -0.0, np.inf, -np.inf, 1e300, 5e-324, *(rng.normal(size=500) * 10.0 ** rng.integers(-11, 17, 500))]
     table = eh.read(pd.DataFrame({"u": range(len(values)), "v": values}), user="u")
-    with table.once(["v"]) as copy, cells_of_rows(copy, "v") as placed:
-        found = copy.engine.fetch(placed).reveal().to_pandas()
-    assert dict(found.itertuples(index=False)) == {user: cell(value) for user, value in enumerate(values)}
+    with table.once(["v"]) as copy, numbers_of_rows(copy, "v") as numbers:
+        for centre in (0.0, 0.3, -2e6):
+            with cells_around(copy, numbers, centre, copy.user_names) as placed:
+                found = copy.engine.fetch(placed).reveal().to_pandas()
+            assert dict(found.itertuples(index=False)) == {
+                user: cell(value - centre) for user, value in enumerate(values)
+            }
 
 
 @pytest.fixture

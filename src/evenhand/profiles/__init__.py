@@ -1,9 +1,11 @@
 """What is known about how much users contribute: given, kept by the session, or bought."""
 
 from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
+from evenhand.profiles.centre import FIRST as FIRST_LOOK
+from evenhand.profiles.centre import NARROWEST, Look, look_around
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
 from evenhand.profiles.cut import Cut, sure_part
-from evenhand.profiles.extent import CELLS, Extent, extent_of
+from evenhand.profiles.extent import CELLS, Extent, Given, extent_of
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
 from evenhand.profiles.posterior import Posterior, posterior
@@ -16,15 +18,19 @@ from evenhand.profiles.wanted import Histogram, Order, Wanted, buy, over
 __all__ = [
     "CELLS",
     "EVERY_ROW",
+    "FIRST_LOOK",
+    "NARROWEST",
     "About",
     "Array",
     "Basis",
     "Buckets",
     "Cut",
     "Extent",
+    "Given",
     "Histogram",
     "Location",
     "LocationRequest",
+    "Look",
     "MeanShapes",
     "Order",
     "Posterior",
@@ -40,6 +46,7 @@ __all__ = [
     "extent_of",
     "locate",
     "location_request",
+    "look_around",
     "mean_shapes",
     "norm_buckets",
     "or_one",

@@ -1,7 +1,7 @@
 """Bounds that the analyst left out: found privately first, out of the same ε; then the question is asked with them.
 
-One reading: the columns are copied once, a noisy histogram of users over public cells is bought (`profiles/extent.py`), the bounds are read
-from it, and the same road as for given bounds runs on the copy with the rest of ε. All checks are made before the debit, with bounds that
+One reading: the columns are copied once, noisy histograms of users over public cells are bought (`profiles/centre.py`), the bounds are read
+from them, and the same road as for given bounds runs on the copy with the rest of ε. All checks are made before the debit, with bounds that
 stand in for those to be found. Whatever is found passes them too, so nothing can be refused once rows have been read.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -18,12 +18,12 @@ from typing import Any, TypeAlias
 from evenhand.bounding import Norm
 from evenhand.guarantee import divide, plain, split
 from evenhand.ledger import Cost, rho_with_pure
-from evenhand.pages.numbers import three_digits
-from evenhand.profiles import CELLS, Extent, extent_of
+from evenhand.pages.numbers import written
+from evenhand.profiles import CELLS, FIRST_LOOK, Extent, Given, Look, look_around
 from evenhand.release import Measurement, NothingFound, Receipt, noise_for
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.keys import UNGROUPED
-from evenhand.statistics.level_cells import cells_of_rows, cells_of_totals
+from evenhand.statistics.level_cells import cells_around, numbers_of_rows, totals_of_users
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.wanted_bounds import WantedBounds
@@ -85,7 +85,7 @@ class _Finding:
         drafted = self.ask(request, stand_ins)
         assert drafted.cost is not None  # bounds are wanted of what is private
         each, moves = divide(paid, len(self.columns) + len(self._totals)), FULL * request.relation.moves
-        noise_for(moves, moves**2, each)  # refuses an ε whose noise does not fit 64 bits
+        noise_for(moves, moves**2, split(each, FIRST_LOOK)[0])  # refuses an ε whose noise does not fit 64 bits
         read = [*dict.fromkeys(name for statistic in stand_ins.values() for name in statistic.reads), *self.by]
         will = f"bounds of {', '.join(self.columns)} will be found privately, for {float(SHARE):.0%} of ε"
         bounding = replace(drafted.bounding, words=f"{drafted.bounding.words}; {will}")
@@ -115,31 +115,40 @@ class _Finding:
         }
 
     def _found(self, copy: Table, epsilon: Decimal, left: Decimal, receipt: Receipt) -> list[Extent]:
-        """The bounds, read from one noisy histogram for each column."""
-        scale = self.request.relation.moves / float(epsilon)
+        """The bounds, read from the noisy histograms of each column."""
+        moves = self.request.relation.moves
 
-        def bought(rows: AbstractContextManager[Rows]) -> list[float]:
-            with rows as placed:
-                return [count / FULL for count in receipt.numbers(users_by_cell(copy, placed), epsilon).values]
+        def looked(rows: Rows, given: Given) -> Look:
+            with weighted_once(copy, rows) as weighted:
 
-        values = {column: bought(cells_of_rows(copy, column)) for column in self.columns}
-        totals = {}
+                def buy(centre: float, paid: Decimal) -> list[float]:
+                    with cells_around(copy, weighted, centre, [WEIGHT]) as placed:
+                        return [count / FULL for count in receipt.numbers(users_by_cell(copy, placed), paid).values]
+
+                return look_around(buy, epsilon, moves, given)
+
+        values, totals = {}, {}
+        for column in self.columns:
+            with numbers_of_rows(copy, column) as numbers:
+                values[column] = looked(numbers, self._given(column, total=False))
         for column in self._totals:
-            rows = extent_of(values[column], scale, _ROWS_OF_TOTALS * float(left))
-            totals[column] = bought(cells_of_totals(copy, column, (rows.low, rows.high)))
+            rows = values[column].extent(_ROWS_OF_TOTALS * float(left), (None, None))
+            with totals_of_users(copy, column, (rows.low, rows.high)) as sums:
+                totals[column] = looked(sums, self._given(column, total=True))
         return [
             self._fitting(
                 want,
-                extent_of(
-                    (totals if want.total else values)[want.column],
-                    scale,
-                    self._ease(want) * float(left),
-                    want.given,
-                    want.outside,
+                (totals if want.total else values)[want.column].extent(
+                    self._ease(want) * float(left), want.given, want.outside, want.narrowest
                 ),
             )
             for want in self.wants
         ]
+
+    def _given(self, column: str, total: bool) -> Given:
+        """The bounds that were given for a column, if all who want some agree."""
+        given = {want.given for want in self.wants if want.column == column and want.total == total}
+        return given.pop() if len(given) == 1 else (None, None)
 
     def _ease(self, want: WantedBounds) -> float:
         """How many times cheaper a wide bound is than for a mean: where a user's total is capped, it hardly matters."""
@@ -215,20 +224,27 @@ _ROWS_OF_TOTALS = 100.0
 """How many times cheaper wide bounds of rows are than for a mean, where only totals are bounded."""
 
 
+@contextmanager
+def weighted_once(copy: Table, rows: Rows) -> Iterator[Rows]:
+    """Rows with a value and the weight of their user: `FULL` for all rows of a user together, at most. Kept, since they are asked more than once."""
+    drawn = WeightedRows(copy, UNGROUPED, (), drawn=rows)
+    with copy.engine.kept(drawn.weighted(drawn.norms((Norm.ROWS,)), Norm.ROWS, FULL)) as weighted:
+        yield weighted
+
+
 def users_by_cell(copy: Table, placed: Rows) -> Measurement:
-    """Users by where their values lie: the weight of each user's rows in each cell, `FULL` in all for every user.
+    """Users by where their values lie: the weight of each user's rows in each cell.
 
     Guarantee: a user's rows weigh ``⌊FULL/rows⌋`` each, so one user moves the vector by at most `FULL` in L1 norm under presence, and
     by twice that under values, where only the cells of a user's rows change (docs/proofs/found-bounds.md).
 
     Args:
         copy: the table.
-        placed: rows with their user and the number of their cell, kept.
+        placed: rows with their weight and the number of their cell.
     """
-    rows = WeightedRows(copy, UNGROUPED, (), drawn=placed)
-    weighted, moves = rows.weighted(rows.norms((Norm.ROWS,)), Norm.ROWS, FULL), FULL * copy.relation.moves
+    moves = FULL * copy.relation.moves
     return Measurement(
-        lambda: fetch_groups(copy, weighted, CELLS, {WEIGHT: weighted[WEIGHT]}).map(lambda sums: sums[WEIGHT]),
+        lambda: fetch_groups(copy, placed, CELLS, {WEIGHT: placed[WEIGHT]}).map(lambda sums: sums[WEIGHT]),
         moves,
         moves**2,
     )
@@ -266,8 +282,14 @@ def _words(pairs: Mapping[str, Sequence[float]], paid: Decimal, blind: Sequence[
             f"no bounds could be found{which} with ε = {plain(paid)} of this release: too few people for this ε. Give bounds=(low, high), "
             "or more ε"
         )
-    shown = {name: f"{three_digits(low)} to {three_digits(high)}" for name, (low, high) in pairs.items()}
+    shown = {name: _shown(low, high) for name, (low, high) in pairs.items()}
     which = "; ".join(f"{text} for {name}" if len(shown) > 1 else text for name, text in shown.items())
     low, high = next(iter(pairs.values()))
     again = f"give bounds=({low:.12g}, {high:.12g})" if len(shown) == 1 else "give them as bounds"
     return f"{which} were found with ε = {plain(paid)} of this release; {again} to save that"
+
+
+def _shown(low: float, high: float) -> str:
+    """With digits enough to tell them apart."""
+    digits = 3 + max(0, math.ceil(math.log10(max(abs(low), abs(high)) / (high - low))))
+    return f"{written(low, digits)} to {written(high, digits)}"

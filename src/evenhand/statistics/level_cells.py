@@ -26,10 +26,11 @@ _POWERS = [10.0**decade for decade in range(len(DECADES) + 1)]
 
 
 @contextmanager
-def cells_of_rows(copy: Table, column: str) -> Iterator[Rows]:
-    """The rows that count, with their user and the number of their cell; kept, since they are asked more than once.
+def numbers_of_rows(copy: Table, column: str) -> Iterator[Rows]:
+    """The rows that count, with their user and their value; kept, since as text a number is long to read: once is enough.
 
-    Under presence rows without a number are dropped. Under values they count as zero: bounds are not known yet, so there is no middle.
+    Under presence rows without a number are dropped. Under values they have a null, which counts as the centre of the cells: bounds are not
+    known yet, so there is no middle.
     """
     import ibis
 
@@ -39,16 +40,14 @@ def cells_of_rows(copy: Table, column: str) -> Iterator[Rows]:
         rows = rows.filter(is_number(copy, value))
         value = number(copy, column, rows)
     else:
-        value = is_number(copy, value).fill_null(False).ifelse(value, ibis.literal(0.0, "float64"))
-    # As text, a number is long to read: once is enough.
-    named = _of_known_users(copy, rows.select(**copy.user_keys(rows), value=value))
-    with copy.engine.kept(named) as numbers, copy.engine.kept(_placed(copy, numbers)) as placed:
-        yield placed
+        value = is_number(copy, value).fill_null(False).ifelse(value, ibis.null("float64"))
+    with copy.engine.kept(_of_known_users(copy, rows.select(**copy.user_keys(rows), value=value))) as numbers:
+        yield numbers
 
 
 @contextmanager
-def cells_of_totals(copy: Table, column: str, bounds: Bounds) -> Iterator[Rows]:
-    """Every user as one row, with the cell of the total of their values: integers on a grid, so the order of rows does not matter."""
+def totals_of_users(copy: Table, column: str, bounds: Bounds) -> Iterator[Rows]:
+    """Every user as one row, with the total of their values: integers on a grid, so the order of rows does not matter."""
     import ibis
 
     reach = max(abs(bound) for bound in bounds)
@@ -56,38 +55,40 @@ def cells_of_totals(copy: Table, column: str, bounds: Bounds) -> Iterator[Rows]:
     rows, (steps,) = valid_rows(copy, ((column, grid),))
     summed = rows.group_by(**copy.user_keys(rows)).aggregate(total=total_of_rows(steps.cast("int64") + grid.bottom))
     value = summed.total.cast("float64") * ibis.literal(1 / grid.factor, "float64")
-    with (
-        copy.engine.kept(_of_known_users(copy, summed.select(*copy.user_names, value=value))) as totals,
-        copy.engine.kept(_placed(copy, totals)) as placed,
-    ):
-        yield placed
+    with copy.engine.kept(_of_known_users(copy, summed.select(*copy.user_names, value=value))) as totals:
+        yield totals
+
+
+@contextmanager
+def cells_around(copy: Table, rows: Rows, centre: float, beside: Sequence[str]) -> Iterator[Rows]:
+    """Some columns of rows beside the number of the cell of ``value - centre``, 0 to ``CELLS − 1``, in the column `ID`."""
+    import ibis
+
+    value = rows["value"].fill_null(centre)
+    # Finite for all finite values, since a centre is at most 1e15; clamped, since Postgres raises where a product is too large for a double.
+    distance = value - ibis.literal(centre, "float64") if centre else value
+    steps = ibis.least(distance.abs(), ibis.literal(_FAR, "float64")) * ibis.literal(1 / LEVELS[0], "float64")
+    decade = _search(steps, [_whole(10 * place) for place in range(len(DECADES))])
+    power = _search(steps, [ibis.literal(power, "float64") for power in _POWERS[:-1]])
+    # Kept: written out as one expression it is long, and the engine would take longer to read it than to run it.
+    with copy.engine.kept(rows.select(*beside, below=distance < 0, steps=steps, decade=decade, power=power)) as found:
+        part, within = found["steps"] / found["power"], _whole(0)
+        for place, mantissa in enumerate(MANTISSAS):
+            within = (part > float(mantissa) * _TOLERANCE).ifelse(_whole(place + 1), within)
+        beyond = found["steps"] > _POWERS[-1] * _TOLERANCE
+        away = beyond.ifelse(_whole(len(LEVELS)), found["decade"] + within)
+        middle = _whole(CELLS // 2)
+        yield found.select(*beside, **{ID: found["below"].ifelse(middle - away, middle + away)})
+
+
+def _whole(constant: int) -> Integers:
+    import ibis
+
+    return ibis.literal(constant, "int64")
 
 
 def _of_known_users(copy: Table, rows: Rows) -> Rows:
     return rows.filter(*(known(copy, rows[name]) for name in copy.user_names))
-
-
-def _placed(copy: Table, rows: Rows) -> Rows:
-    return rows.select(*copy.user_names, **{ID: cell_of(rows["value"])})
-
-
-def cell_of(value: Column) -> Integers:
-    """The number of a value's cell, 0 to ``CELLS − 1``."""
-    import ibis
-
-    def whole(constant: int) -> Integers:
-        return ibis.literal(constant, "int64")
-
-    # Clamped first: Postgres raises where a product is too large for a double.
-    size = ibis.least(value.abs(), ibis.literal(_FAR, "float64"))
-    steps = size * ibis.literal(1 / LEVELS[0], "float64")
-    decade = _search(steps, [whole(10 * place) for place in range(len(DECADES))])
-    part = steps / _search(steps, [ibis.literal(power, "float64") for power in _POWERS[:-1]])
-    within = whole(0)
-    for place, mantissa in enumerate(MANTISSAS):
-        within = (part > float(mantissa) * _TOLERANCE).ifelse(whole(place + 1), within)
-    distance = (steps > _POWERS[-1] * _TOLERANCE).ifelse(whole(len(LEVELS)), decade + within)
-    return (value < 0).ifelse(whole(CELLS // 2) - distance, whole(CELLS // 2) + distance)
 
 
 def _search(steps: Column, results: Sequence[Column]) -> Column:

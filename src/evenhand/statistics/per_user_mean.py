@@ -59,7 +59,8 @@ class PerUserMean(Mean):
 
     @property
     def wants_bounds(self) -> tuple[WantedBounds, ...]:
-        return tuple(replace(want, total=self.of == "total") for want in super().wants_bounds)
+        wants = super().wants_bounds
+        return tuple(replace(want, total=True, narrowest=16) for want in wants) if self.of == "total" else wants
 
     def check(self, table: Table, by_row: bool = False) -> None:
         super().check(table)

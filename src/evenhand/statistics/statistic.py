@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from evenhand.bounding import weight_for_average
 from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import IntegerNoise
-from evenhand.profiles import Support
+from evenhand.profiles import NARROWEST, Support
 from evenhand.release import Interval, OfSize, Rule
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.wanted_bounds import WantedBounds
@@ -232,6 +232,8 @@ class OfColumn(Statistic):
 
     ease: ClassVar[float] = 1.0
     """How many times cheaper wide bounds are than for a mean."""
+    narrowest: ClassVar[int] = NARROWEST
+    """Bounds that are found are at least this part of their distance from zero apart."""
 
     column: str
     bounds: OpenBounds | Sequence[float | None] | None = None
@@ -242,7 +244,7 @@ class OfColumn(Statistic):
     @property
     def wants_bounds(self) -> tuple[WantedBounds, ...]:
         given = parse_open_bounds(self.bounds)
-        return (WantedBounds(self.column, given, self.ease),) if None in given else ()
+        return (WantedBounds(self.column, given, self.ease, narrowest=self.narrowest),) if None in given else ()
 
     def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
         return replace(self, bounds=found[0]) if found else self

@@ -31,6 +31,7 @@ class Sum(OfColumn):
     name = "sum"
     planned_as: ClassVar[str | None] = "sum"
     ease: ClassVar[float] = 10.0
+    narrowest: ClassVar[int] = 64  # the grid is seen from zero
     unit_power: ClassVar[int] = 1
 
     def ungrouped(self, request: Request) -> Draft | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evenhand.profiles import NARROWEST
 from evenhand.tables import OpenBounds
 
 
@@ -17,6 +18,7 @@ class WantedBounds:
         ease: how many times cheaper a wide bound is than for a mean.
         outside: the part of the values on either side that may lie outside without loss.
         total: bounds of the total of a user's values, not of one value.
+        narrowest: bounds are at least this part of their distance from zero apart, so that its grid has steps enough between them.
     """
 
     column: str
@@ -24,3 +26,4 @@ class WantedBounds:
     ease: float = 1.0
     outside: float = 0.0
     total: bool = False
+    narrowest: int = NARROWEST

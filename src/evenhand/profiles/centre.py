@@ -1,0 +1,134 @@
+"""Around which number the cells of `extent.py` should lie: values far from zero for their spread need cells around themselves.
+
+Ten cells to a decade show years as 1,500 to 2,500. Around 2,000, which such cells show well enough, the same cells show them as -50 to +20. So a
+first histogram is bought with a small part of ε; if what stands out lies far from zero, the next one has its cells around the middle of it, and
+so on; what is left buys another look at the cells that will do. Every histogram is one of users by the cell of `value - centre`, with the
+same sensitivity, and the centre is a function of the noisy weights before it (docs/proofs/found-bounds.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from evenhand.guarantee import exact_difference, split
+from evenhand.profiles.extent import HIGHS, LEVELS, LOWS, Extent, Given, extent_of, level_above, seen, within
+from evenhand.profiles.support import Array
+
+FIRST = Fraction(1, 6)
+"""Part of the ε for a look at new cells: it shows about where values are if all of ε shows how far they reach."""
+
+AGAIN = Fraction(1, 3)
+"""Part for a second look at the same cells where the first showed nothing."""
+
+LOOKS = 3
+"""Centres at most: each is about ten times nearer to the values than the one before, and a half of ε is left for the last cells."""
+
+FAR = 0.4
+"""Values are far from zero if they begin beyond this part of their end: bounds from zero would be two thirds too wide."""
+
+NARROWEST = 2**16
+"""Bounds are at least this part of their distance from zero apart, so that grids resolve them."""
+
+Buy = Callable[[float, Decimal], list[float]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """The noisy weight of users in the cells around a centre.
+
+    Args:
+        centre: a round number.
+        counts: the weights.
+        scale: of their noise; of several looks together, that of a Laplace variable with the same variance, whose tails are heavier.
+    """
+
+    centre: float
+    counts: Array
+    scale: float
+
+    def with_another(self, other: Look) -> Look:
+        """Two looks at the same cells as one, each with the weight that gives the least variance."""
+        mine, others = self.scale**-2, other.scale**-2
+        counts = (mine * self.counts + others * other.counts) / (mine + others)
+        return Look(self.centre, counts, (mine + others) ** -0.5)
+
+    def extent(self, epsilon: float, given: Given, outside: float = 0.0, narrowest: int = NARROWEST) -> Extent:
+        """Bounds, as `extent_of` says, seen from zero, and at least ``1/narrowest`` of their distance from it apart."""
+        found = extent_of(self.counts.tolist(), self.scale, epsilon, self._relative(given), outside, self.centre)
+        ends = (found.low, found.high)
+        if self.centre and found.visible:
+            ends = max(_sum(self.centre, found.low), -LEVELS[-1]), min(_sum(self.centre, found.high), LEVELS[-1])
+        low, high = (end if one is None else one for end, one in zip(ends, given, strict=True))
+        room = level_above(max(abs(low), abs(high)) / narrowest)
+        if high - low < room:
+            low, high = (low, _sum(low, room)) if given[1] is None else (_sum(high, -room), high)
+        return Extent(low, high, found.visible)
+
+    def stands_out(self, given: Given) -> bool:
+        """Whether any users are visible."""
+        return self._seen(given)[2]
+
+    def next_centre(self, given: Given) -> float | None:
+        """A better centre: in the middle of what is visible, if that lies far from this one; None if this one will do."""
+        first, last, visible = self._seen(given, sure=True)
+        low, high = float(LOWS[first]), float(HIGHS[last])
+        near, far = sorted((abs(low), abs(high)))
+        if not visible or low * high <= 0 or near < FAR * far:
+            return None
+        if high - low < abs(self.centre) / NARROWEST:
+            return None
+        # Values in neighbouring cells most likely lie about their common edge; of a single cell the middle is as good as any place.
+        running = np.cumsum(np.maximum(self.counts[first : last + 1], 0.0))
+        edges = HIGHS[first:last] if first < last else np.array([(low + high) / 2])
+        place = int(np.abs(running[: len(edges)] - running[-1] / 2).argmin())
+        centre = _sum(self.centre, float(edges[place]))
+        return centre if abs(centre) < LEVELS[-1] else None
+
+    def _seen(self, given: Given, sure: bool = False) -> tuple[int, int, bool]:
+        return seen(within(self.counts.tolist(), self._relative(given)) / self.scale, self.centre, sure)
+
+    def _relative(self, given: Given) -> Given:
+        low, high = (None if one is None else one - self.centre for one in given)
+        return low, high
+
+
+def _sum(one: float, other: float) -> float:
+    """As decimals: 0.3 and 0.02 are 0.32."""
+    return float(Fraction(repr(one)) + Fraction(repr(other)))
+
+
+def look_around(buy: Buy, epsilon: Decimal, moves: int, given: Given = (None, None)) -> Look:
+    """Spend ε on looks at cells, the last of them around a centre that suits the values.
+
+    Guarantee: reads noisy weights only, and buys looks that cost ε together.
+
+    Args:
+        buy: the noisy weights of the cells around a centre, for a part of ε.
+        epsilon: for all looks.
+        moves: how far one user moves the weights, in L1 norm.
+        given: a bound that the analyst gave, on either side.
+    """
+    left = epsilon
+
+    def look(centre: float, share: Fraction | None) -> Look:
+        nonlocal left
+        paid = left if share is None else split(epsilon, share)[0]
+        left = exact_difference(left, paid)
+        return Look(centre, np.array(buy(centre, paid), dtype=np.float64), moves / float(paid))
+
+    found = look(0.0, FIRST)
+    if not found.stands_out(given):
+        found = found.with_another(look(0.0, AGAIN))
+    before = found
+    for _ in range(LOOKS):
+        centre = found.next_centre(given)
+        if centre is None or left <= epsilon / 3:
+            break
+        before, found = found, look(centre, FIRST)
+    found = found.with_another(look(found.centre, None))
+    return found if found.stands_out(given) else before
