@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 
 from evenhand.guarantee import parse_epsilon
-from evenhand.recommender.bounds import sufficient_users, users_needed
+from evenhand.recommender.bounds import sufficient_users
+from evenhand.recommender.planning import users_needed
 from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import preset
 from evenhand.recommender.tuning import Setting, strength
