@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import evenhand as eh
 
-SHAPES = {"one row": lambda rng: np.ones(3000), "Pareto 1.5": lambda rng: np.ceil(rng.pareto(1.5, 3000) + 1e-9)}
+SHAPES: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+    "one row": lambda rng: np.ones(3000),
+    "Pareto 1.5": lambda rng: np.ceil(rng.pareto(1.5, 3000) + 1e-9),
+}
 RUNS = 12
 
 
@@ -30,7 +35,7 @@ def measured(columns: int, shape: str, epsilon: float) -> dict[str, tuple[float,
             ask = eh.Session(
                 eh.read(data, user="u", protects="values"), eh.Ledger(Path(folder) / "l.db", epsilon=10**4)
             )
-            ways = {
+            ways: dict[str, dict[str, Any]] = {
                 "ball": {"ball": 1},
                 "ball, NormClip()": {"ball": 1, "bounding": eh.NormClip()},
                 "box": {"bounds": (0, 1)},

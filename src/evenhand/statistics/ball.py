@@ -182,9 +182,10 @@ class BallMean:
             h = max(Fraction(capacity, FULL * self.grid.top), Fraction(1, FULL))
             coarse = float(support.sizes.max()) / (FULL * float(h))  # a weight of h/s is rounded down by 1/FULL at most
             moved = SmoothWeights(h).most_moved(support, 2 * self.radius) + 2 * self.radius * coarse
-            return min(moved + rounding, 2 * self.radius)
-        cut = (full - limit + full / FULL) * (full > limit)
-        return min(self.grid.units(1) * float(support.users @ cut) / support.rows + rounding, 2 * self.radius)
+        else:
+            cut = (full - limit + full / FULL) * (full > limit)
+            moved = self.grid.units(1) * float(support.users @ cut) / support.rows
+        return float(min(moved + rounding, 2 * self.radius))
 
     @property
     def _most(self) -> int:
