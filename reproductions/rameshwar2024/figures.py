@@ -24,7 +24,7 @@ Draw = Callable[[np.random.Generator, int], Array]
 
 U = 65.0
 ITERATIONS = {"small": 2_000, "full": 10_000}
-AUTO_SHARE = 40  # Evenhand's default runs in one of so many iterations: each looks for where users are
+AUTO_RUNS = {2_000: 10, 10_000: 250}  # of Evenhand's default, by iterations: each looks for where users are
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 
@@ -77,6 +77,7 @@ def compare(counts: npt.NDArray[np.int64], draw: Draw, iterations: int) -> list[
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     total, support = float(counts.sum()), support_of_counts(counts)
     rows: list[dict[str, Any]] = []
+    some = slice(None, None, iterations // AUTO_RUNS[iterations])
     for epsilon in EPSILONS:
         sums = np.add.reduceat(draw(rng, iterations * len(owner)).reshape(iterations, -1), starts, axis=1)
         truth = sums.sum(axis=1) / total
@@ -84,7 +85,7 @@ def compare(counts: npt.NDArray[np.int64], draw: Draw, iterations: int) -> list[
             "plain Laplace": rng.laplace(0, U * counts.max() / (epsilon * total), iterations),
             "centred interval": _centred(sums, counts, centred_bound(support, U, epsilon), epsilon, rng) - truth,
             "privately chosen cap": _capped(sums, counts, epsilon, rng) - truth,
-            "Auto": np.array([_auto(one, counts, epsilon, rng) for one in sums[::AUTO_SHARE]]) - truth[::AUTO_SHARE],
+            "Auto": np.array([_auto(one, counts, epsilon, rng) for one in sums[some]]) - truth[some],
         }
         rows += [
             {"epsilon": epsilon, "error": float(np.abs(e).mean()), "mechanism": name} for name, e in errors.items()
