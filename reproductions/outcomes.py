@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
+
+from evenhand.noise import seam
 
 Size = Literal["small", "full"]
 Rows = list[dict[str, Any]]
@@ -53,6 +60,21 @@ class Outcome:
         for path in self.files[1:]:
             chart.save(path)
         return self
+
+
+@contextmanager
+def seeded_noise(seed: int) -> Iterator[None]:
+    """Noise from a seed instead of the secure source, so that figures on generated tables can be had again."""
+    rng = np.random.default_rng(seed)
+
+    def draw(name: str, values: Sequence[int], scale: Fraction) -> list[int]:
+        noise = {"laplace": rng.laplace, "gaussian": rng.normal, "normal": rng.normal}[name](
+            0.0, float(scale), len(values)
+        )
+        return [int(value) + round(off) for value, off in zip(values, noise.tolist(), strict=True)]
+
+    with seam.replaced(draw):
+        yield
 
 
 def lines(rows: Rows, x: str, y: str, by: str, title: str, log_y: bool = True) -> Any:

@@ -89,6 +89,27 @@ def bias_proposition_1(capped: Capped, variance: float = 0.25) -> float:
     return min(math.sqrt(max(-math.log(kept), 0.0) / 2), math.sqrt(2 * _variance(variance) / kept))
 
 
+def proposition_5(shares: npt.ArrayLike, tau0: float, n: int, delta: float) -> float:
+    """amin2019 Proposition 5: with probability 1 − δ, n_τ/n ≥ ¼·Σ min(p_j, τ₀) − √(ln(1/δ)/2n) for τ = τ₀·n.
+
+    The paper prints τ₀·K(τ₀) for the sum, K the number of users with p_j > τ₀, and proves this, which is larger. The proof needs τ ≥ 1,
+    which the paper does not say; below, the statement is false (docs/proofs/papers.md).
+
+    Args:
+        shares: p_j, the participation distribution; users who are left out count as 0.
+        tau0: τ₀, the cap as a share of all examples.
+        n: number of examples.
+        delta: failure probability.
+    """
+    _check(1.0, delta)
+    p = np.asarray(shares, dtype=np.float64)
+    if not (tau0 * n >= 1 and tau0 <= 1) or (p < 0).any() or p.sum() > 1 + 1e-9:
+        raise UsageError(
+            f"tau0={tau0:g} at n={n}: expected a cap of one example or more, tau0 from 1/n to 1, and shares that add up to 1 at most."
+        )
+    return float(np.minimum(p, tau0).sum() / 4 - math.sqrt(math.log(1 / delta) / (2 * n)))
+
+
 def bias(capped: Capped, variance: float = 0.25) -> float:
     """The tighter bound: bias ≤ min(TV, √(½ ln(n/n_τ)), √(Var(H)·χ²)).
 

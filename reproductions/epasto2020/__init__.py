@@ -8,6 +8,7 @@ REPRODUCTIONS = {
     "epasto2020-example1": example1.reproduce,
     "epasto2020-table1": table1.reproduce,
     "epasto2020-logistic": logistic.reproduce,
+    "epasto2020-theorem2": theorem3.theorem_2,
     "epasto2020-theorem3": theorem3.reproduce,
 }
 """By name: each takes a folder and a size, "small" or "full", and returns an `Outcome`."""

@@ -25,8 +25,8 @@ class Data:
     bounds: tuple[float, float]
 
 
-def synthetic(n: int, alpha: float, seed: int) -> Data:
-    """scikit-learn's ``make_regression`` with 10 features and noise 20, rows per user by Zipf(α).
+def synthetic(n: int, alpha: float, seed: int, most: int | None = None) -> Data:
+    """scikit-learn's ``make_regression`` with 10 features and noise 20, rows per user by Zipf(α), ``most`` at the most.
 
     As in the paper, the label bounds are the range of the labels: fine to compare methods, not for a real release.
     """
@@ -34,7 +34,7 @@ def synthetic(n: int, alpha: float, seed: int) -> Data:
     X, y = make_regression(n, 10, n_informative=10, noise=20.0, bias=0.0, random_state=seed)
     counts: list[int] = []
     while sum(counts) < n:
-        counts.append(min(int(rng.zipf(alpha)), n - sum(counts)))
+        counts.append(min(int(rng.zipf(alpha)), most or n, n - sum(counts)))
     return Data(X, y, np.repeat(np.arange(len(counts)), counts), (float(y.min()), float(y.max())))
 
 

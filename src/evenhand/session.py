@@ -16,6 +16,7 @@ from evenhand.release import Release
 from evenhand.sql import ask_sql
 from evenhand.statistics import (
     STATISTICS,
+    BallMean,
     By,
     Count,
     Distinct,
@@ -167,6 +168,7 @@ class Questions(ABC, Generic[A]):
         keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
+        ball: float | None = None,
     ) -> A:
         """The mean of a column over all rows, or of several columns.
 
@@ -174,12 +176,19 @@ class Questions(ABC, Generic[A]):
             column: a numeric column; a list releases one mean for each, ε shared equally.
             bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped. Left out, or one of them
                 None: found privately, for 15% of ε, and shown.
+            ball: instead of bounds, under ``protects="values"``: the largest Σ|x| of a row over the columns. They share one noise that does
+                not grow with their number.
 
         Example:
             >>> session.mean("rating", bounds=(0.5, 5), epsilon=0.2)
             >>> session.mean("price", bounds=(0, None), epsilon=0.2)
+            >>> session.mean(["rent", "food", "travel"], ball=1, epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
+        if ball is not None:
+            return self._answer(
+                BallMean.parse(request, column, ball, (bounds, by, keys, other, groups_per_user)).draft()
+            )
         return self._of_column(request, Mean, column, bounds, by, keys, other, groups_per_user)
 
     def variance(

@@ -84,3 +84,12 @@ def test_a_model_is_forecast_to_beat_a_constant_one_or_not() -> None:
     assert "too few people for this ε" in found["why"]
     with pytest.raises(UsageError, match="needs the number of features"):
         run("erm", *SHAPE, "--epsilon", "1", "--delta", "1e-6")
+
+
+def test_rows_per_user_are_planned_for_pure_epsilon(tmp_path: Path) -> None:
+    given = ("erm", *SHAPE, "--dimension", "5", "--epsilon", "1")
+    assert "rows per user" in run(*given, "--html", str(tmp_path / "plan.html"))
+    assert "<svg" in (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert json.loads(run(*given, "--json"))["best"]["tau"] > 1
+    with pytest.raises(UsageError, match="--html"):
+        run(*given, "--delta", "1e-6", "--html", "x.html")

@@ -134,6 +134,14 @@ def _cases() -> Iterator[Case]:
             _ask("mean", "v", bounds=BOUNDS, epsilon=1, bounding=eh.CentredInterval(length)),
             on_spark=length == 5,
         )
+    for bounding in (eh.NormClip(5), eh.NormClip("0.001"), eh.SmoothWeights(2), "auto", eh.NormClip()):
+        yield Case(
+            f"means-in-a-ball-{bounding}",
+            "values",
+            _ask("mean", ["v", "x"], ball=HIGH, epsilon=1, bounding=bounding),
+            0.99 if bounding == eh.NormClip(5) else None,
+            on_spark=bounding == "auto",
+        )
 
 
 def _found_cases() -> Iterator[Case]:

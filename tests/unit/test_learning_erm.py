@@ -23,9 +23,9 @@ from evenhand.learning import BoundedERM, HypothesisSelection, WeightedERM
 from evenhand.learning import minimise as optimiser
 from evenhand.learning.losses import LOSSES, HuberHinge, MarginLoss, Squared, loss_named
 from evenhand.learning.minimise import Coefficients, Objective, minimise
-from evenhand.learning.row_choice import METHODS, Scales, choose_rows
 from evenhand.noise import seam
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
+from evenhand.planning.row_choice import METHODS, Scales, choose_rows
 from evenhand.profiles import Profile, support_of_counts
 
 TRUTH = np.array([3.0, -2.0, 1.0])

@@ -85,6 +85,15 @@ def test_public_counts_limit_what_a_given_bound_did(tmp_path: Path) -> None:
     assert release.noise_interval()[1] - release.noise_interval()[0] < high - low < 200
 
 
+def test_a_centred_sum_may_be_too_high_as_well_as_too_low(tmp_path: Path) -> None:
+    data = frame().assign(x=0.0)  # the interval about the middle lifts every busy user
+    session = eh.Session(eh.read(data, user="u", protects="values"), eh.Ledger(tmp_path / "l.db", epsilon=2000))
+    release = session.sum("x", bounds=BOUNDS, epsilon=1000, bounding=eh.CentredInterval(4000))
+    low, high = release.interval()
+    assert low <= 0 < release.noise_interval()[0] < high
+    assert release.error.bias is not None
+
+
 def test_a_sum_under_values_is_corrected_in_its_own_unit(tmp_path: Path) -> None:
     data = frame()
     session = eh.Session(eh.read(data, user="u", protects="values"), eh.Ledger(tmp_path / "l.db", epsilon=20))

@@ -72,10 +72,13 @@ def test_rare_positives_need_more_people() -> None:
     [
         ({"dimension": None}, "needs the number of features"),
         ({"dimension": 0}, "needs the number of features"),
-        ({"delta": 0}, "needs delta > 0"),
+        ({"delta": 0}, "expected delta > 0"),
         ({"loss": "hinge"}, "expected one of"),
         ({"positives": 1.0}, "positives=1.0 is out of range"),
         ({"learnable": 0.0}, "learnable=0.0 is out of range"),
+        ({"delta": None, "learnable": 0.2}, "expected neither without delta="),
+        ({"delta": None, "loss": "hinge"}, "expected one of"),
+        ({"delta": None, "dimension": 0}, "needs the number of features"),
     ],
 )
 def test_what_is_refused(wrong: dict[str, object], words: str) -> None:

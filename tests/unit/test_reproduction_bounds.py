@@ -13,6 +13,7 @@ from reproductions.amin2019.bounds import (
     bias_proposition_1,
     chaudhuri,
     corollary_1,
+    proposition_5,
     theorem_1,
 )
 
@@ -60,6 +61,22 @@ def test_theorem_1_and_corollary_1_by_hand() -> None:
 def test_corollary_1_refuses_what_it_does_not_cover() -> None:
     with pytest.raises(UsageError, match="25%"):
         corollary_1(Capped([100, 1], tau=1), 1, 0.1, 1)
+
+
+def test_proposition_5_holds_on_samples_and_needs_a_cap_of_one_example() -> None:
+    shares, rng = np.r_[0.3, 0.1, np.full(60_000, 0.6 / 60_000)], np.random.default_rng(3)
+    for tau0 in (0.001, 0.02, 0.2):
+        bound = proposition_5(shares, tau0, 1000, 1e-9)
+        counts = rng.multinomial(1000, shares, size=20)
+        kept = np.minimum(counts, tau0 * 1000).sum(axis=1) / 1000
+        assert bound < kept.min()
+        assert bound >= tau0 * (shares > tau0).sum() / 4 - math.sqrt(math.log(1e9) / 2000)  # as the paper prints it
+    # Caps below one example: everybody is rarer than one in n, and the printed bound is above what is kept.
+    n, users, tau0 = 100_000, 1_000_000, 0.05 / 100_000
+    kept = tau0 * n * len(np.unique(rng.integers(users, size=n))) / n
+    assert kept < tau0 * users / 4 - math.sqrt(math.log(100) / (2 * n))
+    with pytest.raises(UsageError, match="one example or more"):
+        proposition_5([0.5, 0.5], tau0, n, 0.01)
 
 
 def test_amin2018_counts_heavy_users() -> None:

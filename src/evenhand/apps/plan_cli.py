@@ -12,7 +12,7 @@ from evenhand.guarantee import DataError, UsageError
 from evenhand.statistics import STATISTICS
 
 if TYPE_CHECKING:
-    from evenhand.planning import GroupPlan, Plan
+    from evenhand.planning import GroupPlan, ModelPlan, Plan, RowsPlan
     from evenhand.profiles import Profile
 
 PLANNED = [name for name, kind in STATISTICS.items() if kind.planned_as or name == "users"]
@@ -25,7 +25,8 @@ Say how many rows the users have: --pareto, --zipf or --lognormal with --users a
 With --groups the forecast is for a count, users or sum by group: the error of a small, a middling and a large group, and with
 --hidden how many of the groups would be shown.
 
-For erm, a linear model, the forecast says whether it will beat a constant one: give --dimension and --delta.
+For erm, a linear model, give --dimension. With --delta the forecast says whether it will beat a constant one, without how many rows per
+user to use.
 
 Exit codes: 0 planned, 2 bad usage, 4 file unreadable.
 """
@@ -85,15 +86,7 @@ def plan(
 
     shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
     if statistic == "erm":
-        if html is not None:
-            raise UsageError("--html: a plan for a model has no page yet; it is printed, or --json.")
-        model = make_plan(
-            "erm", shape, epsilon, dimension=dimension, delta=delta, protects=protects, positives=positives
-        )
-        if as_json:
-            show_json(model.to_dict())
-        else:
-            print(model)
+        _show_model(shape, epsilon, dimension, delta, protects, positives, as_json, html)
         return
     if groups is not None:
         by_group = make_plan(
@@ -124,6 +117,31 @@ def plan(
         print(f"\nFor an error of {for_error:g}: ε = {answers['epsilon']:.3g} with these users{more}.")
     if html is not None:
         print(f"\nWritten: {html}")
+
+
+def _show_model(
+    shape: Profile, epsilon: str, dimension: int, delta: str, protects: str | None, positives: float, as_json: bool,
+    html: Path | None,
+) -> None:  # fmt: skip
+    """A plan for a model: rows per user with pure ε, or whether it will beat a constant one."""
+    from evenhand.planning import plan as make_plan
+
+    made: ModelPlan | RowsPlan
+    if delta == "0":
+        made = rows = make_plan("erm", shape, epsilon, dimension=dimension, protects=protects)
+        if html is not None:
+            check_writable(html, "html")
+            rows.to_html(html)
+    elif html is not None:
+        raise UsageError("--html: a plan for a model with --delta has no page; it is printed, or --json.")
+    else:
+        made = make_plan(
+            "erm", shape, epsilon, dimension=dimension, delta=delta, protects=protects, positives=positives
+        )
+    if as_json:
+        show_json(made.to_dict())
+    else:
+        print(made)
 
 
 def _show_groups(made: GroupPlan, for_error: float | None, as_json: bool, html: Path | None) -> None:

@@ -82,6 +82,7 @@ Line = tuple[str, tuple[Relation, ...], Question, float]
 _count, _users = partial(Drafts.count, epsilon=1), partial(Drafts.users, epsilon=1)
 _sum = partial(Drafts.sum, column="v", bounds=BOUNDS, epsilon=1)
 _mean = partial(Drafts.mean, column="v", bounds=BOUNDS, epsilon=1)
+_ball = partial(Drafts.mean, column=["v", "w"], ball=HIGH, epsilon=1)
 _variance = partial(Drafts.variance, column="v", bounds=BOUNDS, epsilon=1)
 _per_user = partial(Drafts.per_user_mean, column="v", bounds=BOUNDS, epsilon=1)
 _ratio = partial(Drafts.ratio, numerator=Sum("v", BOUNDS), denominator=Count(), epsilon=1)
@@ -101,6 +102,8 @@ def _fixed() -> Iterator[Line]:
     yield "sum, CentredInterval", VALUES, partial(_sum, bounding=CentredInterval(5)), 0.0
     yield "mean, SmoothWeights", BOTH, partial(_mean, bounding=SmoothWeights(5)), 0.0
     yield "mean, CentredInterval", VALUES, partial(_mean, bounding=CentredInterval(5)), 0.0
+    for scaled in (NormClip(3), SmoothWeights(2)):
+        yield f"means in a ball, {scaled.title}", VALUES, partial(_ball, bounding=scaled), 0.0
     yield "variance, NormClip", BOTH, partial(_variance, bounding=NormClip(3)), 0.0
     yield "total per user, TotalCap", BOTH, partial(_per_user, of="total", bounding=TotalCap("0.5")), 0.0
     for name, question in (("count", _count), ("sum", _sum), ("mean", _mean)):

@@ -24,7 +24,7 @@ from evenhand.noise import IntegerNoise, NormalThreshold, Round, TopK, Truncated
 from evenhand.profiles import TiltRequest
 from evenhand.release import Measurement, Noisy, not_private
 from evenhand.session import Drafts
-from evenhand.statistics import Draft, Mean, PerUserMean
+from evenhand.statistics import BallMean, Draft, Mean, PerUserMean, Request
 from evenhand.tables import Secret, Table
 from evenhand.tables.expressions import Integers, Rows
 
@@ -143,6 +143,18 @@ class UnclampedTotal(PerUserMean):
         return Mean.integers(self, weight, values)
 
 
+@dataclass(frozen=True)
+class HalfTheBall(BallMean):
+    """Declares the radius of a user's ball, where a user may move from one side of it to the other (rameshwar2024, Lemma III.3)."""
+
+    moves = 1
+
+
+def half_the_ball(ask: Drafts) -> Draft:
+    """Means in a ball by `HalfTheBall`."""
+    return HalfTheBall(Request.parse(ask.table, 1, bounding=NormClip(3)), ("v", "w"), HIGH).draft()
+
+
 class Unsplit(Transcript):
     """Forgets that ε has to be shared: the profile and the release each get all of it."""
 
@@ -255,6 +267,7 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), presence),
         Twin(FixedRelease("sensitivity of one row", claim, _cap(OneRow(5))), values),
         Twin(FixedRelease("presence bound under values", claim, _cap(HalvedRange(5))), values),
+        Twin(FixedRelease("the radius of a ball declared", claim, half_the_ball), values),
         Twin(FixedRelease("bound read off private cells", claim, bound_from_cells), values),
         Twin(FixedRelease("half the reach declared", claim, partial(tilted, kind=HalfTheReach)), presence),
         Twin(FixedRelease("bounds read off the largest value", claim, bounds_from_rows), presence),

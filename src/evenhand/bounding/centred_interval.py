@@ -15,7 +15,6 @@ from evenhand.bounding.strategy import UNSET, Limit, Norm, Strategy
 from evenhand.guarantee import Relation, UsageError
 from evenhand.profiles import Array, Sums, Support
 from evenhand.tables import Grid
-from evenhand.tables.summaries import MOST_ROWS
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class CentredInterval(Strategy):
     With values in ``[0, U]`` a user with ``s`` rows contributes ``clip(sum, (U·s − T)/2, (U·s + T)/2)``. It is accurate when
     the mean is near the middle of the bounds, and biased toward the middle when it is not.
 
-    Guarantee: one user moves a sum by at most ``T`` under values. Under presence nothing is bounded, so it is refused:
+    Guarantee: one user moves a sum by at most ``T`` under values; a sum is released as the public number of rows times the mean. Under presence nothing is bounded, so it is refused:
     the interval of a user grows with the number of rows.
 
     Args:
@@ -47,13 +46,6 @@ class CentredInterval(Strategy):
     def describe(self) -> str:
         length = f"length {self.shown('')}" if self.is_set else "a chosen length"
         return f"each user's sum is clipped to an interval of {length} about its middle"
-
-    def bound_sum(self, summary: Summary, relation: Relation) -> Bounded:
-        import ibis
-
-        mean = self.bound_mean(summary, relation)
-        lowest = ibis.least(summary.rows, MOST_ROWS) * summary.valued.bottom
-        return Bounded(mean.value + lowest, mean.length, mean.low + lowest)
 
     def bound_mean(self, summary: Summary, relation: Relation) -> Bounded:
         grid = summary.valued

@@ -14,6 +14,7 @@ from evenhand.learning.bounded_erm import BoundedERM
 from evenhand.learning.constraints import Ball, Box
 from evenhand.learning.evaluation import ModelLoss, model_loss
 from evenhand.learning.hypotheses import HypothesisSelection
+from evenhand.learning.net import linear_net
 from evenhand.learning.own_loss import Loss
 from evenhand.learning.regression import LabelPrivateRegression
 from evenhand.learning.search_cv import PrivateSearchCV
@@ -31,5 +32,6 @@ __all__ = [
     "PrivateSearchCV",
     "RegressionWeights",
     "WeightedERM",
+    "linear_net",
     "model_loss",
 ]

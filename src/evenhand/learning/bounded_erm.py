@@ -19,26 +19,22 @@ from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.intervals import spherical_radius
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.losses import LOSSES, MarginLoss, Weighted, loss_named
-from evenhand.learning.objective_perturbation import Parts, inexactness, least_for_objective, perturb_objective
+from evenhand.learning.objective_perturbation import Parts, least_for_objective, perturb_objective
 from evenhand.learning.output_perturbation import perturb_output
 from evenhand.learning.own_loss import Loss
 from evenhand.learning.perturbation import Problem
 from evenhand.learning.private_values import Floats, unwarned
-from evenhand.learning.row_choice import LARGEST_REGULARISATION, METHODS, RowChoice, Scales, choose_rows, rows_per_user
-from evenhand.learning.row_profile import profile_price, require_public, rows_support
+from evenhand.learning.row_profile import profile_price, require_public, rows_per_user, rows_support
 from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Targets
 from evenhand.ledger import Cost, Ledger
+from evenhand.planning.row_choice import LARGEST_REGULARISATION, METHODS, SHRINKS, RowChoice, Scales, choose_rows
 from evenhand.profiles import Profile
 from evenhand.release import Receipt
 
 FARTHEST = 2**20
 """How far one user may move the margin, in units of the range over which a loss is curved. Less regularisation is refused:
 the release would be nothing but noise, and the optimiser would not end."""
-
-
-SHRINKS = (1, 4, 16)
-"""What features may be divided by when Λ is chosen: where there is little to learn from, Λ should leave the intercept alone."""
 
 
 class BoundedERM(LinearModel):
@@ -243,26 +239,9 @@ class BoundedERM(LinearModel):
         return "objective" if regularisation >= least else "output"
 
     def _scales(self, loss: MarginLoss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
-        features = len(mapped.centre)
-        # Not small: the loss is less curved along the coefficients than across, so shrinking them costs more than is forecast.
-        typical = (8.0 if loss.classifies else loss.steepest / 2) * math.sqrt(features)
         guess = self.coefficient_norm
-        norm = typical if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
-        # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
-        counts, blocks = np.array([float(features)]), [mapped.blocks[0]]
-        roundness = loss.roundest * loss.typical
-        bends = np.array([roundness / 8 * mapped.radius**2 / features])
-        coefficients = np.array([norm / math.sqrt(features) / mapped.radius])
-        if mapped.intercept:
-            counts, blocks = np.r_[counts, 1.0], [*blocks, mapped.blocks[-1]]
-            bends = np.r_[bends, roundness / 2]
-            coefficients = np.r_[coefficients, typical / 2 / math.sqrt(features)]
-        return Scales(
-            counts, tuple((size, float(width) * loss.steepest) for size, width in blocks),
-            loss.steepest * mapped.norm, loss.roundest * mapped.norm**2, bends, coefficients,
-            loss.at_zero / 3 * loss.typical, 1.0 if loss.classifies else loss.steepest**2 / 64, inexactness(loss.steepest * mapped.norm),
-            relation.moves, float(epsilon),
-        )  # fmt: skip
+        norm = None if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
+        return Scales.of(loss.facts, mapped.shape, norm, relation.moves, float(epsilon))
 
     def _release(self, problem: Problem, scales: Scales, receipt: Receipt, targets: Targets) -> None:
         chosen = problem.chosen

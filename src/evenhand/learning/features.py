@@ -17,6 +17,7 @@ import numpy as np
 from evenhand.guarantee import UsageError
 from evenhand.learning.base import public_number
 from evenhand.learning.private_values import Floats
+from evenhand.planning.row_choice import RowShape
 from evenhand.tables import parse_bounds
 
 STEPS = 2**15
@@ -52,7 +53,12 @@ class FeatureMap:
     @property
     def norm(self) -> float:
         """The largest norm of a row, the constant included."""
-        return math.sqrt(self.radius**2 + 1.0) if self.intercept else self.radius
+        return self.shape.norm
+
+    @property
+    def shape(self) -> RowShape:
+        """Where rows lie after scaling."""
+        return RowShape(len(self.centre), self.intercept, self.edge, self.radius)
 
     @property
     def squared_norm(self) -> int:

@@ -17,10 +17,10 @@ from evenhand.learning.base import choice, pay
 from evenhand.learning.inputs import Features, Frame, PerRow
 from evenhand.learning.private_estimator import PrivateRows
 from evenhand.learning.private_values import Floats, double, same, unwarned
-from evenhand.learning.row_choice import LARGEST_TAU, limits_to_try, rows_per_user
-from evenhand.learning.row_profile import profile_price, require_public, rows_support
+from evenhand.learning.row_profile import profile_price, require_public, rows_per_user, rows_support
 from evenhand.learning.targets import MOST_CLASSES, Bounded, Classes
 from evenhand.ledger import Cost, Ledger
+from evenhand.planning.row_choice import LARGEST_TAU, limits_to_try
 from evenhand.profiles import Profile, Sums, Support
 
 LOSSES = ("zero-one", "absolute", "squared")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from evenhand.guarantee import UsageError
+from evenhand.planning.row_choice import LossFacts
 from evenhand.tables.expressions import Column
 
 Values: TypeAlias = Column
@@ -72,6 +73,11 @@ class MarginLoss(ABC):
     def typical(self) -> float:
         """A guess of the average weight of a row: weights are there to make both classes count the same."""
         return 1.0
+
+    @property
+    def facts(self) -> LossFacts:
+        """What forecasts know of it."""
+        return LossFacts(self.steepest, self.roundest, self.at_zero, self.classifies, self.typical)
 
     @abstractmethod
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:

@@ -95,11 +95,6 @@ def perturb_objective(problem: Problem, parts: Parts, coefficient_norm: float, r
     return Released(coefficients, float(widest) * float(parts.linear), float(widest))
 
 
-def inexactness(row: float) -> float:
-    """How inexactly the minimum is found, as the scale of a noise of the gradient at ε = 1; for forecasts. ``row`` is L."""
-    return 2 * 8 * 2 * MOST_ROWS * row / 2.0**FINE_BITS / float(OUTPUT_SHARE)
-
-
 def most_rows(kept: float) -> int:
     """From how many rows on the model is scaled down, given how many are forecast to be kept (NaN: unknown)."""
     return MOST_ROWS if math.isnan(kept) else max(MOST_ROWS, 2 ** min(math.ceil(math.log2(4 * max(kept, 1.0))), 31))

@@ -10,7 +10,7 @@ import numpy as np
 from evenhand.learning.losses import MarginLoss
 from evenhand.learning.minimise import FINENESS
 from evenhand.learning.perturbation import Problem, Released
-from evenhand.learning.row_choice import RowChoice
+from evenhand.planning.row_choice import RowChoice
 from evenhand.release import Opener, Receipt
 
 ACCURACY = Fraction(1, 1000)

@@ -11,8 +11,8 @@ from evenhand.learning.features import FeatureMap
 from evenhand.learning.losses import MarginLoss
 from evenhand.learning.minimise import Coefficients, Objective, minimise
 from evenhand.learning.private_values import Floats
-from evenhand.learning.row_choice import RowChoice
 from evenhand.learning.sources import Source
+from evenhand.planning.row_choice import RowChoice
 from evenhand.release import Opener
 
 

@@ -6,13 +6,20 @@ import warnings
 from decimal import Decimal
 
 from evenhand.guarantee import Relation, UsageError, split
+from evenhand.learning.base import is_auto, whole_number
 from evenhand.learning.sources import Source
 from evenhand.planning.models import ModelPlan, plan_model
+from evenhand.planning.row_choice import LARGEST_TAU
 from evenhand.profiles import About, Profile, Support, Wanted, row_buckets
 from evenhand.release import Receipt
 
 PROFILE_SHARE = Decimal("0.1")
 """The part of ε that a profile of rows per user takes when their number is secret."""
+
+
+def rows_per_user(given: int | str) -> int | None:
+    """τ as an analyst set it; None if it is left to a forecast."""
+    return None if is_auto("rows_per_user", given) else whole_number("rows_per_user", given, LARGEST_TAU)
 
 
 def require_public(profile: Profile | None) -> None:

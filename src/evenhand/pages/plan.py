@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evenhand.guarantee import plain
 from evenhand.pages.charts import BLUE, WIDTH, alt, figure, log_scale, styled
@@ -16,10 +17,12 @@ from evenhand.pages.style import page, paragraphs, table
 if TYPE_CHECKING:
     from evenhand.bounding import Curve
     from evenhand.pages.charts import Chart
-    from evenhand.planning import GroupPlan, Plan
+    from evenhand.planning import GroupPlan, Plan, RowsPlan
+
+Array = npt.NDArray[np.float64]
 
 # Colours that stay apart for the colour-blind (Okabe and Ito), and in grey.
-_PARTS = {"bias": BLUE, "noise": "#E69F00", "sampling": "#999999", "total": "#000000"}
+_PARTS = {"bias": BLUE, "noise": "#E69F00", "sampling": "#999999", "shrinkage": "#009E73", "total": "#000000"}
 _STRATEGIES = [BLUE, "#E69F00", "#009E73", "#CC79A7", "#56B4E9"]
 _RULE: dict[str, Any] = {"strokeDash": [2, 2], "color": "#555555"}
 _EPSILONS = 13
@@ -69,14 +72,46 @@ def group_plan_page(plan: GroupPlan) -> str:
     )
 
 
+def rows_plan_page(plan: RowsPlan) -> str:
+    """The words, the pictures and the table of a plan for rows per user."""
+    best = plan.best
+    facts = [
+        (f"{best.tau:,}", "rows per user"),
+        (three_digits(best.excess), "forecast excess loss"),
+        (f"{best.users_cut:,.0f} of {plan.profile.users:,.0f}", "users held back"),
+    ]
+    cards = "".join(f"<li><b>{escape(value)}</b>{escape(name)}</li>" for value, name in facts)
+    numbers = table(plan.columns, [row.cells() for row in plan.rows()], [plan.rows().index(best)])
+    caption = "Few rows per user change the mix of users, many need more noise to hide one user; the best number is the lowest point of the black line."
+    return page(
+        f"Plan for a model of {plan.dimension} features at ε = {plain(plan.epsilon)}",
+        f'<ul class="facts">{cards}</ul>{paragraphs(plan.explain())}<h2>Excess loss for each number of rows per user</h2>'
+        f"{figure(styled(_rows_trade_off(plan)), caption)}{figure(styled(_rows_users_cut(plan)), 'How many users are held back.')}"
+        f"<h2>In numbers</h2>{numbers}<footer>Nothing was spent to make this page.</footer>",
+        plan.profile.mark,
+    )
+
+
 def plan_chart(plan: Plan) -> Chart:
     """Trade-off curve, users cut, and error against ε, one below the other."""
-    title: dict[str, Any] = {"text": f"Error for each bound: {plan.statistic}, ε = {plain(plan.epsilon)}"}
-    if plan.profile.mark:
-        title |= {"subtitle": [plan.profile.mark], "subtitleColor": "#D00000"}
-    chart = alt.vconcat(
-        *(draw(plan) for _, draw, _ in _SECTIONS), title=alt.TitleParams(**title, anchor="start"), spacing=24
+    return _stacked(
+        f"Error for each bound: {plan.statistic}, ε = {plain(plan.epsilon)}",
+        plan.profile.mark,
+        *(draw(plan) for _, draw, _ in _SECTIONS),
     )
+
+
+def rows_plan_chart(plan: RowsPlan) -> Chart:
+    """Excess loss and users cut for each τ, one below the other."""
+    title = f"Excess loss for each number of rows per user: {plan.dimension} features, ε = {plain(plan.epsilon)}"
+    return _stacked(title, plan.profile.mark, _rows_trade_off(plan), _rows_users_cut(plan))
+
+
+def _stacked(text: str, mark: str, *charts: Chart) -> Chart:
+    title: dict[str, Any] = {"text": text}
+    if mark:
+        title |= {"subtitle": [mark], "subtitleColor": "#D00000"}
+    chart = alt.vconcat(*charts, title=alt.TitleParams(**title, anchor="start"), spacing=24)
     return styled(chart.resolve_scale(color="independent", x="independent"))
 
 
@@ -105,16 +140,29 @@ def _trade_off(plan: Plan) -> Chart:
     parts = {"bias": curve.bias, "noise": curve.noise, "total": curve.error}
     if curve.sampling.any():
         parts["sampling"] = curve.sampling
-    floor = curve.error.min() / 30  # below that a part no longer matters, and a logarithm would stretch the picture
+    return _parts(curve.bounds, parts, f"bound ({best.strategy})", "error", (best.bound, best.error))
+
+
+def _rows_trade_off(plan: RowsPlan) -> Chart:
+    """The sweet spot of τ."""
+    taus = np.array([float(one.tau) for one in plan.forecasts])
+    parts = {name: np.array([getattr(one, name) for one in plan.forecasts]) for name in ("bias", "shrinkage", "noise")}
+    parts["total"] = np.array([one.excess for one in plan.forecasts])
+    return _parts(taus, parts, "rows per user", "excess loss", (float(plan.best.tau), plan.best.excess))
+
+
+def _parts(bounds: Array, parts: dict[str, Array], title: str, unit: str, best: tuple[float, float]) -> Chart:
+    """The parts of an error for each bound, their total, and its lowest point."""
+    floor = parts["total"].min() / 30  # below that a part no longer matters, and a logarithm would stretch the picture
     points: list[dict[str, Any]] = [
         {"bound": float(bound), "error": float(value), "part": name}
         for name, values in parts.items()
-        for bound, value in zip(curve.bounds, values, strict=True)
+        for bound, value in zip(bounds, values, strict=True)
         if value > floor
     ]
     names = [name for name in _PARTS if name in parts]
-    x = log_scale("bound", f"bound ({best.strategy})", curve.bounds)
-    y = log_scale("error", "error", [floor, 1.5 * max(point["error"] for point in points)], "Y")
+    x = log_scale("bound", title, bounds)
+    y = log_scale("error", unit, [floor, 1.5 * max(point["error"] for point in points)], "Y")
     lines = _lines(points).encode(
         x=x,
         y=y,
@@ -122,9 +170,9 @@ def _trade_off(plan: Plan) -> Chart:
         strokeDash=alt.condition("datum.part == 'total'", alt.value([1, 0]), alt.value([6, 3])),
         tooltip=["part:N", alt.Tooltip("bound:Q", format=",.4s"), alt.Tooltip("error:Q", format=",.3s")],
     )
-    words = f"best bound {three_digits(best.bound)}, error {three_digits(best.error)}"
-    mark = alt.Chart(alt.Data(values=[{"bound": best.bound, "error": best.error, "label": words}])).encode(x=x)
-    right = math.log(best.bound / curve.bounds[0]) > 0.5 * math.log(max(curve.bounds[-1] / curve.bounds[0], 1.0001))
+    words = f"best: {three_digits(best[0])}, {unit} {three_digits(best[1])}"
+    mark = alt.Chart(alt.Data(values=[{"bound": best[0], "error": best[1], "label": words}])).encode(x=x)
+    right = math.log(best[0] / bounds[0]) > 0.5 * math.log(max(bounds[-1] / bounds[0], 1.0001))
     label = mark.mark_text(
         align="right" if right else "left", dx=-8 if right else 8, fontWeight="bold", fontSize=12
     ).encode(y=alt.value(10), text="label:N")
@@ -136,15 +184,22 @@ def _trade_off(plan: Plan) -> Chart:
 def _users_cut(plan: Plan) -> Chart:
     """How many users each bound cuts off."""
     curve, best = plan.curve(plan.best.strategy), plan.best
-    points = [
-        {"bound": float(b), "users": float(u)} for b, u in zip(curve.bounds, curve.users_cut, strict=True) if u >= 0.5
-    ]
+    return _cut(curve.bounds, curve.users_cut, f"bound ({best.strategy})", best.bound)
+
+
+def _rows_users_cut(plan: RowsPlan) -> Chart:
+    pairs = np.array([(one.tau, one.users_cut) for one in plan.forecasts], dtype=np.float64)
+    return _cut(pairs[:, 0], pairs[:, 1], "rows per user", float(plan.best.tau))
+
+
+def _cut(bounds: Array, users: Array, title: str, best: float) -> Chart:
+    points = [{"bound": float(b), "users": float(u)} for b, u in zip(bounds, users, strict=True) if u >= 0.5]
     if not points:
-        points = [{"bound": best.bound, "users": 0.5}]
-    x = log_scale("bound", f"bound ({best.strategy})", curve.bounds)
+        points = [{"bound": best, "users": 0.5}]
+    x = log_scale("bound", title, bounds)
     y = log_scale("users", "users held back", [0.5, max(point["users"] for point in points)], "Y").stack(None)
     area = alt.Chart(alt.Data(values=points)).mark_area(opacity=0.35, color=BLUE, line={"color": BLUE}).encode(x=x, y=y)
-    rule = alt.Chart(alt.Data(values=[{"bound": best.bound}])).mark_rule(**_RULE).encode(x=x)
+    rule = alt.Chart(alt.Data(values=[{"bound": best}])).mark_rule(**_RULE).encode(x=x)
     return (area + rule).properties(width=WIDTH, height=110)
 
 

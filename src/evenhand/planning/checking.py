@@ -52,3 +52,12 @@ def part_of_range(name: str, given: float | None, length: float, default: float)
             f"{name}={given:g} is out of range; expected a number between 0 and the length of the bounds, {length:g}."
         )
     return given / length
+
+
+def parse_dimension(dimension: int | None) -> int:
+    """How many features a planned model has."""
+    if dimension is None or isinstance(dimension, bool) or not 1 <= dimension <= 10**6:
+        raise UsageError(
+            f"dimension={dimension!r}; a plan for a model needs the number of features, such as dimension=20."
+        )
+    return int(dimension)

@@ -26,7 +26,7 @@ from evenhand.ledger import mechanism_delta
 from evenhand.noise import rho_for
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits, written
-from evenhand.planning.checking import relation_of
+from evenhand.planning.checking import parse_dimension, relation_of
 from evenhand.planning.searching import smallest
 from evenhand.profiles import Profile, Sums
 
@@ -198,20 +198,17 @@ def plan_model(
     learnable: float | None,
 ) -> ModelPlan:
     """Check what was asked for, and plan it."""
-    if dimension is None or isinstance(dimension, bool) or not 1 <= dimension <= 10**6:
-        raise UsageError(
-            f"dimension={dimension!r}; a plan for a model needs the number of features, such as dimension=20."
-        )
+    features = parse_dimension(dimension)
     if loss not in _LOSSES:
         raise UsageError(f"loss={loss!r} can't be planned; expected one of {list(_LOSSES)}.")
     granted = parse_delta(delta)
     if not granted:
         raise UsageError(
-            "a plan for a model needs delta > 0, such as 1e-6: it is about WeightedERM, whose noise is Gaussian."
+            "delta=0; expected delta > 0, such as 1e-6, for WeightedERM, whose noise is Gaussian; or leave delta= out, for BoundedERM with pure ε."
         )
     for name, part in (("positives", positives), ("learnable", LEARNABLE if learnable is None else learnable)):
         if not 0 < part < 1:
             raise UsageError(f"{name}={part!r} is out of range; expected a part between 0 and 1, such as 0.1.")
     relation = relation_of(profile, protects)
     part = LEARNABLE if learnable is None else float(learnable)
-    return ModelPlan(profile, parse_epsilon(epsilon), granted, relation, int(dimension), loss, float(positives), part)
+    return ModelPlan(profile, parse_epsilon(epsilon), granted, relation, features, loss, float(positives), part)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.bounding import HETEROGENEITY, ROW_SD, STRATEGIES, Assumptions, Curve, Question, same_name
+from evenhand.bounding import STRATEGIES, Assumptions, Curve, Question, same_name
 from evenhand.bounding.forecasts import curve
-from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, suggest
+from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, suggest
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.plan import plan_chart, plan_page
 from evenhand.pages.style import written
-from evenhand.planning.by_group import GroupPlan, plan_groups
-from evenhand.planning.checking import parse_value_bounds, part_of_range, relation_of, require_presence
-from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.planning.searching import smallest
 from evenhand.planning.tables import Forecast, ForecastTable
 from evenhand.planning.words import card, explain
@@ -119,7 +116,7 @@ class Plan(InNotebooks):
 
     def at(self, epsilon: Amount) -> Plan:
         """The same plan at another ε."""
-        return _forecast(replace(self, epsilon=parse_epsilon(epsilon)), _FEW)
+        return forecast(replace(self, epsilon=parse_epsilon(epsilon)), _FEW)
 
     def over_epsilon(self, epsilons: Iterable[Amount]) -> list[tuple[Decimal, Forecast]]:
         """How the best bound moves with ε."""
@@ -159,135 +156,10 @@ class Plan(InNotebooks):
             raise UsageError(
                 f"relative=True needs the size of the answer; for a {self.statistic} give the error itself."
             )
-        return lambda plan: _forecast(plan, _FEW).best.error <= error * (plan.profile.rows if relative else 1)
+        return lambda plan: forecast(plan, _FEW).best.error <= error * (plan.profile.rows if relative else 1)
 
 
-@overload
-def plan(
-    statistic: str,
-    profile: Profile,
-    epsilon: Amount,
-    bounds: tuple[float, float] | None = None,
-    protects: Relation | str | None = None,
-    row_sd: float | None = None,
-    heterogeneity: float | None = None,
-    spread: float | None = None,
-    points: int = 120,
-) -> Plan: ...
-
-
-@overload
-def plan(
-    statistic: str,
-    profile: Profile,
-    epsilon: Amount,
-    bounds: tuple[float, float] | None = None,
-    protects: Relation | str | None = None,
-    *,
-    groups: int | Sequence[float],
-    delta: Amount = 0,
-    hidden: bool = False,
-    groups_per_user: int | None = None,
-) -> GroupPlan: ...
-
-
-@overload
-def plan(
-    statistic: Literal["erm"],
-    profile: Profile,
-    epsilon: Amount,
-    *,
-    dimension: int,
-    delta: Amount,
-    protects: Relation | str | None = None,
-    loss: str = "logistic",
-    positives: float = 0.5,
-    learnable: float | None = None,
-) -> ModelPlan: ...
-
-
-def plan(
-    statistic: str,
-    profile: Profile,
-    epsilon: Amount,
-    bounds: tuple[float, float] | None = None,
-    protects: Relation | str | None = None,
-    row_sd: float | None = None,
-    heterogeneity: float | None = None,
-    spread: float | None = None,
-    points: int = 120,
-    *,
-    groups: int | Sequence[float] | None = None,
-    delta: Amount = 0,
-    hidden: bool = False,
-    groups_per_user: int | None = None,
-    dimension: int | None = None,
-    loss: str = "logistic",
-    positives: float = 0.5,
-    learnable: float | None = None,
-) -> Plan | GroupPlan | ModelPlan:
-    """Forecast the error of a release for every strategy and a range of bounds; with ``groups=``, of a release by group.
-
-    ``plan("erm", ...)`` forecasts whether a model will beat a constant one. Reads the profile only, spends nothing.
-
-    Edge cases: under ``protects="values"`` the number of rows is public: a plan for a count is refused.
-
-    Args:
-        statistic: "count", "sum" or "mean"; by group "count", "users" or "sum"; "erm" for a linear model.
-        profile: users by number of rows: ``Profile.counts``, ``.pareto``, ``.zipf``, ``.lognormal``, ``session.profile``.
-        epsilon: ε of the planned release.
-        bounds: lowest and highest value; needed for sum and mean.
-        protects: "presence" or "values"; the profile's own where it was bought, else "presence".
-        row_sd: standard deviation of a user's rows, in the unit of the values (default: a quarter of the range).
-        heterogeneity: how much heavy users differ, ρτ, in the unit of the values (default: a fiftieth of the range).
-        spread: standard deviation of user means, in the unit of the values (default: an eighth of the range).
-        points: how many bounds each strategy is shown at.
-        groups: how many groups, whose sizes are then assumed, or their sizes, publicly known or guessed.
-        delta: δ of a release by group, or of a model.
-        hidden: the names of the groups are hidden and have to be selected.
-        groups_per_user: with hidden names, how many groups a user supports at most.
-        dimension: of a model, the number of features; ``loss``: "logistic" or "squared".
-        positives: of a model, the part of positive labels, publicly known or guessed.
-        learnable: of a model, the part of a constant model's loss that there is to save (default: a tenth).
-
-    Example:
-        >>> plan("count", Profile.counts([1] * 900 + [50] * 100), epsilon=0.5).best.bound
-        50.0
-
-    Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; docs/planning.md.
-    """
-    if statistic == "erm":
-        return plan_model(profile, epsilon, delta, dimension, protects, loss, positives, learnable)
-    if groups is not None:
-        require_presence(profile, protects)
-        limits = parse_value_bounds(statistic, bounds) if statistic == "sum" else None
-        return plan_groups(statistic, profile, epsilon, delta, limits, groups, hidden, groups_per_user)
-    if hidden or groups_per_user is not None or parse_delta(delta):
-        raise UsageError("delta=, hidden= and groups_per_user= are for plans by groups; say how many: groups=300.")
-    planned = {name: kind for name, kind in STATISTICS.items() if kind.planned_as}
-    if statistic not in planned:
-        raise UsageError(
-            f"statistic={statistic!r} can't be planned; expected one of {list(planned)}.{suggest(str(statistic), planned)}"
-        )
-    relation = relation_of(profile, protects)
-    if planned[statistic].planned_as == "count" and relation.counts_are_public:
-        raise UsageError(
-            "under protects='values' the number of rows is public: a count needs no noise and no plan. "
-            "Use protects='presence' if it is private who is in the table."
-        )
-    limits = parse_value_bounds(statistic, bounds)
-    length = limits[1] - limits[0] if limits else 1.0
-    assumed = Assumptions(
-        part_of_range("row_sd", row_sd, length, ROW_SD),
-        part_of_range("heterogeneity", heterogeneity, length, HETEROGENEITY),
-        part_of_range("spread", spread, length, SPREAD),
-    )
-    if not 2 <= points <= 2000:
-        raise UsageError(f"points={points} is out of range; expected a number between 2 and 2000.")
-    return _forecast(Plan(statistic, profile, parse_epsilon(epsilon), relation, limits, assumed, curves=()), points)
-
-
-def _forecast(plan: Plan, points: int) -> Plan:
+def forecast(plan: Plan, points: int) -> Plan:
     """The same plan with its curves, at so many bounds each and at the best one."""
     kind = STATISTICS[plan.statistic]
     limits = (0.0, 1.0) if plan.bounds is None else kind.planned_bounds(plan.bounds)

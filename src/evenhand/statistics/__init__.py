@@ -1,6 +1,7 @@
 """What can be asked: one file per statistic, and one list of them."""
 
 from evenhand.statistics.asking import By, ask_columns, ask_one, ask_together, of_columns
+from evenhand.statistics.ball import BallMean
 from evenhand.statistics.count import Count
 from evenhand.statistics.distinct import Distinct
 from evenhand.statistics.draft import Draft, Outcome, Preview
@@ -21,6 +22,7 @@ from evenhand.statistics.variance import Variance
 
 __all__ = [
     "STATISTICS",
+    "BallMean",
     "By",
     "Count",
     "Distinct",

@@ -35,7 +35,9 @@ class Sum(OfColumn):
     unit_power: ClassVar[int] = 1
 
     def ungrouped(self, request: Request) -> Draft | None:
-        if request.relation.counts_are_public and request.strategy is None:
+        named = request.strategy
+        # A strategy that is for means alone moves a total either way, by what public row counts bound.
+        if request.relation.counts_are_public and (named is None or named.chosen_for == {"mean"}):
             return self._rows_times_mean(request)
         grid = Grid.about(_reachable(request, self.range), origin=0.0, bits=bits_for(request.epsilon))
         return Total(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from evenhand.bounding import Norm
 from evenhand.statistics.keys import ID, Keys
 from evenhand.tables import Grid, Secret, Table
-from evenhand.tables.expressions import Integers, Rows
+from evenhand.tables.expressions import Column, Integers, Rows
 from evenhand.tables.sampling import sampled_rows
 from evenhand.tables.saturation import exact_sum, saturating_sum
 from evenhand.tables.summaries import known, valid_rows
@@ -97,16 +97,8 @@ class WeightedRows:
         return rows.group_by([*self.table.user_names, ID]).aggregate(**{norm.name: _l1(rows, norm) for norm in norms})
 
     def weighted(self, users: Rows, norm: Norm, capacity: int) -> Rows:
-        """The rows with the integer weight of their user in the column `WEIGHT`.
-
-        ``⌊capacity/norm⌋`` in doubles is the exact quotient for a capacity up to 2^52 (docs/proofs/row-weights.md).
-        """
-        import ibis
-
-        size = ibis.greatest(users[norm.name].cast("float64"), ibis.literal(1.0, "float64"))
-        weight = (ibis.literal(float(capacity), "float64") / size).floor()
-        weight = ibis.least(weight, ibis.literal(float(FULL), "float64")).cast("int64")
-        weights = users.select(*self.table.user_names, **{WEIGHT: weight})
+        """The rows with the integer weight of their user in the column `WEIGHT`."""
+        weights = users.select(*self.table.user_names, **{WEIGHT: quotient(users[norm.name], capacity)})
         return self.rows().join(weights, list(self.table.user_names), how="inner")
 
 
@@ -133,6 +125,18 @@ class DistinctRows(WeightedRows):
         if self.drawn is not None:
             return self.drawn
         return super().rows().select(*self.table.user_names, ID).distinct()
+
+
+def quotient(norm: Column, capacity: int) -> Integers:
+    """A user's weight ``⌊capacity/norm⌋``, at most `FULL`.
+
+    In doubles it is the exact quotient for a capacity up to 2^52 (docs/proofs/row-weights.md).
+    """
+    import ibis
+
+    size = ibis.greatest(norm.cast("float64"), ibis.literal(1.0, "float64"))
+    weight = (ibis.literal(float(capacity), "float64") / size).floor()
+    return ibis.least(weight, ibis.literal(float(FULL), "float64")).cast("int64")
 
 
 def capacity_of(limit: Fraction) -> int:

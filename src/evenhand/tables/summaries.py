@@ -12,7 +12,7 @@ from evenhand.tables.sampling import sampled_sums
 from evenhand.tables.saturation import CEILING, MOST_ROWS, exact_sum, saturating_sum
 from evenhand.tables.table import Table
 
-__all__ = ["CEILING", "MOST_ROWS", "exact_sum", "known", "per_user", "saturating_sum", "valid_rows"]
+__all__ = ["CEILING", "MOST_ROWS", "exact_sum", "known", "per_user", "saturating_sum", "summed", "valid_rows"]
 
 
 def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int | None = None) -> Rows:
@@ -26,7 +26,11 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
         columns: value columns with their grids.
         limit: keep at most this many random rows per user.
     """
-    rows, values = valid_rows(table, columns)
+    return summed(table, *valid_rows(table, columns), limit)
+
+
+def summed(table: Table, rows: Rows, values: Sequence[Column], limit: int | None = None) -> Rows:
+    """`per_user` of rows and values that are at hand; values are whole numbers, 0 or more."""
     above = {f"above_{index}": value for index, value in enumerate(values)}
     if limit is not None and above:
         counted = sampled_sums(table, rows, above, limit)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.guarantee import UsageError
-from evenhand.learning.row_choice import limits_to_try
 from evenhand.learning.sources import random_ranks
 from evenhand.learning.weights.problem import Floats, Problem
 from evenhand.learning.weights.solve import cost
+from evenhand.planning.row_choice import limits_to_try
 
 
 @dataclass(frozen=True, eq=False)

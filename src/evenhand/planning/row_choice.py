@@ -13,13 +13,11 @@ Dropping rows leaves d/2·(1/n_τ − 1/n) more sampling error, and changes the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.learning.base import is_auto, whole_number
-from evenhand.learning.private_values import Floats
-from evenhand.profiles import Sums, Support
+from evenhand.profiles import Array, Sums, Support
 
 LARGEST_TAU = 2**20
 LARGEST_REGULARISATION = 1e15
@@ -30,6 +28,44 @@ METHODS = ("objective", "output")
 
 HETEROGENEITY = 1 / 20
 """ρ: how far the average slope of users with many rows is from that of the others, in standard deviations of a row's."""
+
+
+SHRINKS = (1, 4, 16)
+"""What features may be divided by when Λ is chosen: where there is little to learn from, Λ should leave the intercept alone."""
+
+INEXACT = 50 * 2.0**-14
+"""How inexactly a minimum with a linear term is found, as the scale of the noise that covers it at ε = 1, in units of a row's gradient
+(`learning/objective_perturbation.py`)."""
+
+
+@dataclass(frozen=True)
+class LossFacts:
+    """What a forecast has to know about a loss; see `evenhand.learning.losses.MarginLoss`."""
+
+    steepest: float
+    roundest: float
+    at_zero: float
+    classifies: bool
+    typical: float = 1.0
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """Where rows of features lie: in a ball of this radius, or in a box with this ``edge`` inside it; then a constant 1 if there is an intercept."""
+
+    features: int
+    intercept: bool = True
+    edge: float | None = None
+    radius: float = 1.0
+
+    @property
+    def norm(self) -> float:
+        """The largest norm of a row, the constant included."""
+        return math.sqrt(self.radius**2 + 1.0) if self.intercept else self.radius
+
+    def shrunk(self, factor: int) -> RowShape:
+        """Features divided by a factor."""
+        return replace(self, edge=None if self.edge is None else self.edge / factor, radius=self.radius / factor)
 
 
 @dataclass(frozen=True)
@@ -52,17 +88,40 @@ class Scales:
         epsilon: what is left for the release.
     """
 
-    counts: Floats
+    counts: Array
     blocks: tuple[tuple[int, float], ...]
     slope: float
     trace: float
-    bends: Floats
-    coefficients: Floats
+    bends: Array
+    coefficients: Array
     gain: float
     unit: float
     inexact: float
     moves: int
     epsilon: float
+
+    @classmethod
+    def of(cls, loss: LossFacts, shape: RowShape, norm: float | None, moves: int, epsilon: float) -> Scales:
+        """The guesses for a loss and a shape of rows; ``norm`` is that of good coefficients, where it is known."""
+        features, radius = shape.features, shape.radius
+        # Not small: the loss is less curved along the coefficients than across, so shrinking them costs more than is forecast.
+        typical = (8.0 if loss.classifies else loss.steepest / 2) * math.sqrt(features)
+        norm = typical if norm is None else norm
+        # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
+        counts, roundness = [float(features)], loss.roundest * loss.typical
+        blocks = [(features, radius) if shape.edge is None else (1, shape.edge)]
+        bends, coefficients = [roundness / 8 * radius**2 / features], [norm / math.sqrt(features) / radius]
+        if shape.intercept:
+            counts.append(1.0)
+            blocks.append((1, 1.0))
+            bends.append(roundness / 2)
+            coefficients.append(typical / 2 / math.sqrt(features))
+        slope = loss.steepest * shape.norm
+        return cls(
+            np.array(counts), tuple((size, width * loss.steepest) for size, width in blocks), slope, loss.roundest * shape.norm**2,
+            np.array(bends), np.array(coefficients), loss.at_zero / 3 * loss.typical,
+            1.0 if loss.classifies else loss.steepest**2 / 64, INEXACT * slope, moves, epsilon,
+        )  # fmt: skip
 
     @property
     def size(self) -> int:
@@ -74,14 +133,14 @@ class Scales:
         """The norm of the guessed coefficients."""
         return math.sqrt(float(self.counts @ self.coefficients**2))
 
-    def shrinkage(self, kept: float, regularisation: Floats) -> Floats:
+    def shrinkage(self, kept: float, regularisation: Array) -> Array:
         """The excess loss that the regulariser causes."""
         ridge = (regularisation / kept)[:, None]
         lost = 0.5 * self.counts * self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2
         # Without any coefficients a constant is left, which loses what there was to gain.
         return np.asarray(-self.gain * np.expm1(-lost[:, 0] / self.gain) + lost[:, 1:].sum(axis=1))
 
-    def noise(self, method: str, tau: float, kept: float, regularisation: Floats) -> Floats:
+    def noise(self, method: str, tau: float, kept: float, regularisation: Array) -> Array:
         """The excess loss that the noise causes; infinite where the method is impossible."""
         if method == "output":
             return self._spherical(self.moves * tau * self.slope / (regularisation * self.epsilon))
@@ -98,7 +157,7 @@ class Scales:
         found += self._spherical(self.inexact / (regularisation * self.epsilon))
         return np.where(possible, found, np.inf)
 
-    def _spherical(self, scale: Floats) -> Floats:
+    def _spherical(self, scale: Array) -> Array:
         """The excess loss by spherical noise of this scale in the coefficients."""
         return 0.5 * float(self.counts @ self.bends) * (self.size + 1) * scale**2
 
@@ -136,11 +195,6 @@ def row_forecasts(
     tried = [float(tau)] if tau is not None else limits_to_try(min(float(support.sizes.max()), LARGEST_TAU))
     methods = METHODS if method == "auto" else (method,)
     return [_forecast(sums, scales, one, size, regularisation) for size in tried for one in methods]
-
-
-def rows_per_user(given: int | str) -> int | None:
-    """τ as an analyst set it; None if it is left to a forecast."""
-    return None if is_auto("rows_per_user", given) else whole_number("rows_per_user", given, LARGEST_TAU)
 
 
 def limits_to_try(top: float) -> list[float]:
