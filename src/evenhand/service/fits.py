@@ -104,7 +104,7 @@ def read_model(data: Mapping[str, Any]) -> Model:
     from evenhand.learning.categories import Encoding
     from evenhand.learning.features import FeatureMap
     from evenhand.learning.loss_forecast import LossForecast
-    from evenhand.learning.row_choice import RowChoice
+    from evenhand.planning.row_choice import RowChoice
 
     model: Any = _estimator(data["question"])
     model.encoding_ = Encoding(tuple(data["columns"]), {name: tuple(levels) for name, levels in data["levels"]})
