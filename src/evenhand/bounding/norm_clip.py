@@ -31,6 +31,7 @@ class NormClip(Strategy):
     unit: ClassVar[str] = "rows, or units of the value"
     counts_rows: ClassVar[bool] = False
     bounds_values: ClassVar[bool] = True
+    in_ball: ClassVar[bool] = True
     chosen_for: ClassVar[frozenset[str]] = frozenset({"groups"})
 
     def __post_init__(self) -> None:

@@ -51,6 +51,7 @@ class SmoothWeights(Strategy):
     largest: ClassVar[int] = LARGEST_AMOUNT
     effect: ClassVar[str] = "a user with more than {bound} rows weighs as much as one with {bound}"
     chosen_for: ClassVar[frozenset[str]] = frozenset({"total", "mean", "groups"})
+    in_ball: ClassVar[bool] = True
 
     def describe(self) -> str:
         return f"all rows of a user are used, weighted to count as at most {self.shown('a chosen number of')} rows"

@@ -96,6 +96,9 @@ class Strategy(ABC):
     bounds_values: ClassVar[bool] = False
     """Whether, over groups, it bounds a sum that is all that leaves by its values instead of its rows."""
 
+    in_ball: ClassVar[bool] = False
+    """Whether it bounds rows of several columns in an L1 ball."""
+
     broken_on_purpose: ClassVar[bool] = False
     """Only for twins that tests and audits have to catch: lets a class override the methods that clamp."""
 

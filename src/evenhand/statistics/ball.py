@@ -79,7 +79,7 @@ class BallMean:
                 "ball= needs protects='values', where the number of rows of each user is public; with protects='presence' give bounds=."
             )
         named = request.named
-        if not isinstance(named, SmoothWeights | NormClip | None) or (isinstance(named, NormClip) and named.norm != 1):
+        if named is not None and (not named.in_ball or named.gaussian):
             raise UsageError(
                 f"bounding={named.title}: with ball= expected 'auto', eh.SmoothWeights(h) or eh.NormClip(T)."
             )
@@ -113,7 +113,7 @@ class BallMean:
     @property
     def clips(self) -> bool:
         """Whether users are scaled by what they add, not by their public number of rows."""
-        return isinstance(self.request.named, NormClip)
+        return self.request.named is not None and self.request.named.bounds_values
 
     def best(self, support: Support) -> int:
         """The capacity with the least forecast error; of a clipped norm, the least worst case.
