@@ -14,6 +14,8 @@ from evenhand.tables.table import Table
 
 __all__ = ["CEILING", "MOST_ROWS", "exact_sum", "known", "per_user", "saturating_sum", "valid_rows"]
 
+_MOST = 64
+
 
 def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int | None = None) -> Rows:
     """One row per user: ``rows``, and for each column ``above_i``, the sum of its grid integers above the bottom.
@@ -26,6 +28,19 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
         columns: value columns with their grids.
         limit: keep at most this many random rows per user.
     """
+    if limit is not None:
+        return _summary(table, columns, limit)
+    asked = tuple(columns)
+    found = table._summaries.get(asked)
+    if found is None:
+        found = _summary(table, columns, None)
+        if len(table._summaries) >= _MOST:
+            table._summaries.clear()
+        table._summaries[asked] = found
+    return found
+
+
+def _summary(table: Table, columns: Sequence[tuple[str, Grid]], limit: int | None) -> Rows:
     rows, values = valid_rows(table, columns)
     above = {f"above_{index}": value for index, value in enumerate(values)}
     if limit is not None and above:
