@@ -9,13 +9,13 @@ that was chosen), never on a row: a summary is kept whatever is in it, and let g
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from evenhand.tables.engines.base import Drop, fresh_name
 from evenhand.tables.engines.duckdb import DuckDBEngine
-from evenhand.tables.expressions import ArrowTable, Integers, Operation, Rows
+from evenhand.tables.expressions import ArrowTable, Operation, Rows
 from evenhand.tables.secret import Secret
 from evenhand.tables.table import Table
 
@@ -42,7 +42,7 @@ class CopiedEngine(DuckDBEngine):
         super().__init__(engine.stored(name, expression), engine.backend)
         self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
         self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
-        self._histograms: dict[Hashable, Rows] = {}
+        self._expressions: dict[Hashable, Rows] = {}
 
     def lock(self) -> None:
         """From now on the connection reads no file, writes none, and keeps its settings."""
@@ -81,15 +81,13 @@ class CopiedEngine(DuckDBEngine):
                     self._results.popitem(last=False)
         return found
 
-    def histogram(self, rows: Rows, value: Integers, edges: Sequence[int]) -> Rows:
-        # The same of the same summary for every count; putting the expression together takes a millisecond.
-        asked = (rows.op(), value.op(), tuple(edges))
-        found = self._histograms.get(asked)
+    def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
+        found = self._expressions.get(asked)
         if found is None:
-            found = super().histogram(rows, value, edges)
-            if len(self._histograms) >= SUMMARIES:
-                self._histograms.clear()
-            self._histograms[asked] = found
+            found = build()
+            if len(self._expressions) >= RESULTS:
+                self._expressions.clear()
+            self._expressions[asked] = found
         return found
 
     def _summarised(self, expression: Rows) -> _Summary:
