@@ -14,8 +14,6 @@ from evenhand.tables.table import Table
 
 __all__ = ["CEILING", "MOST_ROWS", "exact_sum", "known", "per_user", "saturating_sum", "valid_rows"]
 
-_MOST = 64
-
 
 def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int | None = None) -> Rows:
     """One row per user: ``rows``, and for each column ``above_i``, the sum of its grid integers above the bottom.
@@ -28,16 +26,10 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
         columns: value columns with their grids.
         limit: keep at most this many random rows per user.
     """
-    if limit is not None:
+    if limit is not None:  # rows are drawn anew each time
         return _summary(table, columns, limit)
-    asked = tuple(columns)
-    found = table._summaries.get(asked)
-    if found is None:
-        found = _summary(table, columns, None)
-        if len(table._summaries) >= _MOST:
-            table._summaries.clear()
-        table._summaries[asked] = found
-    return found
+    asked = ("per user", table.expression.op(), table.user, table.relation, table.text, tuple(columns))
+    return table.engine.remembered(asked, lambda: _summary(table, columns, None))
 
 
 def _summary(table: Table, columns: Sequence[tuple[str, Grid]], limit: int | None) -> Rows:

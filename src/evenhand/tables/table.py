@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -62,8 +62,6 @@ class Table:
     withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
     declared: tuple[str, ...] | None = field(default=None, repr=False)
     holds: tuple[PublicTable, ...] = field(default=(), repr=False)
-    _summaries: dict[Hashable, Rows] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Expressions that `per_user` made: a server's questions begin with the same few, and each takes a millisecond to put together."""
 
     @property
     def columns(self) -> tuple[str, ...]:

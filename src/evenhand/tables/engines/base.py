@@ -101,9 +101,8 @@ class Engine(Dialect):
     @classmethod
     def open(cls, source: Rows) -> Engine:
         """An engine over an object that it takes."""
-        backend = ibis_backend(source)
-        backend._register_in_memory_tables(source)  # memtables have no home until a backend takes them in
-        return cls(source, backend)
+        ibis_backend(source)._register_in_memory_tables(source)  # memtables have no home until a backend takes them in
+        return cls(source, ibis_backend(source))
 
     @classmethod
     def open_files(cls, source: FileSource, declared: Declared) -> Engine:
@@ -174,12 +173,7 @@ class Engine(Dialect):
                 self.quietly(drop)
 
     def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
-        """What ``build`` makes, from memory where summaries last: putting an expression together takes up to a millisecond.
-
-        Args:
-            asked: all that the expression depends on: operations and public parameters.
-            build: puts it together.
-        """
+        """What ``build`` makes of ``asked``, which is all that it depends on; from memory where summaries last."""
         return build()
 
     def hold(self, owner: object, public: ArrowTable) -> Rows:
