@@ -168,7 +168,8 @@ def test_evidence_is_that_of_every_place_for_a_break(last: int | None) -> None:
 
 def test_a_crowd_is_as_likely_as_all_counts_with_it() -> None:
     rng, scale, size = np.random.default_rng(10), 3.0, 30
-    distance, expected = np.arange(size) * 0.46 - 2.0, np.maximum(20.0 - np.arange(size), 0.0)
+    places = np.arange(size, dtype=np.float64)
+    distance, expected = places * 0.46 - 2.0, np.maximum(20.0 - places, 0.0)
     noisy = expected + rng.laplace(0, scale, size)
     noisy[[12, 13]] += 15, 40
     found, odds = crowds(noisy, expected, distance, scale)
