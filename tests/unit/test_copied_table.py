@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +28,9 @@ def opened(users: list[int]) -> eh.Table:
 
 ASKED: list[Ask] = [
     lambda ask: ask.count(epsilon=1),
+    lambda ask: ask.count(epsilon=1, bounding=eh.TotalCap(2)),
     lambda ask: ask.sum("v", bounds=(0, 4), epsilon=1),
+    lambda ask: ask.sum("v", bounds=(-1, 4), epsilon=1),
     lambda ask: ask.mean("v", bounds=(0, 4), epsilon=1),
     lambda ask: ask.count(by="g", keys=["a", "b"], epsilon=1),
 ]
@@ -47,6 +50,18 @@ def test_the_copy_hands_over_the_integers_of_the_table() -> None:
                 direct = watch(table, ask)
                 again = watch(copy, ask, direct.steps)
                 assert [step.integers for step in direct.steps] == [step.integers for step in again.steps]
+
+
+def test_what_an_engine_remembers_is_of_one_view_and_one_unit() -> None:
+    table = opened([number % 30 for number in range(300)])
+    copy = copied(table)
+    variants = [(each, each.where("v > 1"), replace(each, user=("g",))) for each in (table, copy)]
+    for ask in ASKED[:2]:
+        for one, two in zip(*variants, strict=True):
+            direct = watch(one, ask)
+            assert [step.integers for step in watch(two, ask, direct.steps).steps] == [
+                step.integers for step in direct.steps
+            ]
 
 
 def test_the_copy_stays_as_it_was() -> None:

@@ -11,6 +11,9 @@ import pytest
 
 from evenhand.noise import Laplace
 from evenhand.profiles import Cut, posterior, row_buckets, total_buckets
+from evenhand.profiles.crowds import crowds
+from evenhand.profiles.curves import humps, tails
+from evenhand.profiles.evidence import evidence
 from evenhand.profiles.largest import LARGEST_WEIGHTS, Largest
 from evenhand.release import Additive
 from evenhand.release.intervals import covers, why_not
@@ -136,3 +139,45 @@ def test_on_top_of_people_who_are_alike_a_power_law_is_expected() -> None:
     lost = float(np.maximum(tail - 100, 0).sum())
     assert upper[0] > 2.5 * lost  # without a prior of its own above a break: 1.8
     assert upper[0] > 5 * upper[1]
+
+
+@pytest.mark.parametrize("last", [0, 1, 9, None])
+def test_evidence_is_that_of_every_place_for_a_break(last: int | None) -> None:
+    """One curve after the other, and one break after the other, as it is written down."""
+    rng, scale = np.random.default_rng(9), 4.0
+    curves = humps(BUCKETS, scale) if last is None else tails(BUCKETS, last, 60.0, scale)
+    noisy = np.rint(50 / np.arange(1, 61) + rng.laplace(0, scale, 60))[: curves.shapes.shape[1]]
+    tolerance = np.linspace(0.1, 0.4, len(noisy))
+    found = evidence(curves, noisy, tolerance, scale, None if last is None else last - curves.first)
+    for place in rng.integers(0, len(found), 40):
+        shape, level = divmod(int(place), len(curves.levels))
+        users = (curves.shapes[shape] * curves.levels[level])[: curves.shown]
+        width = np.sqrt(scale**2 + ((tolerance[: curves.shown] * users) ** 2 + users) / 2)
+        fit = -np.abs(noisy[: curves.shown] - users) / width - np.log(width)
+        chances = [curves.priors[shape] + fit.sum()]
+        if last is not None and last > curves.first:
+            below = last - curves.first
+            chances[0] += math.log(0.5)
+            free = -1 - np.log(np.sqrt(scale**2 + np.maximum(noisy[:below], 0) ** 2 / 2))
+            chances += [
+                curves.apart[shape] + math.log(0.5 / below) + free[:start].sum() + fit[start:].sum()
+                for start in range(1, below + 1)
+            ]
+        assert found[place] == pytest.approx(float(np.logaddexp.reduce(chances)), rel=1e-11)
+
+
+def test_a_crowd_is_as_likely_as_all_counts_with_it() -> None:
+    rng, scale, size = np.random.default_rng(10), 3.0, 30
+    places = np.arange(size, dtype=np.float64)
+    distance, expected = places * 0.46 - 2.0, np.maximum(20.0 - places, 0.0)
+    noisy = expected + rng.laplace(0, scale, size)
+    noisy[[12, 13]] += 15, 40
+    found, odds = crowds(noisy, expected, distance, scale)
+    width, wider = (np.sqrt(scale**2 + (expected + more) / 2) for more in (0, found))
+    alone, together = (
+        (-np.abs(noisy - expected - more) / each - np.log(each)).sum(axis=-1)
+        for more, each in ((0, width), (found, wider))
+    )
+    assert len(found) > 10
+    assert np.ptp(np.log(odds) - (together - alone)) < 1e-9  # in proportion
+    assert found[odds.argmax(), 13] > found[odds.argmax(), 12] > 0

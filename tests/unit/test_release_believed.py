@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evenhand.noise import Laplace
+from evenhand.noise import Gaussian, IntegerNoise, Laplace
 from evenhand.release import Additive, Believed, Exact, Scaled, Unknown
+from evenhand.release.believed import noise_law
 from evenhand.release.intervals import covers, judged, noise_only, why_not
 from evenhand.statistics.frames import ListedInterval
 
@@ -58,3 +59,32 @@ def test_noise_words_and_reasons_pass_through_scaling_and_lists() -> None:
     assert listed.noise_only.at(0.9) == [NOISE.at(0.9)] * 2
     assert listed.whys == ["too few people", ""]
     assert not believed.tells
+
+
+@pytest.mark.parametrize("heaviest", [1e3, 1e5, 1e9])
+def test_the_ends_are_found_wherever_amounts_lie(heaviest: float) -> None:
+    """Against plain bisection between the farthest points, with a tail of amounts far beyond the noise."""
+    amounts, weights = np.concatenate([[0.0], np.geomspace(1, heaviest, 80)]), np.linspace(2, 1, 81)
+    believed = Believed(NOISE, amounts, weights, "")
+    points, odds = noise_law(NOISE.noise, NOISE.unit)
+
+    def below(x: float) -> float:
+        return float(weights / weights.sum() @ (1 / (1 + np.exp(-np.interp(x - amounts, NOISE.value + points, odds)))))
+
+    for confidence in (0.05, 0.5, 0.95, 0.9999, 1 - 3e-7):
+        for end, goal in zip(believed.at(confidence), ((1 - confidence) / 2, (1 + confidence) / 2), strict=True):
+            first, last = NOISE.value + points[0], NOISE.value + points[-1] + heaviest
+            for _ in range(70):
+                middle = (first + last) / 2
+                first, last = (middle, last) if below(middle) < goal else (first, middle)
+            assert end == pytest.approx(first, rel=1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize("noise", [Laplace, Gaussian])
+def test_a_radius_is_the_smallest_that_holds_so_much(noise: type[IntegerNoise]) -> None:
+    for scale in (Fraction(1, 9), Fraction(3, 2), Fraction(77), Fraction(10**9 + 7, 3), Fraction(2**55)):
+        for confidence in (1e-9, 0.3, 0.5, 0.95, 1 - 2e-7):
+            law = noise(scale)
+            radius = law.radius(confidence)
+            assert law.tail(radius) <= 1 - confidence
+            assert radius == 0 or law.tail(radius - 1) > 1 - confidence

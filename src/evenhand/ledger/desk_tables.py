@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    bindparam,
     select,
 )
 
@@ -67,6 +68,21 @@ period_table = Table(
     Column("name", Text, nullable=False),
 )
 
+# Written once: putting a statement together takes longer than SQLite takes to run it.
+_BY_ID = select(asked_table).where(asked_table.c.id == bindparam("at"))
+_BY_KEY = select(asked_table).where(asked_table.c.analyst == bindparam("by"), asked_table.c.key == bindparam("under"))
+_ENTER = asked_table.insert()
+_CHANGE = asked_table.update().where(asked_table.c.id == bindparam("at"))
+_LATEST = select(period_table).order_by(period_table.c.number.desc()).limit(1)
+_SPENT = select(spent_table)
+_SPENT_BY = _SPENT.where((spent_table.c.holder == bindparam("one")) | (spent_table.c.holder == bindparam("other")))
+_FIRST_SPENT = spent_table.insert()
+_MORE_SPENT = spent_table.update().where(
+    spent_table.c.holder == bindparam("who"),
+    spent_table.c.period == bindparam("when"),
+    spent_table.c.approved == bindparam("how"),
+)
+
 
 def create(connection: Connection) -> None:
     """Create the tables that are not there yet."""
@@ -75,13 +91,12 @@ def create(connection: Connection) -> None:
 
 def by_id(connection: Connection, id: str) -> Row[Any] | None:
     """A question by its id."""
-    return connection.execute(select(asked_table).where(asked_table.c.id == id)).one_or_none()
+    return connection.execute(_BY_ID, {"at": id}).one_or_none()
 
 
 def by_key(connection: Connection, analyst: str, key: str) -> Row[Any] | None:
     """A question by its analyst and key."""
-    mine = (asked_table.c.analyst == analyst) & (asked_table.c.key == key)
-    return connection.execute(select(asked_table).where(mine)).one_or_none()
+    return connection.execute(_BY_KEY, {"by": analyst, "under": key}).one_or_none()
 
 
 def listed(connection: Connection, analyst: str | None, standing: str | None) -> list[Row[Any]]:
@@ -96,12 +111,12 @@ def listed(connection: Connection, analyst: str | None, standing: str | None) ->
 
 def enter(connection: Connection, **values: object) -> None:
     """Add a question."""
-    connection.execute(asked_table.insert().values(**values))
+    connection.execute(_ENTER, values)
 
 
 def change(connection: Connection, id: str, **values: object) -> None:
     """Move a question on."""
-    connection.execute(asked_table.update().where(asked_table.c.id == id).values(**values))
+    connection.execute(_CHANGE, {"at": id, **values})
 
 
 def period(connection: Connection, name: str) -> int:
@@ -118,7 +133,7 @@ def enter_period(connection: Connection, name: str) -> int:
 
 
 def _period(connection: Connection, name: str) -> tuple[int, bool]:
-    latest = connection.execute(select(period_table).order_by(period_table.c.number.desc()).limit(1)).one_or_none()
+    latest = connection.execute(_LATEST).one_or_none()
     if latest is None:
         return 1, True
     later = name > latest.name
@@ -129,17 +144,17 @@ def add(connection: Connection, spent: Spent, place: Place, cost: Cost) -> None:
     """Add a cost to what was spent at a place."""
     after = plus(spent.get(place, Budget(Decimal(0))), cost)
     values = {"epsilon": str(after.epsilon), "delta": str(after.delta)}
-    named = dict(zip(("holder", "period", "approved"), place, strict=True))
+    holder, when, approved = place
     if place in spent:
-        connection.execute(spent_table.update().filter_by(**named).values(**values))
+        connection.execute(_MORE_SPENT, {"who": holder, "when": when, "how": approved, **values})
     else:
-        connection.execute(spent_table.insert().values(**named, **values))
+        connection.execute(_FIRST_SPENT, {"holder": holder, "period": when, "approved": approved, **values})
 
 
-def spent(connection: Connection, *holders: str) -> Spent:
-    """What was spent, by holder, period and approval; by these holders, or by all."""
-    query = select(spent_table)
-    rows = connection.execute(query.where(spent_table.c.holder.in_(holders)) if holders else query)
+def spent(connection: Connection, one: str | None = None, other: str | None = None) -> Spent:
+    """What was spent, by holder, period and approval; by one holder or two, or by all."""
+    holders = {"one": one, "other": other or one}
+    rows = connection.execute(_SPENT) if one is None else connection.execute(_SPENT_BY, holders)
     return {
         (row.holder, row.period, bool(row.approved)): Budget(Decimal(row.epsilon), Decimal(row.delta)) for row in rows
     }

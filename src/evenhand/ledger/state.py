@@ -10,12 +10,18 @@ import uuid
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, bindparam, inspect, select
 
 from evenhand.guarantee import LedgerError, Relation
 from evenhand.ledger import failures, schema
 from evenhand.ledger.composition import Account, Budget
 from evenhand.ledger.events import Record, digest, read_guarantee
+
+# Written once: putting a statement together takes longer than SQLite takes to run it.
+_LEDGER = select(schema.ledger)
+_LOCKED = _LEDGER.with_for_update()
+_APPEND, _MOVE_ON = schema.events.insert(), schema.ledger.update()
+_LINK = select(schema.events.c.link).where(schema.events.c.number == bindparam("at"))
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,7 @@ def create(connection: Connection, name: str, total: Budget) -> None:
 
 def read(connection: Connection, name: str, *, lock: bool = False) -> State:
     """Read the state; with ``lock`` no other transaction can change it before this one ends."""
-    query = select(schema.ledger)
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    row = connection.execute(_LOCKED if lock else _LEDGER).one_or_none()
     if row is None:
         raise LedgerError(f"ledger {name} has lost its totals: it is damaged; restore it from a backup.")
     with failures.damaged(name):
@@ -120,8 +125,8 @@ def _first_public(connection: Connection, relation: Relation | None) -> tuple[st
 
 def append(connection: Connection, record: Record, after: State) -> None:
     """Add one event and move the state on: both or, if the transaction fails, neither."""
-    connection.execute(schema.events.insert().values(**vars(record), link=after.head))
-    connection.execute(schema.ledger.update().values(**_running(after)))
+    connection.execute(_APPEND, {**vars(record), "link": after.head})
+    connection.execute(_MOVE_ON, _running(after))
 
 
 def records(connection: Connection) -> list[tuple[Record, str]]:
@@ -137,7 +142,7 @@ def record_at(connection: Connection, number: int) -> Record:
 
 def link_at(connection: Connection, number: int) -> str | None:
     """The stored link of one event, or None if there is no such event."""
-    return connection.execute(select(schema.events.c.link).where(schema.events.c.number == number)).scalar()
+    return connection.execute(_LINK, {"at": number}).scalar()
 
 
 def _running(state: State) -> dict[str, object]:

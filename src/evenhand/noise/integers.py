@@ -58,13 +58,19 @@ class IntegerNoise(ABC):
 
     def radius(self, confidence: float) -> int:
         """The smallest k with P(|noise| <= k) >= confidence."""
-        low, high = -1, 1
+        low, high = -1, max(self._about(1 - confidence), 1)
+        if self.tail(high - 2) > 1 - confidence:
+            low = high - 2
         while self.tail(high) > 1 - confidence:
             low, high = high, high * 2
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.tail(middle) <= 1 - confidence else (middle, high)
         return high
+
+    def _about(self, tail: float) -> int:
+        """A guess at the radius with this tail: where the search for it begins."""
+        return 1
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,11 @@ class Laplace(IntegerNoise):
     def variance(self) -> float:
         inverse = 1 / float(self.scale)
         return 1 / (2 * math.sinh(inverse / 2) ** 2) if inverse < 700 else 0.0
+
+    def _about(self, tail: float) -> int:
+        # The tail below, solved for the distance.
+        inverse = 1 / float(self.scale)
+        return math.ceil(-math.log(max(tail, 1e-300) * (1 + math.exp(-inverse)) / 2) / inverse)
 
     def tail(self, distance: float) -> float:
         if distance < 0:

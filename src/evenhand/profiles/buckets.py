@@ -8,6 +8,7 @@ integer arithmetic, so that every engine sorts every user into the same bucket.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -62,6 +63,7 @@ class Buckets:
         return np.bincount(self.index(x), minlength=self.size).astype(np.int64)
 
 
+@functools.lru_cache(maxsize=64)
 def row_buckets(largest: int = LARGEST_ROWS) -> Buckets:
     """Buckets for the number of rows of a user."""
     return Buckets(_raster(1, 0, largest), 1)
@@ -70,6 +72,7 @@ def row_buckets(largest: int = LARGEST_ROWS) -> Buckets:
 _EACH = 6  # up to here each number has a bucket of its own
 
 
+@functools.lru_cache(maxsize=64)
 def norm_buckets(largest: int | None = None) -> Buckets:
     """Buckets for the norm of a user's rows over groups: as `row_buckets`, with one for each small number.
 
@@ -85,6 +88,7 @@ def norm_buckets(largest: int | None = None) -> Buckets:
     return Buckets(tuple(sorted(edges)), 1)
 
 
+@functools.lru_cache(maxsize=64)
 def total_buckets(unit: int, largest: int = LARGEST_TOTAL) -> Buckets:
     """Buckets for the absolute value of a user's sum, in grid units.
 

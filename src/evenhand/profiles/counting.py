@@ -23,7 +23,8 @@ def users_by_bucket(table: Table, users: Rows, value: Integers, buckets: Buckets
 
     Under values a private integer may move a user from one bucket to another: ``moves`` is then 2.
     """
-    counted = table.engine.histogram(users, value, buckets.edges)
+    asked = ("histogram", users.op(), value.op(), buckets)
+    counted = table.engine.remembered(asked, lambda: table.engine.histogram(users, value, buckets.edges))
     return _counted(table, counted, [*buckets.edges, BEYOND], moves)
 
 

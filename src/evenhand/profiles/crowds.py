@@ -13,6 +13,7 @@ from evenhand.profiles.support import Array
 _PRIOR = 0.01  # that there is one: in one table of a hundred
 _SPLITS = ((1.0,), (1 / 3, 2 / 3), (2 / 3, 1 / 3), (1 / 8, 3 / 8, 3 / 8, 1 / 8), (0.05, 0.15, 0.3, 0.3, 0.15, 0.05))
 """How it spreads over buckets: robots are alike, busy people differ."""
+_PARTS, _FIRST = np.concatenate(_SPLITS), np.cumsum([0, *map(len, _SPLITS[:-1])])
 _PEOPLE = np.geomspace(1.5, 12.0, 6)  # in scales of the noise: more would stand out
 _NEAREST, _FARTHEST = 1.0, 7.0  # from J, in logarithms
 _AT_MOST = 0.09
@@ -34,18 +35,23 @@ def crowds(noisy: Array, expected: Array, distance: Array, scale: float) -> tupl
         scale: of the noise.
     """
     places = np.flatnonzero((distance >= _NEAREST) & (distance <= _FARTHEST))
-    members = []
-    for split in _SPLITS:
-        for place in places[: max(len(places) - len(split) + 1, 0)]:
-            users = np.zeros((len(_PEOPLE), len(noisy)))
-            users[:, place : place + len(split)] = np.outer(_PEOPLE * scale, split)
-            members.append(users)
-    if not members:
+    rest, spread = (noisy - expected)[places], scale**2 + expected[places] / 2
+    alone = np.abs(rest) / np.sqrt(spread) + np.log(spread) / 2
+    added = _PARTS[:, None, None] * (scale * _PEOPLE[:, None])  # by part of a crowd, its size and the bucket
+    wider = np.sqrt(spread + added / 2)
+    better = alone - np.abs(rest - added) / wider - np.log(wider)  # 0 in buckets without anybody of the crowd
+    kinds, fits = [], []
+    for split, first in zip(_SPLITS, _FIRST, strict=True):
+        starts = range(len(places) - len(split) + 1)
+        kinds += [(split, places[start], people) for start in starts for people in _PEOPLE]
+        shifted = [better[first + part, :, part : part + len(starts)] for part in range(len(split))]
+        fits.append(np.sum(shifted, axis=0).T.ravel())
+    if not kinds:
         return np.zeros((0, len(noisy))), np.zeros(0)
-    found = np.concatenate(members)
-    without, width = np.abs(noisy - expected), np.sqrt(scale**2 + expected / 2)
-    wider = np.sqrt(scale**2 + (expected + found) / 2)
-    fit = without / width + np.log(width) - np.abs(noisy - expected - found) / wider - np.log(wider)
-    odds = _PRIOR / len(found) * np.exp(np.minimum(fit.sum(axis=1), 50.0))
-    likely = odds > _UNLIKELY
-    return found[likely], odds[likely] * min(_AT_MOST / max(float(odds[likely].sum()), 1e-9), 1.0)
+    odds = _PRIOR / len(kinds) * np.exp(np.minimum(np.concatenate(fits), 50.0))
+    likely = np.flatnonzero(odds > _UNLIKELY)
+    found = np.zeros((len(likely), len(noisy)))
+    for users, kind in zip(found, likely, strict=True):
+        split, start, people = kinds[kind]
+        users[start : start + len(split)] = np.multiply(split, people * scale)
+    return found, odds[likely] * min(_AT_MOST / max(float(odds[likely].sum()), 1e-9), 1.0)

@@ -44,11 +44,16 @@ class Largest:
         part = np.clip((up - beyond) / np.maximum(inside, 1e-300), 0.0, 1.0)
         return cls(bucket, part, (reached > 0).astype(np.float64))
 
+    def above(self, first: int) -> Largest:
+        """The same for the buckets from ``first`` on alone: how many users lie above a place does not depend on those below it."""
+        someone = self.someone * (self.bucket >= first)
+        return Largest(np.maximum(self.bucket - first, 0), self.part, someone)
+
     def sum(self, terms: Array) -> Array:
         """Of terms by curve and bucket, those that belong to the largest user's bucket in part."""
-        sums = np.cumsum(terms, axis=1)
-        last = np.take_along_axis(terms, self.bucket, axis=1)
-        result: Array = (np.take_along_axis(sums, self.bucket, axis=1) - (1 - self.part) * last) * self.someone
+        curve = np.arange(len(terms))[:, None]
+        sums = np.cumsum(terms, axis=1)[curve, self.bucket]
+        result: Array = (sums - (1 - self.part) * terms[curve, self.bucket]) * self.someone
         return result
 
     def place(self, lows: Array, highs: Array) -> Array:

@@ -11,8 +11,8 @@ nothing (post-processing).
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from evenhand.profiles.buckets import Buckets
 from evenhand.profiles.crowds import HIDES, crowds
 from evenhand.profiles.curves import humps, tails, usual
 from evenhand.profiles.cut import SURE, Cut
+from evenhand.profiles.evidence import evidence
 from evenhand.profiles.largest import LARGEST_WEIGHTS, Largest
 from evenhand.profiles.occupied import last_occupied
 from evenhand.profiles.support import Array, Support
@@ -29,8 +30,6 @@ from evenhand.profiles.support import Array, Support
 _TOLERANCE = 0.08  # by which a curve may miss a count, besides noise and chance
 _SMALL = 0.5  # the same for a user with one row: small whole numbers follow no smooth curve
 _GROWTH = 0.9  # by how much that grows with the distance from J
-_UNBROKEN = 0.5  # how likely it is beforehand that a curve explains all counts around J; a break is as likely anywhere
-_FREE = 1.0  # by which counts below a break may lie off anything, as a part of themselves
 _INSIDE = 0.1  # by which the mean of a bucket's users may lie off where a curve says, in widths of the bucket
 SHARED = 0.35  # by which all users above J together may be more or fewer than a curve says
 
@@ -90,22 +89,41 @@ class Posterior:
     def _outcomes(self, bound: float) -> tuple[Array, Array, Array, Array]:
         """By curve and by place of the largest user: what is cut off, its weight, its variance, and the part that lies above J."""
         first = int(np.searchsorted(self.highs, bound, side="right"))
-        users, spread = self.users[:, first:], self.spread[:, first:]
+        users = self.users[:, first:]
         if users.shape[1] == 0:
             nothing = np.zeros((1, 1))
             return nothing, nothing + 1, nothing, nothing
-        lows, widths = self.lows[first:], (self.highs - self.lows)[first:]
-        low, high = lows - 0.5, lows + widths * self.filled[:, first:] + 0.5
+        low, high, inside = self.lows[first:] - 0.5, self._ends[:, first:], self._inside[:, first:]
         over, under = np.maximum(high - bound, 0.0), np.maximum(low - bound, 0.0)
         excess = (over**2 - under**2) / 2 / (high - low)
-        largest = Largest.of(users)
-        own = np.maximum(largest.place(low, high) - bound, 0.0) * largest.someone
+        largest = self._largest.above(first)
+        own = np.maximum(self._largest_place - bound, 0.0) * largest.someone
         terms = users * excess
         values = largest.sum(terms) + own
-        variance = largest.sum(spread * excess**2 + (users * _INSIDE * (high - low - 1)) ** 2)
+        variance = largest.sum(self.spread[:, first:] * excess**2 + inside)
         seen = terms[:, : max(self.last + 1 - first, 0)].sum(axis=1, keepdims=True)
         hidden = np.maximum(values - seen, 0.0)
         return values, self.weights[:, None] * LARGEST_WEIGHTS, variance, hidden
+
+    @functools.cached_property
+    def _ends(self) -> Array:
+        """Up to where users are spread, by curve and bucket."""
+        ends: Array = self.lows + (self.highs - self.lows) * self.filled + 0.5
+        return ends
+
+    @functools.cached_property
+    def _inside(self) -> Array:
+        """The variance of a bucket's total that comes from where in it users are."""
+        inside: Array = (self.users * _INSIDE * (self._ends - self.lows - 0.5)) ** 2
+        return inside
+
+    @functools.cached_property
+    def _largest(self) -> Largest:
+        return Largest.of(self.users)
+
+    @functools.cached_property
+    def _largest_place(self) -> Array:
+        return self._largest.place(self.lows - 0.5, self._ends)
 
     def best(self, noise: float) -> int:
         """The bound, an upper edge, with the least expected squared error, once what it probably cuts off is added back.
@@ -170,15 +188,11 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
     inner = noisy[first:end]
     distance = np.abs(np.log(sizes[first:end] / sizes[last])) if visible else np.zeros(end - first)
     tolerance = _TOLERANCE * (1 + _GROWTH * distance) + _SMALL / sizes[first:end]
-    shown = curves.shown
-    users = (curves.shapes[:, None, :shown] * curves.levels[:, None]).reshape(-1, shown)
-    squared = scale**2 + ((tolerance[:shown] * users) ** 2 + users) / 2
-    fit = -np.abs(inner[:shown] - users) / np.sqrt(squared) - np.log(squared) / 2
-    beforehand = [np.repeat(prior, len(curves.levels)) for prior in (curves.priors, curves.apart)]
-    evidence = _broken(fit, beforehand, inner, scale, last - first) if visible else beforehand[0] + fit.sum(axis=1)
-    likely = np.argsort(evidence, kind="stable")[-_MOST:]
-    likely = likely[evidence[likely] >= evidence.max() + math.log(_NEGLIGIBLE)]
-    weights = np.exp(evidence[likely] - evidence.max())
+    logs = evidence(curves, inner, tolerance, scale, last - first if visible else None)
+    least = logs.max() + math.log(_NEGLIGIBLE)
+    likely = np.flatnonzero(logs >= least)
+    likely = likely[np.argsort(logs[likely], kind="stable")[-_MOST:]]
+    weights = np.exp(logs[likely] - logs.max())
     shape, level = np.divmod(likely, len(curves.levels))
     users, filled = curves.shapes[shape] * curves.levels[level][:, None], curves.filled[shape]
     chance = (tolerance * users) ** 2 + users
@@ -212,23 +226,3 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
         max(HIDES * scale, 1.0),
         crowd,
     )
-
-
-def _broken(fit: Array, beforehand: Sequence[Array], noisy: Array, scale: float, last: int) -> Array:
-    """The evidence for each curve, averaged over where it begins to explain the counts: at the first bucket, or at any up to J.
-
-    Args:
-        fit: logarithms of likelihoods by curve and bucket.
-        beforehand: logarithms of how likely each curve is beforehand: without a break, and above one.
-        noisy: counts.
-        scale: of their noise.
-        last: the place of J.
-    """
-    size = np.sqrt(scale**2 + (_FREE * np.maximum(noisy[:last], 0.0)) ** 2 / 2)
-    free = np.concatenate([[0.0], np.cumsum(-1 - np.log(size))])
-    explained = np.cumsum(fit[:, ::-1], axis=1)[:, ::-1][:, : last + 1]
-    prior = np.full(last + 1, (1 - _UNBROKEN) / max(last, 1))
-    prior[0] = _UNBROKEN if last else 1.0
-    explained += free + np.log(prior)
-    above = np.logaddexp.reduce(explained[:, 1:], axis=1) + beforehand[1] if last else -np.inf
-    return np.asarray(np.logaddexp(explained[:, 0] + beforehand[0], above))

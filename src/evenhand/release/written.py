@@ -35,7 +35,8 @@ def write(release: Release) -> dict[str, Any]:
     """The release as data for JSON."""
     assert release._interval is not None
     verdict = release.verdict
-    known = judged(release._interval).at(0.95)
+    read = judged(release._interval)
+    known = release.interval(0.95) if read is release._interval else read.at(0.95)
     return {
         "format": FORMAT,
         "statistic": release.statistic,

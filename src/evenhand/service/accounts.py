@@ -13,9 +13,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Column, MetaData, Table, Text, inspect, select
+from sqlalchemy import Column, MetaData, Table, Text, bindparam, inspect, select
 
 from evenhand.guarantee import UsageError
+from evenhand.ledger.batches import Batches
 from evenhand.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ tokens = Table(
     Column("expires", Text, nullable=False),
     Column("revoked", Text),
 )
+
+_BY_HASH = select(tokens).where(tokens.c.hash == bindparam("presented"))
 
 
 class Role(StrEnum):
@@ -63,8 +66,9 @@ class Accounts:
     """
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
-        self._store = Store(location)
-        self._store.run(_create, write=True, create=True)
+        store = Store(location)
+        store.run(_create, write=True, create=True)
+        self._store = Batches(store)  # who asks at the same time is looked up in one transaction
 
     def issue(self, name: str, role: Role, days: float = 90) -> str:
         """A new token, shown this once."""
@@ -80,8 +84,9 @@ class Accounts:
 
     def find(self, token: str) -> Account | None:
         """Whose token it is; None if it is unknown, expired or revoked: which of these is not said."""
-        query = select(tokens).where(tokens.c.hash == _hash(token))
-        row = self._store.run(lambda connection: connection.execute(query).one_or_none())
+        row = self._store.run(
+            lambda connection: connection.execute(_BY_HASH, {"presented": _hash(token)}).one_or_none()
+        )
         if row is None or row.revoked is not None or datetime.fromisoformat(row.expires) <= datetime.now(UTC):
             return None
         return Account(row.name, Role(row.role))

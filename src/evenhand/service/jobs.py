@@ -9,8 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from queue import PriorityQueue
 
-WORKERS = 4
+COMPUTED = 4
 """Questions that are computed at the same time."""
+WORKERS = 16
+"""Threads: most of them wait until what they have computed is on disk, which takes longer, and is done for all who wait at once."""
 
 Job = tuple[Callable[[], str], Future[str]]
 
@@ -28,6 +30,8 @@ class Jobs:
         self._numbers = itertools.count()
         self._threads: list[threading.Thread] = []
         self._start = threading.Lock()
+        self.computing = threading.BoundedSemaphore(COMPUTED)
+        """Held by a job while it computes, and not while it waits for the disk."""
 
     def add(self, work: Callable[[], str], *, first: bool) -> Future[str]:
         """Have it done; what comes back can be waited for."""

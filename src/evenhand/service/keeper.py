@@ -219,15 +219,17 @@ class Keeper:
             earlier = self._found(desk, asked.id).answer if again else None
             if earlier is not None:
                 return earlier
-            try:
-                release = draw()
-            except Exception as error:
-                # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
-                log.error(
-                    "question failed after its debit", extra={"question": asked.id, "error": type(error).__name__}
-                )
-                release = self._again(asked, empty=True)
-            answer = desk.store(asked.id, answer_text(release))
+            with self._jobs.computing:
+                try:
+                    release = draw()
+                except Exception as error:
+                    # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
+                    log.error(
+                        "question failed after its debit", extra={"question": asked.id, "error": type(error).__name__}
+                    )
+                    release = self._again(asked, empty=True)
+                text = answer_text(release)
+            answer = desk.store(asked.id, text)
             if isinstance(release, Profile):
                 ready = self.held(asked) or datetime.now(UTC)
                 place = (asked.analyst, str(json.loads(asked.question)["table"]))

@@ -196,7 +196,10 @@ def public_total(request: Request, statistic: Statistic, value: Callable[[Rows],
 
 def fetch_totals(table: Table, users: Rows, integers: Sequence[Integers]) -> Callable[[], Secret[list[int]]]:
     """Sum each per-user expression over all users, in the engine."""
-    sums = users.aggregate(**{f"total_{index}": exact_sum(table, value) for index, value in enumerate(integers)})
+    sums = table.engine.remembered(
+        ("totals", users.op(), *(value.op() for value in integers)),
+        lambda: users.aggregate(**{f"total_{index}": exact_sum(table, value) for index, value in enumerate(integers)}),
+    )
     return lambda: table.engine.fetch(sums).map(
         lambda found: [int(found[f"total_{index}"][0].as_py() or 0) for index in range(len(integers))]
     )

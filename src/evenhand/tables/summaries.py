@@ -26,7 +26,10 @@ def per_user(table: Table, columns: Sequence[tuple[str, Grid]] = (), limit: int 
         columns: value columns with their grids.
         limit: keep at most this many random rows per user.
     """
-    return summed(table, *valid_rows(table, columns), limit)
+    if limit is not None:  # rows are drawn anew each time
+        return summed(table, *valid_rows(table, columns), limit)
+    asked = ("per user", table.expression.op(), table.user, table.relation, table.text, tuple(columns))
+    return table.engine.remembered(asked, lambda: summed(table, *valid_rows(table, columns)))
 
 
 def summed(table: Table, rows: Rows, values: Sequence[Column], limit: int | None = None) -> Rows:

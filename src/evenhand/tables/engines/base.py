@@ -12,7 +12,7 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -101,9 +101,8 @@ class Engine(Dialect):
     @classmethod
     def open(cls, source: Rows) -> Engine:
         """An engine over an object that it takes."""
-        backend = ibis_backend(source)
-        backend._register_in_memory_tables(source)  # memtables have no home until a backend takes them in
-        return cls(source, backend)
+        ibis_backend(source)._register_in_memory_tables(source)  # memtables have no home until a backend takes them in
+        return cls(source, ibis_backend(source))
 
     @classmethod
     def open_files(cls, source: FileSource, declared: Declared) -> Engine:
@@ -172,6 +171,10 @@ class Engine(Dialect):
         finally:
             with self._turn:
                 self.quietly(drop)
+
+    def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
+        """What ``build`` makes of ``asked``, which is all that it depends on; from memory where summaries last."""
+        return build()
 
     def hold(self, owner: object, public: ArrowTable) -> Rows:
         """Make public rows available for joins as long as ``owner`` lives; returns an expression over them."""
