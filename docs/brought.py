@@ -131,7 +131,10 @@ def _keeper() -> Iterator[Brought]:
     try:
         assert server.stdout is not None
         said = json.loads(server.stdout.readline())
-        yield Brought(instead={"http://127.0.0.1:8765": said["url"], 'token="..."': f'token="{said["token"]}"'})
+        yield Brought(
+            {"frame": pd.DataFrame({"minutes": [30.0, 60.0]})},
+            {"http://127.0.0.1:8765": said["url"], 'token="..."': f'token="{said["token"]}"'},
+        )
     finally:
         server.terminate()
         server.wait(30)

@@ -112,7 +112,7 @@ def same(one: Any, two: Any) -> None:
     assert fitted == {name for name in vars(two) if name.endswith("_")}
     for name in fitted:
         left, right = getattr(one, name), getattr(two, name)
-        if name in ("feature_map_", "forecast_"):
+        if name in ("feature_map_", "forecast_", "spread_"):
             left, right = ({key: repr(part) for key, part in vars(each).items()} for each in (left, right))
         assert np.array_equal(left, right) if isinstance(left, np.ndarray) else left == right, name
 

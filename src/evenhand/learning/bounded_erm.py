@@ -241,7 +241,7 @@ class BoundedERM(LinearModel):
     def _scales(self, loss: MarginLoss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
         guess = self.coefficient_norm
         norm = None if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
-        return Scales.of(loss.facts, mapped.shape, norm, relation.moves, float(epsilon))
+        return Scales.of(loss.facts, mapped.row_shape, norm, relation.moves, float(epsilon))
 
     def _release(self, problem: Problem, scales: Scales, receipt: Receipt, targets: Targets) -> None:
         chosen = problem.chosen

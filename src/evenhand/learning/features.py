@@ -53,10 +53,10 @@ class FeatureMap:
     @property
     def norm(self) -> float:
         """The largest norm of a row, the constant included."""
-        return self.shape.norm
+        return self.row_shape.norm
 
     @property
-    def shape(self) -> RowShape:
+    def row_shape(self) -> RowShape:
         """Where rows lie after scaling."""
         return RowShape(len(self.centre), self.intercept, self.edge, self.radius)
 

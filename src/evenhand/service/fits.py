@@ -94,6 +94,7 @@ class Fitted:
             "map": {**vars(mapped), "centre": mapped.centre.tolist(), "scale": mapped.scale.tolist()},
             "forecast": plain_value(vars(model.forecast_)),
             "numbers": {name: plain_value(getattr(model, name)) for name in _NUMBERS[type(model).__name__]},
+            "ranges": _ranges_data(model),
         }
 
 
@@ -121,10 +122,37 @@ def read_model(data: Mapping[str, Any]) -> Model:
     model.forecast_ = kind(**read_value(data["forecast"]))
     if kind is LossForecast:
         model.plan_ = None
+        _read_ranges(model, data["ranges"])
     for name, value in data["numbers"].items():
         setattr(model, name, read_value(value))
     model.guarantee_, model.event_ = read_guarantee(data["guarantee"]), str(data["event"])
     return model  # type: ignore[no-any-return]
+
+
+def _ranges_data(model: Model) -> dict[str, Any] | None:
+    """What ranges of coefficients are made of."""
+    spread, curvature = getattr(model, "spread_", None), getattr(model, "curvature_", None)
+    if spread is None:
+        return None
+    return {
+        "why": spread.why,
+        "covariance": spread.covariance.tolist(),
+        "unlearned": spread.unlearned.tolist(),
+        "to_original": vars(model)["_to_original"].tolist(),
+        "curvature": None if curvature is None else curvature.tolist(),
+    }
+
+
+def _read_ranges(model: WeightedERM, data: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    from evenhand.learning.coefficient_ranges import Spread
+
+    unlearned = np.array(data["unlearned"])
+    covariance = np.array(data["covariance"]).reshape(len(unlearned), len(unlearned))
+    model.spread_ = Spread(covariance, unlearned, str(data["why"]))
+    model._to_original = np.array(data["to_original"])
+    model.curvature_ = None if data["curvature"] is None else np.array(data["curvature"])
 
 
 def model_card(model: Model, label: str) -> Card:
