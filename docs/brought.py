@@ -22,6 +22,7 @@ import pandas as pd
 import evenhand as eh
 
 DOCS = Path(__file__).parent
+NEED_POSTGRES = ("docs/files.md", "docs/ledger.md", "docs/guides/postgres.md")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def brought(page: Path, postgres: str = "") -> Iterator[Brought]:
     if name == "docs/keeper.md":
         with _keeper() as server:
             yield server
-    elif name in ("docs/files.md", "docs/ledger.md", "docs/guides/postgres.md"):
+    elif name in NEED_POSTGRES:
         with contextlib.nullcontext(postgres) if postgres else _database() as url:
             yield _files(url)
     elif name == "README.md":
