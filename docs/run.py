@@ -35,7 +35,7 @@ from evenhand.tables.engines import _ENGINES
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
-from brought import NEED_POSTGRES, brought  # noqa: E402
+from brought import brought  # noqa: E402
 
 QUICKSTART = DOCS / "quickstart.md"
 # The tutorial of the recommender is a story in shell commands, which a test of its own plays; commands that serve until they

@@ -64,7 +64,7 @@ def test_broken_links_are_noticed() -> None:
 
 @pytest.mark.parametrize("page", load("docs/run.py").PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_run_and_show_what_is_printed(page: Path, request: pytest.FixtureRequest) -> None:
-    needed = page.relative_to(ROOT).as_posix() in load("docs/run.py").NEED_POSTGRES
+    needed = page.relative_to(ROOT).as_posix() in load("docs/brought.py").NEED_POSTGRES
     shown = load("docs/run.py").run(page, request.getfixturevalue("postgres_url") if needed else "")
     stale = [f"{one.block.text}\nis now\n{one.printed}" for one in shown if not one.agrees]
     assert not stale, "run `python docs/run.py --update` and read the difference: " + "\n".join(stale)

@@ -38,9 +38,9 @@ def crash(location: str, *options: str) -> dict[str, Any]:
 
 
 def test_killed_writers_never_lose_a_debit(location: str) -> None:
-    outcome = crash(location, "--kills", "80")
+    outcome = crash(location, "--kills", "40")
     assert outcome["sound"], outcome
-    assert outcome["kills"] == 80
+    assert outcome["kills"] == 40
     assert outcome["published"] > 10
 
 

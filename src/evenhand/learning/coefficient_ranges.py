@@ -136,10 +136,10 @@ def spread(curvature: Curvature, start: Start, done: Descent, regularisation: fl
     variance, _ = _responses(summed, done)
     cut = _CUT * (done.beyond or 0.0) * done.clip / math.sqrt(len(own)) / summed
     # On the way to the model the loss was more curved than where it ends, most of all along the model.
-    passed = (own * (1 + np.maximum(start.curvature / ended, 1.0)) / 2 + regularisation) * start.weight
-    left = np.abs(_responses(passed, done)[1])
+    steeper = (own * (1 + np.maximum(start.curvature / ended, 1.0)) / 2 + regularisation) * start.weight
+    left = np.abs(_responses(steeper, done)[1])
     for part in _PASSED:  # momentum may have carried it too far at any of these curvatures
-        left = np.maximum(left, -_responses(summed + part * (2 * passed - summed), done)[1])
+        left = np.maximum(left, -_responses(summed + part * (2 * steeper - summed), done)[1])
     learned = directions.T @ (done.f - done.first)
     off = left / (1 - np.minimum(left, 0.99)) * learned
     if own @ off**2 > _UNLEARNED * (own @ learned**2):
