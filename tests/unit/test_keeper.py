@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
 from concurrent.futures import Future
 from datetime import datetime, timedelta, tzinfo
@@ -22,6 +25,7 @@ from evenhand.release import Receipt, Release
 from evenhand.service import keeper as keeper_module
 from evenhand.service.accounts import Account, Role
 from evenhand.service.answers import Desks
+from evenhand.service.client import Remote
 from evenhand.service.fits import FitDraft
 from evenhand.service.jobs import Jobs
 from evenhand.service.keeper import Analyst, Keeper, Offered
@@ -192,3 +196,25 @@ def test_no_row_is_read_before_a_fit_is_paid(desk: Desk, monkeypatch: pytest.Mon
     for payer, cost in ((paid, "1"), (other, "2")):
         with pytest.raises(eh.EvenhandError, match="not the one that was paid for"):
             payer.debit(Cost.pure(cost), {}, promise)
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is killed while it sends: the same request again, and an error of ours if it never comes whole."""
+    monkeypatch.setattr("evenhand.service.client.time.sleep", lambda _: None)
+    whole = b'{"value": 1}'
+    parts = [whole[:5], whole, *[whole[:5]] * 9]
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def serve() -> None:
+            for part in parts:
+                with contextlib.suppress(OSError):
+                    caller, _ = door.accept()
+                    with caller:
+                        caller.recv(65536)
+                        caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(whole), part))
+
+        threading.Thread(target=serve, daemon=True).start()
+        remote = Remote(f"http://127.0.0.1:{door.getsockname()[1]}", "token", None)
+        assert remote._call("GET", "/") == {"value": 1}
+        with pytest.raises(eh.DataError, match="can't be reached"):
+            remote._call("GET", "/")

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
@@ -162,7 +163,7 @@ class Remote(_Asking[Release]):
                     return dict(json.load(response))
             except HTTPError as error:
                 raise _refusal(error) from None
-            except (URLError, OSError, ValueError) as error:
+            except (URLError, HTTPException, OSError, ValueError) as error:  # also an answer that broke off
                 if not left:
                     raise DataError(
                         f"{self.url} can't be reached ({type(error).__name__}); is the server running?"
@@ -218,6 +219,6 @@ def _refusal(error: HTTPError) -> EvenhandError:
     try:
         told = json.load(error)
         kind, message = str(told["error"]), str(told["message"])
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, KeyError, TypeError, HTTPException, OSError):
         kind, message = "", f"the server answered with status {error.code}; is this a keeper's server?"
     return _ERRORS.get(kind, DataError)(message)
