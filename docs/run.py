@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import sklearn
+
 from evenhand.bounding import STRATEGIES
 from evenhand.noise import seam
 from evenhand.statistics import STATISTICS
@@ -89,9 +91,9 @@ def blocks(page: Path) -> list[Block]:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[None]:
-    """A fresh folder with the quickstart's table in it; what a page registers is forgotten afterwards."""
+    """A fresh folder with the quickstart's table in it; what a page registers or configures is forgotten afterwards."""
     folder, columns = tempfile.TemporaryDirectory(), mock.patch.dict(os.environ, COLUMNS="100", LOGNAME="ana")
-    with folder as name, contextlib.chdir(name), columns, mock.patch.dict(STATISTICS):
+    with folder as name, contextlib.chdir(name), columns, mock.patch.dict(STATISTICS), sklearn.config_context():
         strategies, engines = list(STRATEGIES), list(_ENGINES)
         exec(blocks(QUICKSTART)[0].text, {})
         try:
