@@ -19,7 +19,7 @@ from evenhand.bounding import HETEROGENEITY, ROW_SD, NormClip, SmoothWeights, St
 from evenhand.guarantee import UsageError
 from evenhand.pages.numbers import written
 from evenhand.profiles import Support, public_sizes
-from evenhand.release import Additive, Bounding, Error, Measurement, Receipt
+from evenhand.release import Additive, Bounding, Error, Measurement, OfSpread, Receipt
 from evenhand.statistics.believed_means import Widened
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.frames import ListedInterval
@@ -101,7 +101,8 @@ class BallMean:
 
         bounding = request.pending(None) if given is None else self._bounding(given)
         query = {"statistic": "mean", "column": list(self.columns), "ball": self.radius, "bounding": bounding.to_dict()}
-        rules = {name: mean.rule for name, mean in means.items()}
+        share = self.radius / len(means)  # of a column, if a row is spread over all: one that fills the ball is rare
+        rules = {name: OfSpread(-share, share) for name in means}
         words = f"mean of {', '.join(self.columns)} in a ball of {written(grid.high)}"
         return Draft(words, request.guarantee(), request.pure(), query, bounding, Error(None), run, rules)
 
