@@ -3,7 +3,7 @@
 How often a 95 % range holds the minimum of the same weighted loss on the same table, and how wide it is. Beside it the range that one writes
 in an hour: the noise of the averaged gradient over the curvature of a constant model. The rules were made while looking at the shapes of
 `benchmarks.accuracy.descent`. Of these tables one was looked at: the nearly collinear one, where a first version gave ranges that
-held nothing; since then it has none. The others were not tuned on.
+held nothing; since then it has none. The others were not tuned on; of three, single fits were looked at before the first run.
 """
 
 from __future__ import annotations
