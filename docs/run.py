@@ -13,6 +13,7 @@ shown; a block with a title is a file. Printed numbers carry noise, so outputs a
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import random
@@ -129,6 +130,8 @@ def run(page: Path, postgres: str = "") -> list[Shown]:
             elif block.language == "console" and not block.text.removeprefix("$ ").startswith(_NOT_RUN):
                 shown.append(Shown(block, _commands(block)))
             end = block.start + len(block.text)
+        names.clear()
+        gc.collect()  # connections that the page left open end here, not in somebody else's test
     return shown
 
 

@@ -179,6 +179,7 @@ def _watched(work: Callable[[], Any], plain: _Plain) -> dict[str, Any]:
     try:
         with warnings.catch_warnings(record=True) as warned, redirect_stdout(said), redirect_stderr(said):
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ResourceWarning)  # of what earlier tests left to the garbage collector
             warnings.simplefilter("ignore", ResourceWarning)  # whatever the garbage collector happens to find now
             try:
                 entry["shown"] = plain(_shown(work()))

@@ -117,6 +117,7 @@ def outcome(estimator: Any, given: dict[str, Any]) -> tuple[Any, ...]:
     """Everything that a caller sees except for the released numbers themselves."""
     with warnings.catch_warnings(record=True) as seen, np.errstate(all="raise"):
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of what earlier tests left to the garbage collector
         warnings.simplefilter("ignore", ResourceWarning)  # whatever the garbage collector happens to find now
         try:
             fitted = estimator.fit(**given)

@@ -86,6 +86,7 @@ def noticed(work: Callable[[], Any]) -> tuple[Any, ...]:
     """What someone who sees everything but the bits would notice."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of what earlier tests left to the garbage collector
         try:
             result: Any = work()
         except EvenhandError as error:

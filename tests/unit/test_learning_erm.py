@@ -51,8 +51,9 @@ def excess(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 def test_both_learners_come_close_to_the_best(data: Any, protects: str) -> None:
     X, y, users = data
     options: dict[str, Any] = {"feature_bounds": (-1, 1), "protects": protects}
-    assert excess(BoundedERM(1.0, **options).fit(X, y, users=users), X, y) < 0.02
-    assert excess(BoundedERM(4.0, method="output", **options).fit(X, y, users=users), X, y) < 0.06
+    # Of 60 fits each the largest were 0.004 and 0.022; a constant model has above 0.2.
+    assert excess(BoundedERM(1.0, **options).fit(X, y, users=users), X, y) < 0.04
+    assert excess(BoundedERM(16.0, method="output", **options).fit(X, y, users=users), X, y) < 0.15
     assert excess(WeightedERM(2.0, 1e-6, **options).fit(X, y, users=users), X, y) < 0.01
 
 

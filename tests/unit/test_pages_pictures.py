@@ -56,6 +56,8 @@ def test_a_budget_bar_is_in_proportion() -> None:
         bars([Bar(str(place), 1e12 * place, 0, 1e13, True) for place in range(100)], "n"),
         number_line(5, -math.inf, math.inf, "w"),
         number_line(0, 0, 0, "w"),
+        number_line(0, -1.7e308, 1.7e308, "w"),
+        bars([Bar("a", 1, -1.7e308, 1.7e308, True), Bar("b", 1e308, 0, 1e308, True)], "n"),
         number_line(-1e-9, -2e-9, 1e15, "w"),
         budget_bar(0, 0, 0, "w"),
         budget_bar(9, 9, 1, "w"),

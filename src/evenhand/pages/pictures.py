@@ -46,9 +46,10 @@ def budget_bar(spent: float, asked: float, total: float, words: str) -> str:
 
 def number_line(value: float, low: float, high: float, words: str) -> str:
     """One number with its interval. Open ends are not drawn: the words say them."""
-    ends = [end for end in (low, high, value) if math.isfinite(end)]
-    if not ends:
+    if not _drawable(value):
         return ""
+    low, high = (end if _drawable(end) else math.copysign(math.inf, end) for end in (low, high))
+    ends = [end for end in (low, high, value) if math.isfinite(end)]
     span = max(ends) - min(ends) or abs(value) or 1.0
     ticks = _ticks(min(ends) - 0.15 * span, max(ends) + 0.15 * span)
     at = _scale(ticks, 20, _WIDTH - 20)
@@ -62,10 +63,10 @@ def number_line(value: float, low: float, high: float, words: str) -> str:
 
 def bars(groups: Sequence[Bar], name: str) -> str:
     """A bar for each group with its interval; what is too noisy to use is grey."""
-    drawn = [one for one in groups if math.isfinite(one.value)][:_MOST]
+    drawn = [one for one in groups if _drawable(one.value)][:_MOST]
     if not drawn:
         return ""
-    reach = [end for one in drawn for end in (0.0, one.value, one.low, one.high) if math.isfinite(end)]
+    reach = [end for one in drawn for end in (0.0, one.value, one.low, one.high) if _drawable(end)]
     ticks = _ticks(min(reach), max(reach))
     names = [one.label if len(one.label) <= _LONGEST else f"{one.label[: _LONGEST - 1]}…" for one in drawn]
     left = 16 + 7.2 * max(map(len, names))
@@ -77,7 +78,7 @@ def bars(groups: Sequence[Bar], name: str) -> str:
         y = 26 * row + 4
         start, end = sorted((at(0.0), at(one.value)))
         parts.append(_box(start, y, max(end - start, 1), 18, BLUE if one.usable else GREY, 0.75))
-        low, high = (at(end) if math.isfinite(end) else None for end in (one.low, one.high))
+        low, high = (at(end) if _drawable(end) else None for end in (one.low, one.high))
         ends = (left if low is None else low, _WIDTH - 4 if high is None else high)
         parts.append(_line(ends[0], y + 9, ends[1], y + 9, INK, 2))
         parts += [_line(end, y + 4, end, y + 14, INK, 2) for end in (low, high) if end is not None]
@@ -185,6 +186,11 @@ def _short(value: float) -> str:
         if abs(value) >= size:
             return f"{value / (1e3 if letter == 'k' else size):g}{letter}"
     return f"{value:,.10g}"
+
+
+def _drawable(value: float) -> bool:
+    """Whether an axis can reach a number: distances to it have to be doubles too."""
+    return math.isfinite(value) and abs(value) < 1e300
 
 
 class _Scale:
