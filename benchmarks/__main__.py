@@ -14,6 +14,7 @@ GROUPS = {
         "benchmarks.speed.groups_ratio",
         "benchmarks.speed.views_ratio",
         "benchmarks.speed.spark_ratio",
+        "benchmarks.speed.fit_ratio",
     ],
     "accuracy": [
         "benchmarks.accuracy",
@@ -21,6 +22,7 @@ GROUPS = {
         "benchmarks.accuracy.hidden_numbers",
         "benchmarks.accuracy.groups",
         "benchmarks.accuracy.group_releases",
+        "benchmarks.accuracy.release_coverage",
     ],
     "planning": ["benchmarks.accuracy.plan_speed"],
     "learning": ["benchmarks.learning", "benchmarks.learning.comparison"],

@@ -20,16 +20,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from benchmarks.accuracy.coverage_tables import FRESH, HELD_OUT, NEW, TUNED, Draw
+from benchmarks.accuracy.coverage_tables import DRAWN, FRESH, HELD_OUT, NEW, TUNED, Draw
 from benchmarks.accuracy.totals import Truth, buckets_for, user_totals
 from benchmarks.results import keep, table
 from evenhand.bounding import PROFILE_SHARE
 from evenhand.bounding.total_cap import total_caps
 from evenhand.noise import Laplace
-from evenhand.profiles import posterior
+from evenhand.profiles import CutTotal, posterior
 from evenhand.release import Additive
 from evenhand.release.intervals import why_not
-from evenhand.release.verdicts import PART
+from evenhand.release.rules import PART
 from evenhand.statistics.believing import corrected
 
 EPSILONS = (0.1, 0.3, 1.0, 4.0)
@@ -99,9 +99,9 @@ def _once(
     believed = posterior(buckets, noisy, scale)
     cap = believed.best(math.sqrt(2) / left)
     measured = total - float(truth.bias(np.array([float(cap)]))[0]) + noise * cap / left
-    made = corrected(
-        Additive(measured, Laplace(Fraction(cap / left)), 1.0), believed.cut(cap), whole=statistic == "count"
-    )
+    law = Laplace(Fraction(cap / left))
+    cut = CutTotal(believed, cap).given(measured, law.variance)
+    made = corrected(Additive(measured, law, 1.0), cut, whole=statistic == "count")
     low, high = made.interval.at(0.95)
     own = 2 * math.log(20) * best / epsilon  # the best fixed cap's own 95% range
     flagged = float(bool(why_not(made.interval)))
@@ -148,6 +148,7 @@ def report(result: dict[str, Any], date: str, repeats: int) -> str:
         ("Held out", HELD_OUT),
         ("Looked at once", FRESH),
         ("New: nothing was chosen on them", NEW),
+        ("Mixtures drawn at random: nothing was chosen on them", DRAWN),
     ):
         if not any(key.split(" | ")[0] in cases for key in result):
             continue
@@ -198,12 +199,12 @@ def main() -> None:
     """Measure, write, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--only", choices=("tuned", "held-out", "fresh", "new"), help="a part of the shapes")
+    parser.add_argument("--only", choices=("tuned", "held-out", "fresh", "new", "drawn"), help="a part of the shapes")
     parser.add_argument("--engine", action="store_true", help="a sample of cases as whole releases, too")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     arguments = parser.parse_args()
     result: dict[str, Any] = {}
-    parts = {"tuned": TUNED, "held-out": HELD_OUT, "fresh": FRESH, "new": NEW}
+    parts = {"tuned": TUNED, "held-out": HELD_OUT, "fresh": FRESH, "new": NEW, "drawn": DRAWN}
     cases = parts.get(arguments.only) or {name: draw for part in parts.values() for name, draw in part.items()}
     for name, draw in cases.items():
         for statistic in ("count", "sum"):

@@ -3,7 +3,8 @@
 The priors of the posterior were chosen while looking at `TUNED` (and at the demo's table and others like it: most people alike, a power law beneath).
 `HELD_OUT` was in view: two crowds and robots led to a change of what is read around the last visible bucket, and all of them were looked at when what is
 added back was chosen. `FRESH` was looked at once: its two tables of people alike above a power law led to the prior above a break, which was
-chosen on others of the kind. Nothing was ever chosen on `NEW`.
+chosen on others of the kind. `NEW` was watched while the measured total was brought in (2026-11-16), so it is held out no more. `DRAWN` are mixtures whose kinds and parameters are drawn too: others of that law were looked at
+while the measured total was made to speak, these were not.
 """
 
 from __future__ import annotations
@@ -97,6 +98,55 @@ NEW: dict[str, Draw] = {
     ),
     "geometric mixture, 15k": lambda rng: rng.geometric(rng.beta(1.2, 12, 15_000).clip(1e-4)).astype(np.int64),
 }
+
+
+def _kind(rng: np.random.Generator) -> Callable[[np.random.Generator, int], Any]:
+    """One kind of people: how many rows they have."""
+    size, spread, power, part = (
+        np.exp(rng.uniform(0, 3.5)),
+        rng.uniform(0.3, 1.6),
+        rng.uniform(1.3, 3),
+        rng.uniform(2, 8),
+    )
+    kinds: tuple[Callable[[np.random.Generator, int], Any], ...] = (
+        lambda random, users: random.lognormal(np.log(size), spread, users),
+        lambda random, users: size * (1 + random.pareto(power, users)),
+        lambda random, users: random.geometric(1 / max(size, 1.01), users),
+        lambda random, users: random.uniform(size, size * part, users),
+        lambda random, users: np.full(users, size),
+        lambda random, users: 1 + random.poisson(size, users),
+    )
+    return kinds[rng.integers(len(kinds))]
+
+
+def _drawn(seed: int) -> Draw:
+    """Two kinds of people, two power laws, rounded values or a cliff: 2,000 to 40,000 users."""
+    rng = np.random.default_rng([14, seed])
+    users, which = int(np.exp(rng.uniform(np.log(2_000), np.log(40_000)))), rng.integers(4)
+    one, other, part, away = _kind(rng), _kind(rng), np.exp(rng.uniform(-4.6, -1.2)), np.exp(rng.uniform(1, 5))
+    steep, flat, end, step = (
+        rng.uniform(1.8, 3.5),
+        rng.uniform(1.3, 2.2),
+        np.exp(rng.uniform(1, 4)),
+        rng.choice([5, 10, 50]),
+    )
+
+    def two_powers(random: np.random.Generator) -> Rows:
+        rows = 1 + random.pareto(steep, users)
+        return _whole(np.where(rows > end, end * (1 + random.pareto(flat, users)), rows))
+
+    shapes: tuple[Draw, ...] = (
+        lambda random: _whole(
+            np.concatenate([one(random, users - int(part * users)), away * other(random, int(part * users))])
+        ),
+        two_powers,
+        lambda random: _whole(np.ceil(one(random, users) / step) * step),
+        lambda random: np.minimum(_whole(one(random, users)), int(end) + 1),
+    )
+    return shapes[which]
+
+
+DRAWN: dict[str, Draw] = {f"drawn {seed}": _drawn(seed) for seed in range(24)}
 
 
 def _cut_off(rng: np.random.Generator, users: int) -> Rows:

@@ -4,9 +4,12 @@ The rule was tuned on log-normal prices, clipped normal ages, normal temperature
 heights, body temperatures, order numbers, air pressures, SAT scores and latitudes. `LOOKED_AT` was looked at before the last changes of the rule for ends; `HELD_OUT` was
 not, but years, kelvin, prices, ages and timestamps with 2,000 users at ε = 1 were seen before its last three changes. *Well-chosen* are the bounds that somebody who knows the column would write.
 
-First simulated in NumPy, for means: users count once each, with the mean of their clamped values, and noise for the width of the bounds. The
-baseline finds bounds with the same part of ε by unbounded quantile search (Durfee 2023: a sparse-vector test of growing bounds, for the
-0.99 quantile of users' largest values and, with half of that part each, of their smallest). Then real releases through DuckDB.
+First simulated in NumPy, for means: users count once each, with the mean of their clamped values, and noise for the width of the bounds. There are two
+baselines. One finds bounds with the same part of ε by unbounded quantile search (Durfee 2023: a sparse-vector test of growing bounds, for the
+0.99 quantile of users' largest values and, with half of that part each, of their smallest). The other is what a skilled user would write in an
+hour, as in other libraries: with a fifth of ε a noisy histogram of users' means between signed powers of two, bounds from the first to the last cell that
+stands out, then the mean.
+Then real releases through DuckDB, and of heavy-tailed values, each table drawn anew.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import pandas as pd
 import evenhand as eh
 from benchmarks.results import table
 from evenhand.profiles import CELLS, look_around
-from evenhand.profiles.extent import LEVELS
+from evenhand.profiles.visible import LEVELS
 from evenhand.statistics.found_bounds import SHARE
 
 Array = npt.NDArray[np.float64]
@@ -82,38 +85,54 @@ def quantile_search(most: Array, least: Array, epsilon: float, rng: Rng) -> Boun
     return (low, high) if low < high else (low, low + 1.0)
 
 
+def two_steps(means: Array, epsilon: float, rng: Rng) -> Bounds:
+    """From the first to the last cell between signed powers of two that stands out in a noisy histogram of users' means; one in 1,000 by chance."""
+    powers = 2.0 ** np.arange(-10, 50)
+    edges = np.concatenate([-powers[::-1], powers])
+    noisy = np.histogram(means, edges)[0] + rng.laplace(0, 1 / epsilon, len(edges) - 1)
+    seen = np.flatnonzero(noisy > np.log(len(noisy) / 2e-3) / epsilon)
+    return (float(edges[seen[0]]), float(edges[seen[-1] + 1])) if len(seen) else (-1e15, 1e15)
+
+
 def simulated(name: str, users: int, runs: int) -> Iterator[list[str]]:
     """Root mean squared errors of a mean, in multiples of that with well-chosen bounds."""
     rows, chosen, rng = drawn(name, users), SHAPES[name][1], np.random.default_rng(7)
     user, value = rows.u.to_numpy(), rows.v.to_numpy()
     size = np.bincount(user, minlength=users)
-    levels, cells = np.array(LEVELS) * (1 + 1e-12), {}
+    levels, cells, spent = np.array(LEVELS) * (1 + 1e-12), {}, list[float]()
 
     def noisy(centre: float, epsilon: Decimal) -> list[float]:
+        spent.append(float(epsilon))
         if centre not in cells:
             away = value - centre
             place = CELLS // 2 + np.where(away < 0, -1, 1) * np.searchsorted(levels, np.abs(away))
             cells[centre] = np.bincount(place, weights=1 / size[user], minlength=CELLS)
         return (cells[centre] + rng.laplace(0, 1 / float(epsilon), CELLS)).tolist()
 
-    most, least = rows.groupby("u").v.max().to_numpy(), rows.groupby("u").v.min().to_numpy()
+    most, least, own = (getattr(rows.groupby("u").v, each)().to_numpy() for each in ("max", "min", "mean"))
 
     def mean(low: float, high: float) -> float:
         return float((np.clip(value, low, high) / size[user]).sum() / users)
 
-    def error(bounds: Bounds, epsilon: float) -> float:
-        return math.hypot(math.sqrt(2) * (bounds[1] - bounds[0]) / (users * epsilon), mean(*bounds) - mean(-1e99, 1e99))
+    def error(bounds: Bounds, epsilon: float, added: float = 0.0) -> float:
+        noise = math.sqrt(2) * (bounds[1] - bounds[0]) / (users * epsilon)
+        return math.hypot(noise, mean(*bounds) + added - mean(-1e99, 1e99))
 
     for epsilon in EPSILONS:
         paid = float(SHARE) * epsilon
-        looks = [look_around(noisy, Decimal(str(round(paid, 6))), 1) for _ in range(runs)]
-        found = [look.extent(epsilon - paid, (None, None)) for look in looks]
-        unit = error(chosen, epsilon)
-        ours = np.array([error((one.low, one.high), epsilon - paid) / unit for one in found if one.visible])
-        others = [error(quantile_search(most, least, paid, rng), epsilon - paid) / unit for _ in range(runs)]
-        bounds = [f"{one.low:.10g} to {one.high:.10g}" for one in found if one.visible]
-        usual = max(sorted(set(bounds)), key=bounds.count) if bounds else "-"
-        yield [name, f"{users:,}", f"{epsilon:g}", _spread(ours), _spread(np.array(others)),
+        part, unit, found, ours = Decimal(str(round(paid, 6))), error(chosen, epsilon), [], list[float]()
+        for _ in range(runs):
+            spent.clear()
+            look = look_around(noisy, part, 1, reserve=part)
+            left = epsilon - sum(spent)
+            one = look.extent(left, (None, None))
+            if one.visible and not one.coarse:
+                found.append(f"{one.low:.10g} to {one.high:.10g}")
+                ours.append(error((one.low, one.high), left, one.cut.sure) / unit)
+        searched = [error(quantile_search(most, least, paid, rng), epsilon - paid) / unit for _ in range(runs)]
+        stepped = [error(two_steps(own, epsilon / 5, rng), 0.8 * epsilon) / unit for _ in range(runs)]
+        usual = max(sorted(set(found)), key=found.count) if found else "-"
+        yield [name, f"{users:,}", f"{epsilon:g}", *(_spread(np.array(each)) for each in (ours, searched, stepped)),
                f"{1 - len(ours) / runs:.0%}", usual]  # fmt: skip
 
 
@@ -137,6 +156,54 @@ def released(name: str, users: int, epsilon: float, runs: int) -> Iterator[list[
                    f"{1 - len(seen) / runs:.0%}"]  # fmt: skip
 
 
+HEAVY: dict[str, Values] = {
+    "log-normal 1": lambda rng, u: rng.lognormal(3, 1, len(u)),
+    "log-normal 2": lambda rng, u: rng.lognormal(3, 2, len(u)),
+    "Pareto 1.5": lambda rng, u: 10 * (1 + rng.pareto(1.5, len(u))),
+    "log-normal 2, of users": lambda rng, u: rng.lognormal(3, 2, u.max() + 1)[u],
+}
+COVERED = ("mean", "sum", "std", "median", "mean by group", "sum by group")
+
+
+def covered(name: str, users: int, epsilon: float, runs: int) -> Iterator[list[str]]:
+    """How often intervals hold the truth, with bounds left out; each table is drawn anew."""
+    rng = np.random.default_rng([15, users, *name.encode()])
+    held: dict[str, list[tuple[bool, bool, float, float]]] = {question: [] for question in COVERED}
+    for _ in range(runs):
+        user = np.repeat(np.arange(users), np.minimum(rng.geometric(0.15, users), 60))
+        group = np.array(["a", "b", "c"])[rng.choice(3, len(user), p=[0.6, 0.3, 0.1])]
+        rows = pd.DataFrame({"u": user, "v": HEAVY[name](rng, user), "g": group})
+        with tempfile.TemporaryDirectory() as folder:
+            session = eh.Session(eh.read(rows, user="u"), eh.Ledger(f"{folder}/b.db", epsilon=10**6))
+            for question in COVERED:
+                held[question] += _held(session, rows, question, epsilon)
+    for question, runs_of in held.items():
+        inside, usable, error, reach = (np.array(each) for each in zip(*runs_of, strict=True))
+        sure = f"{inside[usable].mean():.0%}" if usable.any() else "-"
+        yield [name, f"{users:,}", f"{epsilon:g}", question, f"{inside.mean():.0%}", f"{usable.mean():.0%}", sure,
+               f"{np.median(error):.1%}", f"{np.median(reach):.1%}"]  # fmt: skip
+
+
+def _held(
+    session: eh.Session, rows: pd.DataFrame, question: str, epsilon: float
+) -> list[tuple[bool, bool, float, float]]:
+    """For each number: whether its 95% interval holds the truth, whether it is usable, relative error and half width."""
+    statistic, _, grouped = question.partition(" by ")
+    truth: Any = (lambda v: v.std(ddof=0)) if statistic == "std" else (lambda v: getattr(v, statistic)())
+    ask: Any = getattr(session, statistic)
+    if not grouped:
+        release = ask("v", epsilon=epsilon)
+        answers = [(truth(rows.v), release.value, *release.interval(0.95), release.usable)]
+    else:
+        release = ask("v", by="g", keys=["a", "b", "c"], epsilon=epsilon)
+        ends = release.interval(0.95)
+        columns = (release.value[statistic], ends[f"{statistic}_low"], ends[f"{statistic}_high"])
+        each = zip(*columns, release.verdicts().usable, strict=True)
+        answers = [(truth(rows.v[rows.g == key]), *one) for key, one in zip("abc", each, strict=True)]
+    return [(low <= true <= high, bool(usable), abs(value / true - 1), (high - low) / 2 / true)
+            for true, value, low, high, usable in answers]  # fmt: skip
+
+
 def _found(release: eh.Release) -> bool:
     return "no bounds" not in release.details["finding"]["words"]
 
@@ -147,14 +214,22 @@ def _spread(errors: Array) -> str:
     return f"{np.median(errors):.2f} / {np.quantile(errors, 0.95):.3g}"
 
 
+FOUND = ["shape", "users", "ε", "found", "quantile search", "two steps", "none found", "bounds"]
+REAL = ["shape", "users", "ε", "question", "well-chosen", "left out", "ratio", "coverage", "usable", "none found"]
+HELD = ["shape", "users", "ε", "question", "coverage", "usable", "coverage of usable", "error", "half width"]
+
+
 def main() -> None:
     """Measure, write, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="of each simulated case")
     parser.add_argument("--releases", type=int, default=20, help="of each real one")
+    parser.add_argument("--tables", type=int, default=100, help="drawn for each coverage")
     arguments = parser.parse_args()
     means = [row for users in USERS for name in SHAPES for row in simulated(name, users, arguments.runs)]
-    print(table(["shape", "users", "ε", "found", "quantile search", "none found", "bounds"], means), flush=True)
+    print(table(FOUND, means), flush=True)
+    held = [row for name in HEAVY for row in covered(name, 2000, 1.0, arguments.tables)]
+    print(table(HELD, held), flush=True)
     real = [
         row for users, epsilon in RELEASED for name in HELD_OUT for row in released(name, users, epsilon, arguments.releases)
     ]  # fmt: skip
@@ -164,12 +239,17 @@ def main() -> None:
 Simulated means under presence: expected RMSE given the bounds, in multiples of that with well-chosen bounds and all of ε; median / 95% quantile of
 {arguments.runs} searches. The first ten shapes were held out. *None found*: how often the release would say so; those are left out. *Bounds*: found most often.
 
-{table(["shape", "users", "ε", "found", "quantile search", "none found", "bounds"], means)}
+{table(FOUND, means)}
+
+Heavy tails, real releases under presence, each of {arguments.tables} tables drawn anew: how often the 95% interval holds the truth of the table, how often the
+release calls itself usable, and how often the interval holds the truth then; median error and median half width as parts of the truth.
+
+{table(HELD, held)}
 
 Real releases through DuckDB under presence: RMSE of {arguments.releases} each with well-chosen bounds and with bounds left out; how often the 95%
 interval holds the truth of the table where bounds were left out, and how often the release calls itself usable.
 
-{table(["shape", "users", "ε", "question", "well-chosen", "left out", "ratio", "coverage", "usable", "none found"], real)}
+{table(REAL, real)}
 """
     print(text)
     place = Path(__file__).parent / "results" / f"{today}-found-bounds.md"

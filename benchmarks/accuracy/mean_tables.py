@@ -2,7 +2,7 @@
 
 ``TUNED`` have the shapes that constants were found with. ``SEEN`` were meant to be held out, but priors were added after a look at them
 (beta laws for votes, bends and tails for viewers and spending, an end inside a bucket for pupils). ``HELD_OUT`` were written last and
-nothing was changed after they were run. ``HARD`` are those that no model can be expected to hold on.
+nothing was changed after they were run, until durations (and machines of ``HARD``) were looked at when caps were chosen by least expected error. ``HARD`` are those that no model can be expected to hold on.
 """
 
 from __future__ import annotations

@@ -18,7 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.accuracy.noise import discrete_laplace
-from evenhand.bounding import MEAN_SHARE, ROWS_SHARE, Choice, LocatedMean, MeanBelief, Sizes, Tilt, best_mean
+from evenhand.bounding import (
+    MEAN_SHARE,
+    ROWS_SHARE,
+    Choice,
+    LocatedMean,
+    MeanBelief,
+    Sizes,
+    Tilt,
+    best_mean,
+    with_belief,
+)
 from evenhand.guarantee import Relation, split
 from evenhand.profiles import (
     Support,
@@ -94,12 +104,13 @@ def choose(table: Table, epsilon: Decimal, relation: Relation, rng: np.random.Ge
         noise = discrete_laplace(rng, STEPS * moved / float(tilting.epsilon), len(exact))
         tilt = Tilt.of(tilting, (exact + noise).tolist(), moved)
         left -= tilting.epsilon
-    choice = best_mean(support, Grid(0.0, 1.0, 0.0, 20), left, relation, location)
+    grid = Grid(0.0, 1.0, 0.0, 20)
+    choice = best_mean(support, grid, left, relation, location)
     belief = MeanBelief(choice.strategy, sizes, GRID)
     if request is not None and location is not None:
         shapes = mean_shapes(request, counts, location, moved)
         belief = replace(belief, shapes=shapes, centre=location.centre, asked=request.rows, tilt=tilt)
-    return replace(choice, belief=belief), left
+    return with_belief(choice, belief, grid), left
 
 
 def squared_error(

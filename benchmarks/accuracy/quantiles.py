@@ -33,22 +33,20 @@ from evenhand.bounding import Family, bound_for_quantiles
 from evenhand.guarantee import Relation, split
 from evenhand.noise import NoisyMax
 from evenhand.profiles import posterior, row_buckets
-from evenhand.release import Choices, Measurement, Noisy, OfSpread, Receipt, noise_for
+from evenhand.release import Choices, Measurement, Noisy, OfQuantiles, Receipt, noise_for
 from evenhand.statistics import Quantiles
-from evenhand.statistics.busy_ranks import Moved, measured_ranks, moved_ranks
+from evenhand.statistics.busy_ranks import Measured, measured_ranks, moved_ranks
 from evenhand.statistics.finding import Points, find
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import PROFILE_SHARE
-from evenhand.statistics.shape import Shape
 from evenhand.statistics.weighted_rows import FULL, capacity_of
 from evenhand.tables import Grid, Secret
 
 Array = npt.NDArray[np.float64]
 GRID = Grid.about((0.0, 100.0), 0.0, 12)
 POINTS = GRID.width + 1
-BOUNDS = tuple(2.0**k for k in range(13))
+BOUNDS = tuple(4.0**k for k in range(5))
 FLOOR = 1 / GRID.factor
-RULE = OfSpread(0.0, 100.0)
 Case: TypeAlias = tuple[str, str, int, int]
 
 
@@ -174,11 +172,18 @@ def draw(values: str, counts: str, users: int, groups: int, rng: np.random.Gener
     return Table(rows, rows[user].astype(np.float64), group * POINTS + point, groups)
 
 
-def search(table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator) -> Points:
-    """The search of a release with a bound that is known, and nothing measured about busy users."""
+def search(table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator) -> Array:
+    """The values that a release finds with a bound that is known, and nothing measured about busy users, by quantile and group."""
     paid, wanted, capacity = Decimal(str(epsilon)), [Fraction(str(q)) for q in quantiles], capacity_of(Fraction(h))
     weights = Secret(table.weights(h).ravel().tolist())
-    return find(Simulated(paid, rng), weights, POINTS, wanted, capacity, Relation.PRESENCE, paid)
+    receipt = Simulated(paid, rng)
+    points = find(receipt, weights, POINTS, table.groups, wanted, capacity, Relation.PRESENCE, paid)
+    return np.array([[one.value for one in column] for column in intervals(points, wanted)])
+
+
+def intervals(points: Points, wanted: Sequence[Fraction]) -> list[list[RankInterval]]:
+    """By quantile and group."""
+    return [[RankInterval(GRID, *one) for one in points.of(q)] for q in wanted]
 
 
 def released(
@@ -189,24 +194,29 @@ def released(
     noisy = buckets.histogram(table.rows) + discrete_laplace(rng, 1 / part, buckets.size)
     family, left = Family.of_posterior(posterior(buckets, noisy, 1 / part)), epsilon - part
     asked = Quantiles("x", list(quantiles), (0, 100))
-    busy = bound_for_quantiles(family, quantiles, left, asked.searched, table.groups)
+    busy = bound_for_quantiles(family, quantiles, left, asked.deviations, table.groups)
     capacity = capacity_of(Fraction(busy.bound))
     cells = {"rows": table.weights(busy.bound).ravel().tolist(), "cut": table.cut(busy.bound).ravel().tolist()}
     rest, receipt, wanted = Decimal(str(left)), Simulated(Decimal(str(left)), rng), sorted(set(asked.wanted))
-    share = busy.best_share(quantiles, left, asked.searched, table.groups)
+    share = busy.best_share(quantiles, left, asked.deviations, table.groups)
     paid, rest = split(rest, share)
 
-    def believed(shape: Shape) -> Mapping[Fraction, Moved]:
-        if not share:
-            return moved_ranks(busy, wanted)
-        return measured_ranks(receipt, Secret(cells), shape, wanted, busy, capacity, Relation.PRESENCE, paid)
+    def measure(places: Sequence[int]) -> Measured:
+        return measured_ranks(receipt, Secret(cells), places, POINTS, wanted, busy, capacity, Relation.PRESENCE, paid)
 
-    weight = busy.weight * capacity / busy.bound
-    points = find(receipt, Secret(cells["rows"]), POINTS, wanted, capacity, Relation.PRESENCE, rest, believed, weight)
-    each = [
-        [RankInterval(GRID, *one) for one in zip(points.places[q], points.ends[q], points.reaches[q], strict=True)]
-        for q in asked.wanted
-    ]
+    points = find(
+        receipt,
+        Secret(cells["rows"]),
+        POINTS,
+        table.groups,
+        wanted,
+        capacity,
+        Relation.PRESENCE,
+        rest,
+        moved_ranks(busy, wanted),
+        measure if share else None,
+    )
+    each = intervals(points, asked.wanted)
     ends = [[interval.at(0.95) for interval in column] for column in each]
     values = [[interval.value for interval in column] for column in each]
     return np.array(values), np.array(ends), busy.bound
@@ -225,9 +235,12 @@ def by_rank(table: Table, h: float, quantiles: Sequence[float], epsilon: float, 
 
 
 def measure(case: Case, quantiles: Sequence[float], epsilon: float, runs: int, seed: int) -> dict[str, Any]:
-    """Errors, jumps and coverage over tables drawn anew."""
+    """Errors, jumps and coverage over tables drawn anew; and for each quantile the error with the best bound for it, known beforehand: by rank,
+    and by the search of a release."""
     rng = np.random.default_rng(seed)
     ours, widths, inside, usable, chosen = [], [], [], [], []
+    simple: dict[float, list[Array]] = {h: [] for h in BOUNDS}
+    same: dict[float, list[Array]] = {h: [] for h in BOUNDS}
     for _ in range(runs):
         table = draw(*case, rng)
         truth = table.truth(quantiles)
@@ -237,35 +250,25 @@ def measure(case: Case, quantiles: Sequence[float], epsilon: float, runs: int, s
         chosen.append(h)
         widths.append(high - low)
         inside.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
-        usable.append(np.maximum(high - found, found - low) <= np.vectorize(RULE.allowed)(found))
+        largest = np.abs(found).max(axis=0)
+        usable.append((high - low) / 2 <= np.array([OfQuantiles(0.0, 100.0, one).allowed(0.0) for one in largest]))
+        for bound in BOUNDS:
+            simple[bound].append(by_rank(table, bound, quantiles, epsilon, rng) - truth)
+            same[bound].append(search(table, bound, quantiles, epsilon, rng) - truth)
     held, told = np.array(inside), np.array(usable)
+    rmse, best = np.maximum(_rmse(ours), FLOOR), _best(same)
     return {
-        "rmse": np.maximum(_rmse(ours), FLOOR).tolist(),
-        "median error": np.median(np.abs(ours), axis=(0, 2)).tolist(),
+        "rmse": rmse.tolist(),
         "95% error": np.quantile(np.abs(ours), 0.95, axis=(0, 2)).tolist(),
         "jumps": np.mean(np.abs(ours) > 20, axis=(0, 2)).tolist(),
         "coverage": held.mean(axis=(0, 2)).tolist(),
         "usable": told.mean(axis=(0, 2)).tolist(),
-        "usable coverage": [float(held[:, k][told[:, k]].mean()) for k, _ in enumerate(quantiles)],
         "width": np.median(widths, axis=(0, 2)).tolist(),
         "bound": [float(np.median(chosen))],
+        "by rank": _best(simple).tolist(),
+        "same search": best.tolist(),
+        "multiple": (rmse / best).tolist(),
     }
-
-
-def hindsight(case: Case, quantiles: Sequence[float], epsilon: float, runs: int, seed: int) -> dict[str, Any]:
-    """For each quantile the error with the best bound for it, known beforehand: by rank, and by the search of a release."""
-    rng = np.random.default_rng(seed)
-    simple: dict[float, list[Array]] = {h: [] for h in BOUNDS}
-    same: dict[float, list[Array]] = {h: [] for h in BOUNDS[::2]}
-    for _ in range(runs):
-        table = draw(*case, rng)
-        truth = table.truth(quantiles)
-        for bound, errors in simple.items():
-            errors.append(by_rank(table, bound, quantiles, epsilon, rng) - truth)
-        for bound, errors in same.items():
-            points = search(table, bound, quantiles, epsilon, rng)
-            errors.append(np.array([points.places[Fraction(str(q))] for q in quantiles]) / GRID.factor - truth)
-    return {"by rank": _best(simple).tolist(), "same search": _best(same).tolist()}
 
 
 def _rmse(errors: Sequence[Array]) -> Array:
@@ -345,12 +348,8 @@ def main() -> None:
             for quantiles in QUANTILES:
                 for epsilon in EPSILONS:
                     many = runs if case[3] == 1 else max(runs // 20, 2)
-                    row = measure(case, quantiles, epsilon, many, seed=11)
-                    best = hindsight(case, quantiles, epsilon, many, seed=11)
-                    multiple = [mine / other for mine, other in zip(row["rmse"], best["same search"], strict=True)]
-                    results[f"{', '.join(map(str, case))}; {epsilon}, {len(quantiles)}"] = (
-                        row | best | {"multiple": multiple}
-                    )
+                    name = f"{', '.join(map(str, case))}; {epsilon}, {len(quantiles)}"
+                    results[name] = measure(case, quantiles, epsilon, many, seed=11)
             print(case, flush=True)
     today = datetime.date.today().isoformat()
     keep(Path(__file__).parent, f"{today}-quantiles", report(sections, today, runs), sections)

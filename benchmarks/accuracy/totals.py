@@ -11,7 +11,7 @@ import numpy.typing as npt
 from benchmarks.accuracy.noise import discrete_laplace
 from benchmarks.accuracy.rules import RULES
 from evenhand.bounding import PROFILE_SHARE
-from evenhand.profiles import Buckets, posterior, row_buckets, total_buckets
+from evenhand.profiles import Buckets, CutTotal, posterior, row_buckets, total_buckets
 
 Array = npt.NDArray[np.float64]
 GRID = 16  # steps per unit of the value
@@ -57,22 +57,29 @@ MOST = 200  # profiles for each case: a posterior takes some 20 ms
 
 
 def ours(
-    buckets: Buckets, histogram: npt.NDArray[np.int64], epsilon: float, repeats: int, rng: np.random.Generator
-) -> tuple[Array, Array, float]:
-    """Caps chosen by Evenhand from fresh noisy profiles, what is added back for what they cut off, and the ε left."""
+    truth: Truth,
+    buckets: Buckets,
+    totals: npt.NDArray[np.int64],
+    epsilon: float,
+    repeats: int,
+    rng: np.random.Generator,
+) -> Array:
+    """|error| of Evenhand: caps chosen from fresh noisy profiles, capped sums, and what is added back for what they cut off."""
     share = float(PROFILE_SHARE)
-    left = (1 - share) * epsilon
-    noisy = histogram + discrete_laplace(rng, 1 / (share * epsilon), (min(repeats, MOST), buckets.size))
-    believed = [posterior(buckets, counts, 1 / (share * epsilon)) for counts in noisy]
-    caps = [one.best(math.sqrt(2) / left) for one in believed]
-    added = [one.cut(cap).median for one, cap in zip(believed, caps, strict=True)]
-    return np.array(caps, dtype=np.float64), np.array(added), left
+    left, found = (1 - share) * epsilon, []
+    counts = buckets.histogram(totals)
+    for noisy in counts + discrete_laplace(rng, 1 / (share * epsilon), (min(repeats, MOST), buckets.size)):
+        believed = posterior(buckets, noisy, 1 / (share * epsilon))
+        cap = believed.best(math.sqrt(2) / left)
+        error = float(rng.laplace() * cap / left - truth.bias(np.array([float(cap)]))[0])
+        cut = CutTotal(believed, cap).given(float(truth.sums[-1]) + error, 2 * (cap / left) ** 2)
+        found.append(abs(error + cut.sure))
+    return np.array(found)
 
 
-def errors(truth: Truth, caps: Array, epsilon: float, rng: np.random.Generator, added: Array | float = 0.0) -> Array:
-    """|error| of capped sums with Laplace noise, and something added back."""
-    noise = rng.laplace(0, 1, len(caps)) * caps / epsilon
-    return np.abs(noise - truth.bias(caps) + added)
+def errors(truth: Truth, caps: Array, epsilon: float, rng: np.random.Generator) -> Array:
+    """|error| of capped sums with Laplace noise."""
+    return np.abs(rng.laplace(0, 1, len(caps)) * caps / epsilon - truth.bias(caps))
 
 
 def measure(
@@ -83,8 +90,7 @@ def measure(
     totals = rows if statistic == "count" else user_totals(rows, rng)
     truth, buckets = Truth(totals), buckets_for(statistic)
     oracle = truth.oracle(epsilon)
-    caps, added, left = ours(buckets, buckets.histogram(totals), epsilon, repeats, rng)
-    found = {"Evenhand": errors(truth, caps, left, rng, added)}
+    found = {"Evenhand": ours(truth, buckets, totals, epsilon, repeats, rng)}
     if rules:
         for name, choose in RULES.items():
             found[name] = errors(truth, *choose(totals.astype(np.float64), epsilon, repeats, rng), rng)

@@ -107,20 +107,26 @@ def generate(problem: Problem, seed: int = 7) -> Data:
 def read(
     path: Path, user: str, label: str, features: Sequence[str] | None, epsilon: float, label_bounds: str | None
 ) -> Data:
-    """A table from Parquet or CSV. Bounds of features are read from the rows: fair for a comparison, not private."""
+    """A table from Parquet or CSV; text becomes columns of 0 and 1. Bounds and levels are read from the rows: fair for a comparison, not private."""
     import pandas as pd
 
     frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     names = list(features or [name for name in frame.columns if name not in (user, label)])
     frame = frame.dropna(subset=[user, label, *names]).sort_values(user, kind="stable")
     users = np.unique(frame[user].to_numpy(), return_inverse=True)[1].astype(np.int64)
-    X = frame[names].to_numpy(dtype=np.float64)
+    X = pd.get_dummies(frame[names], drop_first=True).to_numpy(dtype=np.float64)
     bounds = [
         (float(low), float(high) if high > low else float(low) + 1)
         for low, high in zip(X.min(0), X.max(0), strict=True)
     ]
     low_high = tuple(map(float, label_bounds.split(":"))) if label_bounds else None
-    y = frame[label].to_numpy(dtype=np.float64)
+    y = frame[label].to_numpy()
+    classes = np.unique(y)
+    if low_high is None and len(classes) != 2:
+        raise SystemExit(
+            f"--label {label} has {len(classes)} values; expected two, or --label-bounds LOW:HIGH for a number."
+        )
+    y = (y == classes[-1]).astype(np.float64) if low_high is None else y.astype(np.float64)
     return Data(path.stem, X, y, users, np.bincount(users), bounds, low_high, epsilon)  # type: ignore[arg-type]
 
 

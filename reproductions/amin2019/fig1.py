@@ -120,9 +120,11 @@ def chosen(counts: Counts, epsilon: float, runs: int, rng: np.random.Generator) 
     errors, users = [], buckets.histogram(counts)
     for _ in range(runs):
         noisy = users + rng.geometric(p, buckets.size) - rng.geometric(p, buckets.size)
-        cap, off = believed_cap(Histogram(buckets, noisy.tolist(), share * epsilon, "simulated"), left)
+        off = believed_cap(Histogram(buckets, noisy.tolist(), share * epsilon, "simulated"), left)
+        cap = off.bound
         kept = float(counts.sum() - cut(counts, np.array([cap]))[0]) + rng.laplace() * cap / left
-        made = corrected(Additive(kept, Laplace(Fraction(cap / left)), 1.0), off, whole=True)
+        noise = Laplace(Fraction(cap / left))
+        made = corrected(Additive(kept, noise, 1.0), off.given(kept, noise.variance), whole=True)
         errors.append(abs(made.value - counts.sum()))
     return float(np.mean(errors) / counts.sum())
 

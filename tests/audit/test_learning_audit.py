@@ -20,11 +20,13 @@ from evenhand.learning import (
     RegressionWeights,
     WeightedERM,
     bounded_erm,
+    calibration,
     coefficient_ranges,
     descent,
     objective_perturbation,
     sources,
     user_rows,
+    whitening,
 )
 
 USERS = np.repeat([0, 1, 2, 3], [40, 3, 2, 1])
@@ -36,10 +38,10 @@ HIGH = np.where(HEAVY, 1.0, 0.0)
 EPSILON = 1.0
 
 
-def caught(twin: BlackBox, pairs: Sequence[Pair]) -> bool:
+def caught(twin: BlackBox, pairs: Sequence[Pair], samples: int = 300) -> bool:
     """One look at a confidence of 1 − 10⁻⁶ is as sure as the five of `audit`; each twin loses 15ε or more, so 300 fits do."""
     (pair,) = pairs
-    return LikelihoodRatio(1 - 1e-6).examine(twin, pair, 300).epsilon > twin.claim.epsilon
+    return LikelihoodRatio(1 - 1e-6).examine(twin, pair, samples).epsilon > twin.claim.epsilon
 
 
 class RowLevel(RegressionWeights):
@@ -170,22 +172,34 @@ def test_weighted_erm_without_the_clamp_is_caught(monkeypatch: pytest.MonkeyPatc
     assert caught(weighted(), VALUES)
 
 
-def curvature() -> BlackBox:
-    """The vector behind ranges of coefficients, which the catalogue of audits reads too."""
-    return estimator(
-        lambda: WeightedERM(
-            EPSILON, 1e-3, loss="squared", label_bounds=(0, 1), feature_norm=1.0, steps=1, fit_intercept=False
-        ),
-        Claim(EPSILON, 1e-3),
-        lambda model: model.curvature_.item(),
-    )
+def vector(read: Callable[[Any], float], columns: int = 1, intercept: bool = True) -> BlackBox:
+    """A number that is made of one of the vectors that a fit buys beside its steps."""
+    options: dict[str, Any] = {"loss": "squared", "label_bounds": (0, 1), "feature_norm": 1.0, "steps": 1}
+
+    def run(table: Any) -> float:
+        features, labels, users = table
+        model = WeightedERM(EPSILON, 1e-3, fit_intercept=intercept, **options)
+        return float(read(model.fit(np.tile(features, columns), labels, users=users)))
+
+    return BlackBox("a bought vector", Claim(EPSILON, 1e-3), run)
 
 
-def test_a_curvature_whose_clamp_is_too_long_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "twin"),
+    [
+        (whitening, vector(lambda model: model._to_original[0, 1], columns=2, intercept=False)),
+        (calibration, vector(lambda model: model.intercept_)),
+        (coefficient_ranges, vector(lambda model: model.curvature_.item(), intercept=False)),
+    ],
+    ids=["whitening", "calibration", "curvature"],
+)
+def test_a_vector_whose_clamp_is_too_long_is_caught(
+    module: Any, twin: BlackBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
-        coefficient_ranges, "clamped", lambda vectors, factors: (10**6 * user_rows.clamped(vectors, factors)[0], True)
+        module, "clamped", lambda vectors, factors: (10**6 * user_rows.clamped(vectors, factors)[0], True)
     )
-    assert caught(curvature(), PRESENCE)
+    assert caught(twin, PRESENCE, samples=120)  # hardly an output of one table is one of the other
 
 
 def test_selection_keeps_its_promise() -> None:

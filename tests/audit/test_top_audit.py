@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from evenhand.audit import BlackBox, Claim, LikelihoodRatio, Pair, audit
-from evenhand.audit.twins import NoMargin
+from evenhand.audit.broken_receipts import NoMargin
 from evenhand.noise import TopK
 
 DELTA = Decimal("0.02")

@@ -200,7 +200,7 @@ def _cells_of_rows_alone(ask: Drafts) -> Draft:
     draft = ask.mean("v", epsilon=1000)
 
     def run(receipt: Receipt) -> Outcome:
-        with mock.patch("evenhand.statistics.found_bounds.WeightedRows", _OneUserPerRow):
+        with mock.patch("evenhand.statistics.level_cells.WeightedRows", _OneUserPerRow):
             return draft.run(receipt)
 
     return replace(draft, run=run)
@@ -210,7 +210,7 @@ def _centre_from_rows(ask: Drafts) -> Draft:
     """Lays the cells around the largest value below 100 of the table, not around one that noisy weights show."""
     draft = ask.mean("v", epsilon=1000)
 
-    def around(buy: Any, epsilon: Any, moves: int, given: Any) -> Look:
+    def around(buy: Any, epsilon: Any, moves: int, given: Any, reserve: Any) -> Look:
         centre = float(_exact(ask, ask.table.expression.v.clip(0, 100).max()))
         return Look(centre, np.array(buy(centre, epsilon)), moves / float(epsilon))
 

@@ -12,7 +12,7 @@ QUANTILES = (0.25, 0.5, 0.9)
 
 
 def test_the_truth_is_in_the_interval_of_a_quantile_where_busy_users_differ() -> None:
-    """55 times of 60; an interval by the mean and standard deviation of what is believed about busy users held it 30 times."""
+    """57 times of 60; an interval by the mean and standard deviation of what is believed about busy users held it 30 times."""
     rng, held = np.random.default_rng(4), 0
     for _ in range(20):
         table = draw("users differ 0.4", "log-normal 2", 5000, 1, rng)

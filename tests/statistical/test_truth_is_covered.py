@@ -15,7 +15,7 @@ import numpy.typing as npt
 from alarms import happens_at_least
 
 from evenhand.noise import Laplace
-from evenhand.profiles import posterior, row_buckets
+from evenhand.profiles import CutTotal, posterior, row_buckets
 from evenhand.release import Additive
 from evenhand.release.intervals import noise_only, why_not
 from evenhand.statistics.believing import Corrected, corrected
@@ -40,7 +40,9 @@ def release(rows: Rows, epsilon: float, rng: np.random.Generator) -> Corrected:
     believed = posterior(BUCKETS, noisy, scale)
     cap = believed.best(math.sqrt(2) / left)
     measured = float(np.minimum(rows, cap).sum() + np.rint(rng.laplace(0, cap / left)))
-    return corrected(Additive(measured, Laplace(Fraction(cap / left)), 1.0), believed.cut(cap), whole=True)
+    noise = Laplace(Fraction(cap / left))
+    cut = CutTotal(believed, cap).given(measured, noise.variance)
+    return corrected(Additive(measured, noise, 1.0), cut, whole=True)
 
 
 def test_the_truth_is_in_the_interval_and_seldom_in_that_of_the_noise() -> None:

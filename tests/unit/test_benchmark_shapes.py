@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from benchmarks import shapes
+from benchmarks.accuracy import own_table
+
+import evenhand as eh
 
 
 def test_movielens_20m() -> None:
@@ -44,3 +48,17 @@ def test_user_means_tilt_with_activity() -> None:
     assert np.corrcoef(np.log(rows), means)[0, 1] == pytest.approx(0.4, abs=0.03)
     assert means.min() >= 0
     assert means.max() <= 1
+
+
+def test_a_table_of_ones_own_is_compared_with_its_truth() -> None:
+    """At ε = 1,000 nothing is noisy: wrong truths, or groups in another order, would show."""
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame({"user": rng.integers(0, 400, 3_000), "value": rng.gamma(4, 10, 3_000).clip(0, 200)})
+    rows["group"] = np.minimum(rng.geometric(0.4, 3_000), 5)
+    asked = dict(own_table.questions(rows, (0.0, 200.0)))
+    for name in ("count", "quantiles", "count by group"):
+        found = own_table.measure(asked[name], eh.read(rows, user="user"), 1000.0, 1)
+        assert found["error"] < 0.02, name
+        assert found["usable"] == 1, name
+    assert asked["count"].best is not None
+    assert asked["count"].best(1.0) == pytest.approx(2**0.5 * rows.user.value_counts().max(), rel=0.2)

@@ -108,5 +108,5 @@ def test_where_there_is_none_it_is_said_and_nothing_is_bought(options: dict[str,
         model.interval()
     assert model_card(model)["coefficients"][0]["low"] is None
     assert (model.curvature_ is not None) == bought
-    shares = model._shares(model._slopes(model._targets()), model.feature_map_.size)
+    shares = model._shares(model._slopes(model._targets()), model.feature_map_)
     assert (shares[-1] == SHARE) == bought

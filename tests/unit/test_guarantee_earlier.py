@@ -48,9 +48,9 @@ BOUGHT_ON_PURPOSE: dict[str, Ask] = {
 }
 
 BOUGHT_ON_THE_WAY: dict[str, tuple[Ask, Ask]] = {
-    "mean, then variance": (BOUGHT_ON_PURPOSE["mean"], BOUGHT_ON_PURPOSE["variance"]),
+    "mean, then quantiles": (BOUGHT_ON_PURPOSE["mean"], BOUGHT_ON_PURPOSE["quantiles"]),
     "mean, then sum": (BOUGHT_ON_PURPOSE["mean"], BOUGHT_ON_PURPOSE["sum by rows"]),
-    "variance, then quantiles": (BOUGHT_ON_PURPOSE["variance"], BOUGHT_ON_PURPOSE["quantiles"]),
+    "histogram, then quantiles": (BOUGHT_ON_PURPOSE["histogram"], BOUGHT_ON_PURPOSE["quantiles"]),
     "by group": (
         lambda ask: ask.quantiles("v", [0.5], **BOUNDS, **KEYS, **ONE),
         lambda ask: ask.variance("v", **BOUNDS, **KEYS, **ONE),
@@ -100,7 +100,7 @@ def test_a_release_names_the_one_that_bought_its_profile_on_the_way(session: eh.
 
 def test_several_columns_name_each_purchase_once(session: eh.Session) -> None:
     for column in ("v", "w"):
-        session.variance(column, **BOUNDS, **ONE)
+        session.histogram(column, [0, 1, 2], **ONE)
     events = [event.id for event in session.ledger.events]
     release = session.mean(["v", "w"], **BOUNDS, **ONE)
     assert [purchase.event for purchase in release.guarantee.earlier] == events

@@ -60,10 +60,25 @@ def test_shapes_and_methods_are_those_of_scikit_learn() -> None:
         )
         assert number.coef_.shape == (2,)
         assert np.ndim(number.intercept_) == 0
-        assert hasattr(make(), "predict_proba")
-        assert not hasattr(make(loss="huber-svm"), "predict_proba")
+        assert np.array_equal(classifier.predict_log_proba(frame), np.log(classifier.predict_proba(frame)))
+        for name in ("predict_proba", "predict_log_proba"):
+            assert hasattr(make(), name)
+            assert not hasattr(make(loss="huber-svm"), name)
     with pytest.raises(DataError, match="no column 'z'"):
         classifier.score(frame, "z")
+
+
+@pytest.mark.parametrize("slope", [0.0, 5.0])
+def test_a_regression_says_whether_it_beats_a_constant(slope: float) -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"x": rng.normal(size=2000), "id": np.arange(2000)})
+    frame["y"] = slope * frame["x"] + rng.normal(size=2000)
+    model = LabelPrivateRegression(1.0, label_bounds=(-20, 20), noise_sd=1.0)
+    with seam.replaced(seam.silent):
+        model.fit(frame, "y", users="id")
+    assert model.usable_ == (slope > 0)
+    assert ("not likely to beat" in card_text(model_card(model))) == (slope == 0)
+    assert model.score(frame, "y") == model.score(frame[["x"]], frame["y"])
 
 
 def test_users_are_routed_through_pipelines_and_cross_validation() -> None:
@@ -169,16 +184,30 @@ def test_declared_categories_are_0_and_1_in_arrays_frames_and_tables(make: Any, 
         model.set_params(feature_bounds=[(0, 1), (0, 2), (0, 1), (0, 1)])
         hand = model.fit(by_hand[["a", "b", "u", "v"]].to_numpy(), frame.y, users=frame.id)
         expected = hand.coef_
-        model.set_params(feature_bounds=[(0, 1), (0, 2)], features=["a", "b", "kind"], categories=levels)
+        model.set_params(feature_bounds={"b": (0, 2), "a": (0, 1)}, features=["a", "b", "kind"], categories=levels)
         np.testing.assert_allclose(model.fit(frame, "y", users="id").coef_, expected)
         predicted = model.predict(frame)
         assert list(model.feature_names_in_) == ["a", "b", "kind=u", "kind=v"]
         np.testing.assert_allclose(model.fit(eh.read(frame, "id", protects=protects), "y").coef_, expected)
         np.testing.assert_array_equal(model.predict(frame), predicted)
-        model.set_params(features=None, categories={2: ["u", "v"]})
+        model.set_params(features=None, categories={2: ["u", "v"]}, feature_bounds={0: (0, 1), 1: (0, 2)})
         array = frame[["a", "b", "kind"]].to_numpy(dtype=object)
         np.testing.assert_allclose(model.fit(array, frame.y, users=frame.id).coef_, expected)
         np.testing.assert_array_equal(model.predict(array), predicted)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"a": (0, 1)}, r"nothing about the features \['b'\]"),
+        ({"a": (0, 1), "b": (0, 2), "kind": (0, 1)}, r"\['kind'\], which are categories"),
+        ({"a": (0, 1), "bb": (0, 2)}, "'bb', which is not a feature.*'b'"),
+    ],
+)
+def test_bounds_by_name_that_do_not_fit_the_columns_are_refused(bounds: Any, said: str) -> None:
+    model = WeightedERM(1, feature_bounds=bounds, features=["a", "b", "kind"], categories={"kind": ["u", "v"]})
+    with pytest.raises(EvenhandError, match=said):
+        model.fit(people(120), "y", users="id")
 
 
 @pytest.mark.parametrize("levels", [[], "red", ["red", "red"], [None, "red"], [1, 2]])

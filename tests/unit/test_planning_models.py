@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import evenhand as eh
@@ -61,8 +63,25 @@ def test_the_verdict_says_what_it_would_take() -> None:
     assert bad.to_dict()["beats_constant"] == "no"
 
 
+@pytest.mark.parametrize(
+    ("users", "rows", "dimension", "epsilon", "classes", "measured"),
+    [
+        # WeightedERM on generated tables of users with Pareto(2) rows (benchmarks/accuracy/multinomial.py, 16 November 2026).
+        (2000, 4000, 5, 0.5, (1, 1, 1, 1), 0.0090),
+        (8000, 16000, 20, 1.0, (1, 1, 1, 1, 1), 0.0044),
+        (1500, 3000, 10, 1.0, 8, 0.074),
+    ],
+)
+def test_the_forecast_for_several_classes_is_near_what_was_measured(
+    users: int, rows: int, dimension: int, epsilon: float, classes: Any, measured: float
+) -> None:
+    profile = eh.Profile.pareto(2.0, users=users, rows=rows)
+    plan = eh.plan("erm", profile, epsilon, dimension=dimension, delta=1e-6, classes=classes)
+    assert measured / 3 < plan.excess < measured * 3
+
+
 def test_rare_positives_need_more_people() -> None:
-    common, rare = planned(), planned(positives=0.01)
+    common, rare = planned(), planned(classes=(99, 1))
     assert rare.constant < common.constant / 5
     assert rare.excess / rare.constant > 5 * common.excess / common.constant
 
@@ -74,9 +93,10 @@ def test_rare_positives_need_more_people() -> None:
         ({"dimension": 0}, "needs the number of features"),
         ({"delta": 0}, "expected delta > 0"),
         ({"loss": "hinge"}, "expected one of"),
-        ({"positives": 1.0}, "positives=1.0 is out of range"),
+        ({"classes": 1}, "classes=1; expected how many classes"),
+        ({"classes": (1.0, 0.0)}, "expected how many classes"),
+        ({"delta": None, "classes": 3}, "expected two of them for BoundedERM"),
         ({"learnable": 0.0}, "learnable=0.0 is out of range"),
-        ({"delta": None, "learnable": 0.2}, "expected neither without delta="),
         ({"delta": None, "loss": "hinge"}, "expected one of"),
         ({"delta": None, "dimension": 0}, "needs the number of features"),
     ],

@@ -25,7 +25,9 @@ def test_the_plan_is_what_bounded_erm_chooses_by(protects: str) -> None:
     X = rng.uniform(0, 1, (40, 3))
     model = BoundedERM(1.0, feature_bounds=(0, 1), profile=PROFILE, protects=protects)
     chosen = model.fit(X, (X[:, 0] > 0.5).astype(int), users=np.arange(40)).forecast_
-    best = eh.plan("erm", PROFILE, 1.0, dimension=3, protects=protects).best
+    plan = eh.plan("erm", PROFILE, 1.0, dimension=3, protects=protects)
+    best = plan.best
+    assert plan.usable == model.usable_
     assert (best.tau, best.method) == (chosen.tau, chosen.method)
     assert best.excess == pytest.approx(chosen.excess, rel=1e-9)
     assert best.regularisation == pytest.approx(chosen.regularisation, rel=1e-9)
@@ -34,6 +36,17 @@ def test_the_plan_is_what_bounded_erm_chooses_by(protects: str) -> None:
 def test_the_facts_are_those_of_the_losses() -> None:
     assert {"logistic": Logistic().facts, "huber-svm": HuberHinge().facts, "squared": Squared(1.0).facts} == LOSSES
     assert pytest.approx(2 * 8 * 2 * MOST_ROWS / 2.0**FINE_BITS / float(OUTPUT_SHARE)) == INEXACT
+
+
+def test_a_plan_says_whether_it_beats_a_constant_model() -> None:
+    rare = eh.plan("erm", PROFILE, 5.0, dimension=3, classes=(99999, 1))
+    assert (PLAN.usable, PLAN.why, rare.usable) == (True, "", False)
+    assert rare.excess == PLAN.excess
+    assert rare.constant < PLAN.constant / 1000
+    assert "Not usable" in str(rare)
+    assert rare.at(repr(rare.epsilon_for(rare.learnable * rare.constant / 2))).usable
+    hopeless = eh.plan("erm", eh.Profile.counts([1] * 50), 0.1, dimension=30, loss="huber-svm")
+    assert (hopeless.constant, hopeless.beats_constant) == (1.0, "no")
 
 
 def test_the_best_is_in_between_and_grows_with_epsilon() -> None:

@@ -118,7 +118,7 @@ def test_heaviest_counts_users_from_the_top() -> None:
 
 def test_a_bound_for_quantiles_grows_with_epsilon_and_knows_whom_it_cuts() -> None:
     family = Family.of_support(support_of_counts(np.random.default_rng(1).zipf(1.8, 3000)))
-    found = [bound_for_quantiles(family, [0.5], epsilon, 0.6) for epsilon in (0.01, 1.0, 100.0)]
+    found = [bound_for_quantiles(family, [0.5], epsilon, [2.5]) for epsilon in (0.01, 1.0, 100.0)]
     assert found[0].bound <= found[1].bound <= found[2].bound
     assert found[0].bound < found[2].bound
     nobody = BusyUsers.of(family, float(family.sizes[-1]))

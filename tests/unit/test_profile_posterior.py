@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from evenhand.noise import Laplace
-from evenhand.profiles import Cut, posterior, row_buckets, total_buckets
+from evenhand.profiles import Cut, CutTotal, given, posterior, row_buckets, total_buckets
 from evenhand.profiles.crowds import crowds
 from evenhand.profiles.curves import humps, tails
 from evenhand.profiles.evidence import evidence
@@ -181,3 +181,44 @@ def test_a_crowd_is_as_likely_as_all_counts_with_it() -> None:
     assert len(found) > 10
     assert np.ptp(np.log(odds) - (together - alone)) < 1e-9  # in proportion
     assert found[odds.argmax(), 13] > found[odds.argmax(), 12] > 0
+
+
+def test_a_crowd_that_no_bucket_shows_shows_in_the_total() -> None:
+    """200 of 4,000 are busy, over three buckets, and the noise hides them there: each adds the bound to the total."""
+    rng, scale, bound = np.random.default_rng(11), 28.6, 6
+    people, busy = rng.integers(1, 6, 3800), rng.integers(100, 400, 200)
+    counts = BUCKETS.histogram(people) + BUCKETS.histogram(busy)
+    believed = posterior(BUCKETS, counts, scale)
+    measured = float(people.sum())
+    alone, together = (given(believed, total, bound, 92.0) for total in (measured, measured + 200 * bound))
+    assert alone.crowd < 0.025 < 0.1 < together.crowd
+    assert alone.cut(bound).quantile(0.975) < 0.01 * busy.sum() < 0.9 * busy.sum() < together.cut(bound).quantile(0.975)
+
+
+@pytest.mark.parametrize("value", [0.0, -1e12, 1e18])
+def test_any_total_gives_finite_amounts(value: float) -> None:
+    for counts in (np.zeros(BUCKETS.size), BUCKETS.histogram(np.arange(1, 300))):
+        believed = posterior(BUCKETS, counts, 3.0)
+        cut = CutTotal(believed, 10).given(value, 2.0)
+        assert np.isfinite(cut.amounts).all()
+        assert cut.weights.sum() == pytest.approx(1)
+
+
+def test_a_negative_total_says_the_same_and_one_of_either_sign_says_nothing() -> None:
+    believed = posterior(BUCKETS, BUCKETS.histogram(np.random.default_rng(12).geometric(0.1, 2000)), 5.0)
+    positive, negative = CutTotal(believed, 25, 0.5), CutTotal(believed, 25, -0.5)
+    one, other = positive.given(17_000, 100.0), negative.given(-17_000, 100.0)
+    assert (one.amounts == -other.amounts[::-1]).all()
+    assert one.median != positive.expected.median
+    either = CutTotal(believed, 25, 0.5, either_sign=True)
+    assert either.given(17_000, 100.0) is either.expected
+
+
+def test_within_a_bucket_users_lie_as_its_neighbours_say() -> None:
+    """Most users of a steep law have the least that their bucket allows; halfway would be too much."""
+    rows = np.ceil(1 + np.random.default_rng(13).pareto(2.0, 200_000)).astype(np.int64)
+    believed = posterior(BUCKETS, BUCKETS.histogram(rows), 1.0)
+    each = believed.weights @ (believed.lows - 0.5 + believed.ends) / 2
+    for bucket in range(2, 7):
+        inside = rows[(rows >= believed.lows[bucket]) & (rows <= believed.highs[bucket])].mean()
+        assert abs(each[bucket] - inside) < 0.4 * (believed.sizes[bucket] - inside)

@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import evenhand as eh
+from evenhand.learning import BoundedERM, LabelPrivateRegression, WeightedERM
 from evenhand.pages import progress
 
 
@@ -52,3 +54,14 @@ def test_a_release_is_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     session = eh.Session(eh.read(pd.DataFrame({"u": [1]}), user="u"), eh.Ledger(tmp_path / "l.db", epsilon=1))
     session.count(epsilon=1)
     assert seen == ["number of rows"]
+
+
+def test_a_fit_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(progress, "_tell", lambda doing, *_: seen.append(doing))
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    X, y, ids = np.eye(2), [0, 1], [1, 2]
+    WeightedERM(1, feature_bounds=(0, 1), steps=1).fit(X, y, users=ids)
+    BoundedERM(1, feature_bounds=(0, 1), rows_per_user=1).fit(X, y, users=ids)
+    LabelPrivateRegression(1, label_bounds=(0, 1), fit_intercept=False).fit(X, y, users=ids)
+    assert seen == ["WeightedERM", "BoundedERM", "LabelPrivateRegression"]

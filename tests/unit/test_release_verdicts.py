@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.release import OfSize, OfSpread, Rule, Verdict
-from evenhand.release.verdicts import PART, Judged
+from evenhand.release import OfQuantiles, OfSize, OfSpread, Rule, Verdict
+from evenhand.release.rules import PART
+from evenhand.release.verdicts import Judged
 
 LARGE, SMALL = 4000, 4
 
@@ -36,6 +38,8 @@ def by_group(session: eh.Session, keys: list[str]) -> eh.Release:
         (OfSpread(-8, 8), 0.0, 1.0),  # values of both signs: the size of a mean says nothing
         (OfSpread(0.5, 4.5), 4.0, 0.25),
         (OfSpread(0, 1000), 10.0, 2.5),  # bounds that are far too wide
+        (OfQuantiles(0, 4096), 0.0, 1.0),  # a step of the grid
+        (OfQuantiles(0, 1000, 100.0), 0.0, 25.0),  # beside a larger one
     ],
 )
 def test_how_far_an_interval_may_reach(rule: Rule, value: float, allowed: float) -> None:
@@ -55,6 +59,28 @@ def test_a_group_of_the_size_named_is_just_usable() -> None:
 def test_what_nothing_is_known_about_is_not_called_unusable() -> None:
     assert Judged(1.0, 0.0, 100.0, None).usable
     assert Judged(1.0, float("nan"), float("nan"), OfSize()).usable
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda s: s.ratio(eh.sum("x", bounds=(0, 8)), eh.users(), epsilon=1),
+        lambda s: s.per_user_mean("x", bounds=(0, 8), epsilon=1),
+        lambda s: s.distinct("g", epsilon=1),
+        lambda s: s.top("g", k=2, keys=["a", "b", "c"], epsilon=1),
+    ],
+)
+def test_statistics_with_a_road_of_their_own_are_judged_too(
+    session: eh.Session, ask: Callable[[eh.Session], eh.Release]
+) -> None:
+    columns = ask(session).verdict.numbers.values()
+    assert all(number.rule is not None for column in columns for number in column)
+
+
+def test_no_number_is_not_usable() -> None:
+    nothing = Judged(float("nan"), 0.0, float("inf"), OfSize())
+    assert not nothing.usable
+    assert "may be anything" in Verdict({"ratio": [nothing]}, epsilon=0.1).why
 
 
 def test_most_groups_decide() -> None:

@@ -1,10 +1,11 @@
-"""The search for quantiles, step by step: its rounds, its scores, the shape it starts from, its intervals, and medians."""
+"""The search for quantiles, step by step: cells, scores, what follows from them, intervals, and medians."""
 
 from __future__ import annotations
 
 import itertools
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,46 +16,38 @@ import evenhand as eh
 from evenhand.bounding import BusyUsers, Family
 from evenhand.guarantee import Relation
 from evenhand.noise import seam
-from evenhand.release import Receipt
-from evenhand.statistics.busy_ranks import by_part, corrections, in_sentence, measured_ranks, moved_ranks
-from evenhand.statistics.ends import moves, settled, wanted_ends, within_node
-from evenhand.statistics.finding import Cost, find
-from evenhand.statistics.search import SPLIT_BITS, Split, rank_scales, rounds, scores
-from evenhand.statistics.shape import COARSE, Tree, moved
-from evenhand.tables import Secret
-
-QUARTILES = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
-
-
-def test_rounds_find_the_middle_first() -> None:
-    plan = rounds(QUARTILES)
-    assert [[(target.place, target.rank) for target in targets] for targets in plan] == [
-        [(1, Fraction(1, 2))],
-        [(0, Fraction(1, 2)), (2, Fraction(1, 2))],
-    ]
-    for count in (1, 2, 3, 4, 7, 8, 30):
-        plan = rounds([Fraction(k + 1, count + 1) for k in range(count)])
-        assert len(plan) == count.bit_length()
-        assert sorted(target.place for targets in plan for target in targets) == list(range(count))
+from evenhand.release import Measurement, Receipt
+from evenhand.statistics.busy_ranks import by_part, corrections, in_sentence, measured_ranks, moved_ranks, moves
+from evenhand.statistics.finding import SHARES, by_cell, find, paid_for, running, score_moves, scores
+from evenhand.statistics.prefix_weights import Cells, Prefixes
+from evenhand.statistics.rank_intervals import RankInterval
+from evenhand.tables import Grid, Secret
 
 
 @pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
 def test_scores_move_by_no_more_than_is_declared(relation: Relation) -> None:
     """All small tables: one unit of weight more at any point, or moved from any point to any other."""
-    splits = [None, Split(0, 0), Split(1, 2**SPLIT_BITS // 3), Split(1, 2**SPLIT_BITS), Split(2, 2 ** (SPLIT_BITS - 1))]
-    targets = list(itertools.chain.from_iterable(rounds([Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])))
-    for target in targets:
-        ends = (
-            [(None, None)]
-            if target.whole
-            else [(a, b) for a in splits for b in splits if a is None or b is None or a.point <= b.point]
-        )
-        for weights in itertools.product((0, 1, 5), repeat=3):
-            for lower, upper in ends:
-                mine = scores(weights, target.rank, lower, upper)
-                for other in _neighbours(weights, relation):
-                    moved = [abs(a - b) for a, b in zip(mine, scores(other, target.rank, lower, upper), strict=True)]
-                    assert max(moved) <= target.moves(relation)
+    for rank in (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10), Fraction(333, 1000)):
+        most = 0
+        for weights in itertools.product((0, 1, 5), repeat=4):
+            mine = scores(weights, rank)
+            for other in _neighbours(weights, relation):
+                most = max(most, *(abs(a - b) for a, b in zip(mine, scores(other, rank), strict=True)))
+        assert most == score_moves(rank, relation)
+
+
+@pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
+def test_cells_move_by_no_more_than_is_declared(relation: Relation) -> None:
+    """All small tables of two groups: one unit of weight more, or moved; the L1 and the squared L2 norm; cells may be empty."""
+    l1, l2_squared = moves(1, relation)
+    for weights in itertools.product((0, 2), repeat=6):
+        for edges in ([[0, 1, 3], [0, 2, 3]], [[0, 0, 2, 3], [0, 3, 3, 3]]):
+            mine = by_cell(running(weights), edges, 3)
+            assert sum(mine) == sum(weights)
+            for other in _neighbours(weights, relation):
+                steps = [abs(a - b) for a, b in zip(mine, by_cell(running(other), edges, 3), strict=True)]
+                assert sum(steps) <= l1
+                assert sum(step**2 for step in steps) <= l2_squared
 
 
 def _neighbours(weights: tuple[int, ...], relation: Relation) -> list[list[int]]:
@@ -66,74 +59,10 @@ def _neighbours(weights: tuple[int, ...], relation: Relation) -> list[list[int]]
     ]
 
 
-def _parts(first: float, lower: float, upper: float, weight: int) -> list[int]:
-    """Three splits at one point, the later two on either side of the first: what each of the four ranges has there."""
-    middle = Split.between(0, first, None, None)
-    below, above = Split.between(0, lower, None, middle), Split.between(0, upper, middle, None)
-    between = Split.between(0, (lower + first) / 2, below, middle)
-    assert between.outer is below
-    return [*below.parts(weight), *above.parts(weight)]
-
-
-@pytest.mark.parametrize(
-    "places", [(0.5, 0.25, 0.75), (0.5, 0.5, 0.6), (0.3, 0.299, 0.9), (0.0, 0.0, 1.0), (0.7, 0.1, 0.7)]
-)
-def test_splits_at_one_point_pass_its_weight_on_once(places: tuple[float, float, float]) -> None:
-    """Two independent floors of one weight, ⌊w/2⌋ below and w − ⌊0.6w⌋ above, grow by 2 where w grows by 1."""
-    found = [_parts(*places, weight) for weight in range(200)]
-    assert [sum(parts) for parts in found] == list(range(200))
-    for parts, more in itertools.pairwise(found):
-        assert all(a <= b for a, b in zip(parts, more, strict=True))
-
-
-def test_every_row_is_in_one_node_of_each_level() -> None:
-    for points in (4, 16, 100, 2500, 4097):
-        tree = Tree(points)
-        for point in {0, 1, points // 3, points - 1}:
-            weights = [0] * (3 * points)
-            weights[points + point] = 7
-            counts = tree.counts(weights)
-            assert sum(counts[:COARSE]) == sum(counts[COARSE:]) == 7
-
-
-def test_a_shape_is_even_where_nothing_is_visible_and_follows_what_is() -> None:
-    tree = Tree(4097)
-    nothing = tree.shape([0] * (COARSE + 256), 1.0)
-    assert nothing.shares.max() < 1.1 * nothing.shares.min()
-    weights = np.zeros(4097, dtype=int)
-    weights[1000:1100] = 10**6
-    seen = tree.shape(tree.counts(weights.tolist()), 1.0)
-    assert seen.shares[984:1121].sum() > 0.99
-    assert seen.node(1050) == (1041, 1056)
-    assert [within_node(seen, 1050, 0.5, below, above) for below, above in ((0.4, 0.4), (0.4, 0.0))] == [
-        (0, 4096),
-        (0, 1056),
-    ]
-    assert seen.doubt(0) < seen.doubt(2000) < 1e-4
-
-
-@pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
-def test_ends_of_one_round_share_no_row_and_move_by_no_more_than_is_declared(relation: Relation) -> None:
-    """All small tables: what one unit of weight, more or moved, does to the scores of all ends of a round, added up over the ends."""
-    for answers in itertools.combinations_with_replacement(range(4), 2):
-        plan = wanted_ends(
-            [[place] for place in answers], [0.3, 0.7], {above: [[1.0], [1.0]] for above in (False, True)}, [10], 4
-        )
-        for ends in plan:
-            for weights in itertools.product((0, 1, 5), repeat=4):
-                mine = [one.scores(weights) for one in ends]
-                for other in _neighbours(weights, relation):
-                    moved = [
-                        max(abs(a - b) for a, b in zip(old, one.scores(other), strict=True))
-                        for old, one in zip(mine, ends, strict=True)
-                    ]
-                    assert sum(moved) <= moves(relation)
-
-
 @pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
 def test_parts_of_both_kinds_of_users_move_by_no_more_than_is_declared(relation: Relation) -> None:
     """All small tables of two groups: one unit of weight of either kind, more or moved; the L1 and the squared L2 norm."""
-    l1, l2_squared = moved(1, 1, relation)
+    l1, l2_squared = moves(1, relation)
     for weights in itertools.product((0, 2), repeat=4):
         for edges in ([0, 1, 2], [0, 0, 1, 2], [0, 2, 2]):
             for kind in ("rows", "cut"):
@@ -154,8 +83,11 @@ def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:
     quantiles = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
     with seam.replaced(seam.silent):
         receipt = Receipt(Decimal(100), Decimal(0), "test")
-        shape = Tree(16).shape(Tree(16).counts(cells["rows"]), 1.0)
-        ranks = measured_ranks(receipt, Secret(cells), shape, quantiles, busy, 2**16, Relation.PRESENCE, Decimal(100))
+        places, users = [4, 8, 12], Secret(cells)
+        told = measured_ranks(receipt, users, places, 16, quantiles, busy, 2**16, Relation.PRESENCE, Decimal(100))
+    ranks = told.moved
+    assert told.cells.edges.tolist() == [[0, *places, 16]]
+    assert told.cells.weights.tolist() == [[4000 * 2**16] * 4]
     assert [one.rank < q for q, one in ranks.items()] == [True] * 3
     assert sorted(one.rank for one in ranks.values()) == [one.rank for one in ranks.values()]
     assert "was measured" in in_sentence(ranks)
@@ -164,38 +96,78 @@ def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:
     assert "prior" in in_sentence(moved_ranks(busy, quantiles))
 
 
-def test_ends_beyond_the_next_quantile_are_its_own() -> None:
-    plan = wanted_ends([[3], [6]], [0.25, 0.75], {False: [[30.0], [10.0]], True: [[30.0], [11.0]]}, [40], 10)
-    assert [(end.place, end.above, end.first, end.last, end.rank) for end in itertools.chain(*plan)] == [
-        (1, False, 3, 6, 500)
-    ]
-    assert settled({(1, 0, False): 5, (1, 0, True): 8}, [[3], [6]], 10) == [[(0, 8)], [(5, 8)]]
-
-
-@pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
-def test_shares_add_up(relation: Relation) -> None:
-    cost = Cost.of(Decimal("0.3"), relation)
-    assert cost.shape + cost.weights + cost.search + cost.ends == Decimal("0.3")
-    assert bool(cost.weights) is (relation is Relation.PRESENCE)
-
-
 @pytest.mark.parametrize(
     ("weights", "expected"),
     [([1000] * 16, [1, 4, 7, 11, 14]), ([100] * 5 + [9000] + [100] * 10, [5, 5, 5, 5, 5])],
     ids=["even", "most rows share a value"],
 )
 def test_quantiles_of_a_large_table_are_exact(weights: list[int], expected: list[int]) -> None:
-    receipt = Receipt(Decimal(1000), Decimal(0), "test")
+    """Without noise: five quantiles from cells, and two of them by themselves from a choice; in one group, and in the second of two."""
     wanted = [Fraction(k, 10) for k in (1, 3, 5, 7, 9)]
     with seam.replaced(seam.silent):
-        found = find(receipt, Secret(weights), 16, wanted, 1, Relation.PRESENCE, Decimal(1000))
-    assert [found.places[q][0] for q in wanted] == expected
-    assert found.weights == [sum(weights)]
+        for groups in (1, 2):
+            for some in (wanted, wanted[:1], wanted[3:4]):
+                receipt = Receipt(Decimal(1000), Decimal(0), "test")
+                rows = Secret([100] * 16 * (groups - 1) + weights)
+                found = find(receipt, rows, 16, groups, some, 1, Relation.PRESENCE, Decimal(1000))
+                assert [found.of(q)[-1][-1] for q in some] == [expected[wanted.index(q)] for q in some]
 
 
-def test_what_is_found_late_has_the_larger_rank_error() -> None:
-    scales = rank_scales(rounds(QUARTILES), Relation.PRESENCE, 1.0)
-    assert scales[1] < scales[0] == scales[2]
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_all_of_epsilon_is_used_and_no_more(count: int, groups: int) -> None:
+    receipt, paid = Receipt(Decimal("0.3"), Decimal(0), "test"), Decimal("0.3")
+    wanted = [Fraction(k, 4) for k in range(1, count + 1)]
+    find(receipt, Secret([5] * 8 * groups), 8, groups, wanted, 1, Relation.PRESENCE, paid)
+    with pytest.raises(eh.EvenhandError):
+        receipt.numbers(Measurement(lambda: Secret([0]), 1, 1), Decimal("1e-9"))
+    assert sum(paid_for(paid, SHARES)) == paid
+
+
+def test_weights_below_edges_are_least_squares_of_all_measurements() -> None:
+    """Against the normal equations, written out; equal edges and empty cells included."""
+    rng = np.random.default_rng(2)
+    edges = [np.array([[0, 3, 3, 8]]), np.array([[0, 2, 3, 5, 8]])]
+    cells = [
+        Cells(one, rng.normal(10, 3, (1, one.shape[1] - 1)), variance)
+        for one, variance in zip(edges, (2.0, 0.5), strict=True)
+    ]
+    found = Prefixes.of(cells)
+    rows = [
+        ((low, high), y, c.variance)
+        for c in cells
+        for low, high, y in zip(c.edges[0][:-1], c.edges[0][1:], c.weights[0], strict=True)
+    ]
+    points = [2, 3, 5, 8]
+    design = np.array([[(p == high) - float(p == low) for p in points] for (low, high), _, _ in rows])
+    weight = np.array([1 / variance for *_, variance in rows])
+    covariance = np.linalg.inv(design.T * weight @ design)
+    solution = covariance @ (design.T * weight @ np.array([y for _, y, _ in rows]))
+    for place, point in enumerate(points):
+        where = found.edges[0] == point
+        assert found.weights[0][where] == pytest.approx(solution[place])
+        assert found.variances[0][where] == pytest.approx(covariance[place, place])
+        assert found.with_all[0][where] == pytest.approx(covariance[place, -1])
+
+
+def test_the_more_of_its_weight_is_known_the_likelier_a_cell_is_what_it_seems() -> None:
+    """Cells of 100, 0 and 100: one that may be empty is expected to hold next to nothing, unless the noise is as large as the others."""
+    edges, weights = np.array([[0, 4, 8, 12, 16, 256]]), np.array([[100.0, 0.0, 0.0, 100.0, 0.0]])
+    clear, noisy = (Prefixes.of([Cells(edges, weights, variance)]).likely[0] for variance in (1.0, 1e4))
+    assert clear[1] < 0.01 < 0.05 < noisy[1]
+    assert clear.sum() == pytest.approx(1)
+
+
+def test_quantiles_and_their_intervals_are_in_order() -> None:
+    wanted = [Fraction(k, 10) for k in (1, 2, 5, 6, 9)]
+    receipt, few = Receipt(Decimal(1), Decimal(0), "test"), Secret([1] * 40)
+    found = find(receipt, few, 40, 1, wanted, 1, Relation.PRESENCE, Decimal(1))
+    intervals = [RankInterval(Grid.about((0.0, 39.0), 0.0, 6), *found.of(q)[0]) for q in wanted]
+    for numbers in ([one.value for one in intervals], *zip(*(one.at(0.8) for one in intervals), strict=True)):
+        assert list(numbers) == sorted(numbers)
+    for one in intervals:
+        (low, high), (lower, higher) = one.at(0.5), one.at(0.99)
+        assert lower <= low <= one.value <= high <= higher
 
 
 def _session(tmp_path: Any, users: int = 4000) -> eh.Session:
@@ -220,6 +192,16 @@ def test_a_median_is_one_number_with_an_interval_in_values(tmp_path: Any) -> Non
     assert session.preview.median("v", bounds=(0, 120), epsilon=4).cost.epsilon == 4
 
 
+def test_a_quantile_that_is_zero_is_as_usable_as_those_beside_it(tmp_path: Any) -> None:
+    """A third of 6,000 people have no visits: 0 with a narrow interval is a good answer, though no interval is small against 0."""
+    rows = pa.table({"u": np.arange(6000), "v": np.maximum(np.arange(6000) % 90 - 30, 0)})
+    session = eh.Session(eh.read(rows, user="u"), eh.Ledger(tmp_path / "b.db", epsilon=100))
+    release = session.quantiles("v", [0.1, 0.5, 0.9], bounds=(0, 100), epsilon=4)
+    assert release.value[0] == 0
+    assert release.usable
+    assert session.quantiles("v", [0.1], bounds=(0, 100), epsilon=4).usable
+
+
 def test_medians_by_group_are_a_frame(tmp_path: Any) -> None:
     release = _session(tmp_path).median("v", bounds=(0, 120), by="g", keys=[0, 1], epsilon=4)
     assert list(release.value.columns) == ["g", "median"]
@@ -235,3 +217,14 @@ def test_few_people_and_little_epsilon_say_so(tmp_path: Any) -> None:
     assert release.interval(0.95) == [(0, 120)]
     assert "nothing is known" in release.covers
     assert not release.usable
+
+
+@pytest.mark.parametrize("statistic", ["quantiles", "median"])
+def test_quantiles_of_integers_are_whole_numbers(statistic: str, tmp_path: Path) -> None:
+    people = np.repeat(np.arange(300), 3)
+    frame = pa.table({"u": people, "stars": np.arange(900) % 5 + 1})
+    session = eh.Session(eh.read(frame, user="u"), eh.Ledger(tmp_path / "b.db", epsilon=9))
+    asked = {"quantiles": [0.1, 0.9]} if statistic == "quantiles" else {}
+    release = getattr(session, statistic)("stars", bounds=(1, 5), epsilon=0.3, **asked)
+    numbers = [*np.ravel(release.value), *np.ravel(release.interval())]
+    assert set(numbers) <= {1.0, 2.0, 3.0, 4.0, 5.0}

@@ -148,6 +148,13 @@ REFUSED: dict[str, tuple[Callable[[eh.Table], object], str]] = {
 }  # fmt: skip
 
 
+def test_a_column_with_the_name_of_a_method() -> None:
+    rows = sales().derive(count=_.amount)
+    with pytest.raises(eh.UsageError, match=r"write _\['count'\]"):
+        rows.where(_.count > 1)
+    assert column(rows.where(_["count"] > 1), "count") == [1.5]
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_say_what_to_do(name: str) -> None:
     ask, words = REFUSED[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,9 +94,21 @@ def test_class_weights_that_leave_nothing_of_a_class_still_give_a_forecast() -> 
     assert set(model.predict(X)) == {0.0}
 
 
-def test_a_forecast_beforehand_is_refused_where_there_is_none(tmp_path: Path) -> None:
-    ledger = eh.Ledger(tmp_path / "budget.db", epsilon=2, delta=1e-5)
-    several = WeightedERM(1, classes=(0, 1, 2), feature_bounds=(-1, 1), profile=eh.Profile.counts([1]), ledger=ledger)
-    with pytest.raises(eh.UsageError, match="leave it out"):
-        several.fit(np.zeros((3, 1)), np.zeros(3), users=np.arange(3))
-    assert ledger.spent.epsilon == 0
+def test_a_forecast_beforehand_knows_classes_and_how_rare_they_are(tmp_path: Path) -> None:
+    ledger = eh.Ledger(tmp_path / "budget.db", epsilon=4, delta=1e-4)
+    profile = eh.Profile.counts([1] * 1200)
+    given: dict[str, Any] = {"feature_bounds": (-1, 1), "steps": 1, "profile": profile, "ledger": ledger}
+    rows = np.zeros((3, 5)), np.zeros(3), np.arange(3)
+    for classes, prior in (((0, 1), None), ((0, 1, 2), (5, 3, 2))):
+        model = WeightedERM(1, classes=classes, class_prior=prior, **given).fit(*rows)
+        assert model.plan_ == eh.plan(
+            "erm", profile, 1, dimension=5, delta=1e-6, protects="presence", classes=prior or 2
+        )
+    with pytest.warns(UserWarning, match="not likely to be worth its ε"):
+        rare = WeightedERM(1, class_prior=(0.999, 0.001), **given).fit(*rows)
+    assert rare.plan_ is not None
+    assert not rare.plan_.usable
+    spent = ledger.spent
+    with pytest.raises(eh.UsageError, match="one part for each of the 2 classes"):
+        WeightedERM(1, class_prior=(1, 1, 1), **given).fit(*rows)
+    assert ledger.spent == spent

@@ -77,7 +77,10 @@ def plan(
         int | None, typer.Option(help="With --hidden: how many groups a user supports at most.")
     ] = None,
     dimension: Annotated[int, typer.Option(help="For erm: the number of features.")] = 0,
-    positives: Annotated[float, typer.Option(help="For erm: the part of positive labels, a guess.")] = 0.5,
+    classes: Annotated[
+        str,
+        typer.Option(help="For erm: how many classes, or the size of each (a guess): 3, or 0.99,0.01."),
+    ] = "2",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write one self-contained page.")] = None,
 ) -> None:
@@ -86,11 +89,11 @@ def plan(
 
     shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
     if statistic == "erm":
-        _show_model(shape, epsilon, dimension, delta, protects, positives, as_json, html)
+        _show_model(shape, epsilon, dimension, delta, protects, classes, as_json, html)
         return
     if groups is not None:
         by_group = make_plan(
-            statistic, shape, epsilon, parse_pair(bounds, "bounds"), protects, groups=_groups(groups), delta=delta, hidden=hidden,
+            statistic, shape, epsilon, parse_pair(bounds, "bounds"), protects, groups=_sizes("groups", groups), delta=delta, hidden=hidden,
             groups_per_user=groups_per_user,
         )  # fmt: skip
         _show_groups(by_group, for_error, as_json, html)
@@ -120,24 +123,23 @@ def plan(
 
 
 def _show_model(
-    shape: Profile, epsilon: str, dimension: int, delta: str, protects: str | None, positives: float, as_json: bool,
+    shape: Profile, epsilon: str, dimension: int, delta: str, protects: str | None, classes: str, as_json: bool,
     html: Path | None,
 ) -> None:  # fmt: skip
     """A plan for a model: rows per user with pure ε, or whether it will beat a constant one."""
     from evenhand.planning import plan as make_plan
 
     made: ModelPlan | RowsPlan
+    shares = _sizes("classes", classes)
     if delta == "0":
-        made = rows = make_plan("erm", shape, epsilon, dimension=dimension, protects=protects)
+        made = rows = make_plan("erm", shape, epsilon, dimension=dimension, protects=protects, classes=shares)
         if html is not None:
             check_writable(html, "html")
             rows.to_html(html)
     elif html is not None:
         raise UsageError("--html: a plan for a model with --delta has no page; it is printed, or --json.")
     else:
-        made = make_plan(
-            "erm", shape, epsilon, dimension=dimension, delta=delta, protects=protects, positives=positives
-        )
+        made = make_plan("erm", shape, epsilon, dimension=dimension, delta=delta, protects=protects, classes=shares)
     if as_json:
         show_json(made.to_dict())
     else:
@@ -160,11 +162,11 @@ def _show_groups(made: GroupPlan, for_error: float | None, as_json: bool, html: 
         print(f"\nWritten: {html}")
 
 
-def _groups(text: str) -> int | list[float]:
+def _sizes(name: str, text: str) -> int | list[float]:
     try:
         sizes = [float(size) for size in text.split(",")]
     except ValueError:
-        raise UsageError(f"--groups {text!r}: expected a number of groups, or their sizes: 300, or 900,40,5.") from None
+        raise UsageError(f"--{name} {text!r}: expected a number of {name}, or their sizes: 300, or 900,40,5.") from None
     return int(sizes[0]) if len(sizes) == 1 and sizes[0].is_integer() else sizes
 
 

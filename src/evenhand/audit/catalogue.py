@@ -13,10 +13,11 @@ from typing import Any
 from evenhand.audit import selecting
 from evenhand.audit.group_distances import distances
 from evenhand.audit.located import located_mean, tilted
+from evenhand.audit.looking import LOOK_PAIRS, looked
 from evenhand.audit.mechanism import BlackBox, Claim, Enumerable, Mechanism, Pair
 from evenhand.audit.pairs import GROUPS, HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, shown_keys
-from evenhand.audit.searching import BUSY_PAIRS, END_PAIRS, PAIRS, compared, ended, searched
+from evenhand.audit.searching import BUSY_PAIRS, PAIRS, chosen, compared, searched
 from evenhand.bounding import (
     STRATEGIES,
     CentredInterval,
@@ -219,8 +220,9 @@ def selections() -> Iterator[Case]:
     chooser = NoisyMax.calibrated(3, parse_epsilon(1))
     yield Case(BlackBox("permute-and-flip", Claim(1.0), lambda scores: chooser.choose(scores)), pairs=pairs)
     yield Case(BlackBox("search for quantiles", Claim(1.0), searched), pairs=PAIRS[1:], slow=True)
-    yield Case(BlackBox("ends of a quantile's interval", Claim(1.0), ended), pairs=END_PAIRS)
+    yield Case(BlackBox("choice of a single quantile", Claim(1.0), chosen), pairs=PAIRS)
     yield Case(BlackBox("how far busy users differ", Claim(1.0), compared), pairs=BUSY_PAIRS, slow=True)
+    yield Case(BlackBox("search for bounds", Claim(1.0), looked), pairs=LOOK_PAIRS, slow=True)
     rising = (
         Pair("one score rises", (4, 3, 3, 3, 0), (4, 3, 3, 5, 0)),
         Pair("all but the best rise", (2, 0, 0, 0, 0), (2, 2, 2, 2, 2)),

@@ -59,7 +59,12 @@ def learners() -> Iterator[Case]:
                 _MODEL,
             ),
             ("BoundedERM, auto", pure, partial(erm, **protects, **chosen), _MODEL),
-            ("WeightedERM", approximate, partial(weighted, **protects), (*_MODEL, "curvature_")),
+            (
+                "WeightedERM",
+                approximate,
+                partial(weighted, **protects, fit_intercept=True),
+                (*_MODEL, "curvature_"),
+            ),
             ("WeightedERM, clip given", approximate, partial(weighted, **protects, clip=0.1), _MODEL),
             ("WeightedERM, three classes", approximate, partial(weighted, **protects, **three), _MODEL),
             ("WeightedERM, as published", approximate, partial(weighted, **protects, clip="lipschitz"), _MODEL),

@@ -6,26 +6,28 @@ They show that the audit can find defects. Nothing outside the audit uses them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
+from evenhand.audit.broken_receipts import AnyGroup, AnyName, CountsOfARow, OneValue, ScoresOfARow, Unsplit
 from evenhand.audit.group_distances import GivenBound, distances
 from evenhand.audit.located import located_mean, tilted
+from evenhand.audit.looking import LOOK_PAIRS, looked
 from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
-from evenhand.audit.releases import EndToEnd, FixedRelease, Question, Transcript, names_of_one
-from evenhand.audit.searching import BUSY_PAIRS, CAPACITY, END_PAIRS, PAIRS, compared, ended, searched
+from evenhand.audit.releases import EndToEnd, FixedRelease, Question, names_of_one
+from evenhand.audit.searching import BUSY_PAIRS, CAPACITY, PAIRS, chosen, compared, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
-from evenhand.noise import IntegerNoise, NormalThreshold, Round, TopK, TruncatedGeometric, Way
+from evenhand.noise import IntegerNoise
 from evenhand.profiles import TiltRequest
-from evenhand.release import Measurement, Noisy, not_private
+from evenhand.release import Measurement, not_private
 from evenhand.session import Drafts
 from evenhand.statistics import BallMean, Draft, Mean, PerUserMean, Request
-from evenhand.tables import Secret, Table
+from evenhand.tables import Table
 from evenhand.tables.expressions import Integers, Rows
 
 BOUNDS = (LOW, HIGH)
@@ -155,58 +157,6 @@ def half_the_ball(ask: Drafts) -> Draft:
     return HalfTheBall(Request.parse(ask.table, 1, bounding=NormClip(3)), ("v", "w"), HIGH).draft()
 
 
-class Unsplit(Transcript):
-    """Forgets that ε has to be shared: the profile and the release each get all of it."""
-
-    def __init__(self, epsilon: Decimal, delta: Decimal, event: str) -> None:
-        super().__init__(1000 * epsilon, delta, event)
-        self._whole = epsilon
-
-    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
-        return super().numbers(measurement, self._whole)
-
-
-class CountsOfARow(Transcript):
-    """Declares what a row adds to the levels of a tree, where a user has a hundred."""
-
-    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
-        return super().numbers(replace(measurement, l1=measurement.l1 // 100), epsilon, delta)
-
-
-class AnyGroup(Transcript):
-    """Shows every group whose noisy number of supporters is positive: most that a user alone has made."""
-
-    def selected(self, way: Way) -> Callable[[Measurement], list[int]]:
-        return super().selected(replace(way, rounds=tuple(_lowered(look) for look in way.rounds)))
-
-
-def _lowered(look: Round) -> Round:
-    if isinstance(look, NormalThreshold):
-        return replace(look, threshold=1)
-    return replace(look, step=2**320) if isinstance(look, TruncatedGeometric) else look
-
-
-class OneValue(Transcript):
-    """Declares that a user adds one value, however many they may support."""
-
-    def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
-        return super().numbers(replace(measurement, l1=1, l2_squared=1), epsilon, delta)
-
-
-class NoMargin(TopK):
-    """Chooses among hidden names as if they were public: also those that only one user has made."""
-
-    def margin(self, delta: Decimal) -> int:
-        return -self.moves
-
-
-class AnyName(Transcript):
-    """Chooses by `NoMargin`."""
-
-    def largest(self, scores: Secret[list[int]], top: TopK, delta: Decimal = Decimal(0)) -> list[int]:
-        return super().largest(scores, NoMargin(top.count, top.moves, top.groups, top.epsilon), delta)
-
-
 def first_rows(ask: Drafts) -> Draft:
     """Samples rows by their place in the table: who comes first pushes the others out."""
     rows = ask.table.expression
@@ -250,7 +200,9 @@ def twins() -> Sequence[Twin]:
     counts_public = EndToEnd("secret counts taken for public", claim, lambda ask: mean(public_counts(ask)))
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
     unbounded, of_a_row = partial(searched, capacity=CAPACITY // 20), partial(searched, receipt=CountsOfARow)
-    of_one, busy = partial(ended, sensitivity=CAPACITY), partial(compared, receipt=CountsOfARow)
+    of_one, busy = partial(chosen, receipt=ScoresOfARow), partial(compared, receipt=CountsOfARow)
+    largest = partial(looked, around=lambda values, _: max(values, default=0.0))
+    unpaid = partial(looked, reserve=Decimal(8))
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
     shown = EndToEnd("no threshold for groups", Claim(1.0, 0.02), found, names_of_one, AnyGroup)
     totals = UnclampedTotal("v", BOUNDS, "total")
@@ -283,12 +235,14 @@ def twins() -> Sequence[Twin]:
         Twin(BlackBox("weights of rows not bounded", claim, unbounded), presence, PAIRS[0].name, PAIRS),
         Twin(BlackBox("counts of a row, not of a user", claim, of_a_row), presence, PAIRS[0].name, PAIRS),
         Twin(
-            BlackBox("ends with ranks in thousandths, declared in ones", claim, of_one),
+            BlackBox("scores moved by a row, not by a user", claim, of_one),
             presence,
-            END_PAIRS[0].name,
-            END_PAIRS,
+            PAIRS[0].name,
+            PAIRS,
         ),
         Twin(BlackBox("busy users, counted as rows", claim, busy), presence, BUSY_PAIRS[0].name, BUSY_PAIRS),
+        Twin(BlackBox("cells around the largest value", claim, largest), presence, LOOK_PAIRS[0].name, LOOK_PAIRS),
+        Twin(BlackBox("a reserve that is not paid for", claim, unpaid), presence, LOOK_PAIRS[0].name, LOOK_PAIRS),
         Twin(counts_public, presence, giant),
         Twin(one_cap, values, giant),
         Twin(unsplit, presence, giant),

@@ -19,7 +19,7 @@ from evenhand.bounding.lost_over_groups import (
     breadth_of_rows,
     fitted_breadths,
 )
-from evenhand.bounding.mean_bias import MeanBelief
+from evenhand.bounding.mean_bias import MeanBelief, with_belief
 from evenhand.bounding.mean_evidence import Tilt
 from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.norm_clip import NormClip
@@ -119,4 +119,5 @@ __all__ = [
     "smooth_bound",
     "typical_groups",
     "weight_for_average",
+    "with_belief",
 ]

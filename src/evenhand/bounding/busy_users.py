@@ -2,7 +2,7 @@
 
 Three things move the rank of an answer, as a share of all rows:
 
-- noise: the choice is off by a Laplace variable of scale 2·h·max(q, 1−q)/(ε·n_h);
+- noise: in proportion to h/(ε·n_h);
 - chance: the weighted rows are others than all rows, and users differ at random;
 - busy users who differ from the others: how far ``1{x ≤ v}`` goes with log(rows) from user to user, a correlation r, times how much less
   busy the weighted rows are than all rows, in standard deviations of log(rows).
@@ -28,13 +28,15 @@ from evenhand.profiles.posterior import TRIMMED
 USERS_DIFFER = 0.1
 """Prior: the share of the variance of ``1{x ≤ v}`` that lies between users."""
 
+DIFFER = (0.01, 0.1, 0.3)
+"""The same for each part of `PRIOR`: users who are alike can't differ by how busy they are."""
+
 TAIL_DOUBT = 0.5
 """Relative standard deviation of how much busier all rows are than the weighted ones, besides what the posterior says: r is taken to be
 the same for the busiest, and there are few of them."""
 
 _CAUTION = 1.5  # an interval allows for so many times the variance by chance: how far users differ is a prior
 _CURVED = 0.01  # prior: r that no line through log(rows) shows, times χ (docs/proofs/chi-square-bias.md)
-_ENDS_TOO = 2.0  # how often the noise of an answer counts when a bound is chosen: the ends of its interval have several times as much
 _ANYWHERE = 0.1  # squared rank error of an answer that noise alone decides
 _LEAST_PART = 0.05  # of the weight that either kind of users must have, to be compared
 _LARGEST = ((1.9, 0.3), (0.69, 0.4), (0.16, 0.3))
@@ -106,7 +108,7 @@ class BusyUsers:
         lost_variance: of that.
         losses: equally likely values of it.
         chances: variance of the share below v, as a multiple of q(1−q): among users who are not cut, and among those who are.
-        random: the same for the difference between weighted and all rows.
+        random: the same for the difference between weighted and all rows: where users are alike, and where all rows of a user are.
         curved: prior variance of what no line through log(rows) shows.
     """
 
@@ -118,7 +120,7 @@ class BusyUsers:
     lost_variance: float
     losses: tuple[float, ...]
     chances: tuple[float, float]
-    random: float
+    random: tuple[float, float]
     curved: float
 
     @classmethod
@@ -140,7 +142,7 @@ class BusyUsers:
         kept, rows = users @ capped, users @ sizes
         lost = (users * sizes @ activity) / rows - (users * capped @ activity) / kept
         shares, of_rows = capped / kept[:, None], sizes / rows[:, None]
-        by_chance = ((shares - of_rows) ** 2 * (USERS_DIFFER + (1 - USERS_DIFFER) / sizes) * users).sum(axis=1)
+        apart = (shares - of_rows) ** 2 * users
         chi_square = np.maximum((shares**2 / of_rows * users).sum(axis=1) - 1, 0.0)
         usual, unit = float(beliefs @ lost), max(spread, 1e-12)
         return cls(
@@ -152,7 +154,7 @@ class BusyUsers:
             (float(beliefs @ (lost - usual) ** 2) + (TAIL_DOUBT * usual) ** 2) / unit**2,
             _doubted(lost / unit, beliefs),
             (chances[0], chances[1]),
-            float(beliefs @ by_chance),
+            (float(beliefs @ (apart / sizes).sum(axis=1)), float(beliefs @ apart.sum(axis=1))),
             _CURVED**2 * float(beliefs @ chi_square),
         )
 
@@ -180,51 +182,60 @@ class BusyUsers:
 
     def moved(self, q: float, belief: Belief) -> Shift:
         """How far the rank of the q-quantile among weighted rows is from q, given a belief about r."""
-        chance = math.sqrt(_CAUTION * self.random + self.curved)
+        alike, own = self.random
+        chance = math.sqrt(_CAUTION * (alike + USERS_DIFFER * (own - alike)) + self.curved)
         return Shift.of(belief, np.asarray(self.losses), math.sqrt(q * (1 - q)), chance)
 
     def expected(
-        self, quantiles: Sequence[float], epsilon: float, searched: float, share: float, groups: int = 1
+        self,
+        quantiles: Sequence[float],
+        epsilon: float,
+        deviations: Sequence[float],
+        share: float,
+        groups: int = 1,
     ) -> float:
-        """Expected squared rank error, relative to q(1−q), summed over the quantiles.
+        """Expected logarithm of the squared rank error, relative to q(1−q), summed over the quantiles.
+
+        Of the logarithm, so that a bound is judged by how many times its error is the best one's, whether busy users differ or not: in a
+        mean the few tables where they differ much would decide for all.
 
         Args:
             quantiles: which ones.
             epsilon: for everything.
-            searched: the part that one round of choices gets of what measuring r leaves.
+            deviations: of the noise in the rank of each quantile, where one user has weight 1 and ε is 1.
             share: the part for measuring r.
             groups: each is taken to have an equal part of the rows.
         """
-        prior = sum(weight * deviation**2 for weight, deviation in PRIOR)
         total = 0.0
-        for q in quantiles:
-            scale = (
-                _ENDS_TOO * 2 * self.bound * max(q, 1 - q) * groups / (epsilon * searched * (1 - share) * self.weight)
-            )
-            noise = min(2 * scale**2, _ANYWHERE) + _ANYWHERE * math.exp(-min(q, 1 - q) / scale)
-            left = prior
-            if share:
-                left = 1 / (1 / prior + 1 / self.error(q, self.bound / (epsilon * share)) ** 2)
-            total += noise / (q * (1 - q)) + self.random + self.curved
-            total += self.lost**2 * left + self.lost_variance * (prior if share else left)
+        for q, deviation in zip(quantiles, deviations, strict=True):
+            scale = deviation * self.bound * groups / (epsilon * (1 - share) * self.weight)
+            noise = min(scale**2, _ANYWHERE) + _ANYWHERE * math.erfc(min(q, 1 - q) / scale / math.sqrt(2))
+            known = self.error(q, self.bound / (epsilon * share)) ** -2 if share else 0.0
+            for (weight, r), differ in zip(PRIOR, DIFFER, strict=True):
+                alike, own = self.random
+                by_chance = alike + differ * (own - alike) + self.curved
+                busy = self.lost**2 / (r**-2 + known) + self.lost_variance * r**2
+                total += weight * math.log(noise / (q * (1 - q)) + by_chance + busy)
         return total
 
-    def best_share(self, quantiles: Sequence[float], epsilon: float, searched: float, groups: int) -> Fraction:
+    def best_share(
+        self, quantiles: Sequence[float], epsilon: float, deviations: Sequence[float], groups: int
+    ) -> Fraction:
         """The share of ε for measuring r, which all groups have in common, with the smallest expected error."""
         shares = SHARES if self.can_measure else SHARES[:1]
-        return min(shares, key=lambda share: self.expected(quantiles, epsilon, searched, float(share), groups))
+        return min(shares, key=lambda share: self.expected(quantiles, epsilon, deviations, float(share), groups))
 
 
 def bound_for_quantiles(
-    family: Family, quantiles: Sequence[float], epsilon: float, searched: float, groups: int = 1
+    family: Family, quantiles: Sequence[float], epsilon: float, deviations: Sequence[float], groups: int = 1
 ) -> BusyUsers:
     """The bound with the smallest expected rank error, if the share of ε for measuring r is the best one for it."""
     likely, largest = family.trimmed(), max(float(family.sizes[-1]), 1.0)
     found = []
     for bound in 2.0 ** np.arange(0, math.ceil(math.log2(largest)) + 1):
         busy = BusyUsers.of(likely, float(bound))
-        share = busy.best_share(quantiles, epsilon, searched, groups)
-        found.append((busy.expected(quantiles, epsilon, searched, float(share), groups), float(bound)))
+        share = busy.best_share(quantiles, epsilon, deviations, groups)
+        found.append((busy.expected(quantiles, epsilon, deviations, float(share), groups), float(bound)))
     return BusyUsers.of(family, min(found)[1])
 
 

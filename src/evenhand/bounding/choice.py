@@ -11,7 +11,7 @@ from evenhand.bounding.busy_users import BusyUsers
 from evenhand.bounding.lost_over_groups import Lost
 from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.strategy import Strategy
-from evenhand.profiles import Cut
+from evenhand.profiles import CutTotal
 from evenhand.release import Bounding, Error
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Choice:
     belief: MeanBelief | None = None
     lost: Lost | None = None
     moved: MovedWeight | None = None
-    cut: Cut | None = None
+    cut: CutTotal | None = None
     busy: BusyUsers | None = None
 
     @property

@@ -10,7 +10,7 @@ other, so most of the bias cancels (`clipping.py`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -77,6 +77,11 @@ class LocatedMean(Strategy):
     def bound(self) -> Fraction:
         """Half of the range that is let through."""
         return Fraction(self.below + self.above, 2)
+
+    def times(self, factor: int) -> LocatedMean:
+        """With caps so many times larger."""
+        above, below = (min(cap * factor, LARGEST_BOUND) for cap in (self.above, self.below))
+        return replace(self, above=above, below=below)
 
     def describe(self) -> str:
         return "each user's distance from a located centre is capped"

@@ -15,17 +15,20 @@ above the mean of users says that busy users lie above, for nothing. All of it i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
+from evenhand.bounding.choice import Choice
 from evenhand.bounding.forecasts import ROW_SD, USUAL_SPREAD
 from evenhand.bounding.located_mean import LocatedMean
 from evenhand.bounding.mean_evidence import Compared, Tilt, Users, prior, shifts
 from evenhand.bounding.strategy import Strategy
 from evenhand.bounding.user_lists import Sizes
 from evenhand.profiles import Array, MeanShapes, evenly
+from evenhand.tables import Grid
 
 OWN = (1.0, 0.4, 2.0)
 """Parts of the variance of user means that do not shrink with more rows: busy users vary as others do, or less, since chance in their own rows
@@ -33,10 +36,15 @@ evens out, or more, since amounts grow in proportion."""
 UNLOCATED = (0.03, USUAL_SPREAD, 0.2)
 """Standard deviations of user means as parts of the range, where nothing was located."""
 
+MISFIT = 1.5
+"""Prior: how much further what bounding did may lie from what is expected than the possibilities say, since tables bend in ways that none of them has."""
+
 _LINE = 0.1  # by which means of users may miss a line in the logarithm of rows, in τ
 _AROUND = np.array([-1.7320508, 0.0, 1.7320508])  # Gauss–Hermite
 _AROUND_WEIGHTS = np.array([1 / 6, 2 / 3, 1 / 6])
 _AMOUNTS = 301
+_OF_VARIANCE = 1 / 6
+_FACTORS = (1, 2, 4, 8, 16)  # of caps
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,18 @@ class MeanBelief:
         """Whether the numbers of rows of users stood out from the noise."""
         return self.sizes.visible
 
+    @np.errstate(all="ignore")  # a warning would show what was released
+    def expected_square(self) -> float:
+        """Of what bounding does, as far as is known before the bounded mean is released; as a part of the range.
+
+        What is expected counts in full. Of the variance around it, which is mostly that of priors and wider than what happens on most tables, a part.
+        """
+        assert self.shapes is not None  # users were located
+        amounts, weights = _located(self, self.shapes)
+        amounts = np.nan_to_num(amounts)
+        mean = float(np.average(amounts, weights=weights))
+        return mean**2 + _OF_VARIANCE * float(np.average((amounts - mean) ** 2, weights=weights))
+
     def amounts(self, value: float, noise: float) -> tuple[Array, Array]:
         """What to add to the released mean: amounts with weights, as parts of the range.
 
@@ -79,19 +99,43 @@ class MeanBelief:
                 amounts, weights = _unlocated(self.strategy, self.sizes)
             else:
                 amounts, weights = _located(self, self.shapes, value, noise)
+                middle = np.average(amounts, weights=weights)
+                amounts = middle + MISFIT * (amounts - middle)
         return np.clip(np.nan_to_num(amounts), -1.0, 1.0), weights
+
+
+def with_belief(choice: Choice, belief: MeanBelief, grid: Grid) -> Choice:
+    """The choice with what is known about users; caps around a centre so many times larger that what they are expected to do and what noise does are
+    least together. The forecast they come from takes busy users to lie as others do, and a few shapes for all.
+    """
+    made, least = choice.strategy, math.inf
+    if not isinstance(made, LocatedMean):
+        return replace(choice, belief=belief)
+    for factor in _FACTORS:
+        wider = replace(belief, strategy=made.times(factor))
+        error = ((choice.noise or 0.0) / grid.width * factor) ** 2 + wider.expected_square()
+        if error >= least:
+            break
+        belief, least = wider, error
+    assert isinstance(belief.strategy, LocatedMean)
+    shown, words = belief.strategy.in_units(grid)
+    return replace(choice, strategy=belief.strategy, shown=shown, words=words, belief=belief)
 
 
 Predicted: TypeAlias = tuple[Array, Array, Array, Array]
 """By possibility, curve and list of users: the bounded mean, the chance in it, what to add to it, and the chance in that."""
 
 
-def _located(belief: MeanBelief, shapes: MeanShapes, value: float, noise: float) -> tuple[Array, Array]:
+def _located(
+    belief: MeanBelief, shapes: MeanShapes, value: float | None = None, noise: float = 0.0
+) -> tuple[Array, Array]:
     """Every combination of what is not known, weighted by how well it predicts what was released."""
     users = Users(belief.sizes, shapes, belief.asked)
     bounded, chance, amount, spread = _predicted(belief, users)
     variance = noise**2 + chance**2 + (_LINE * users.tau[:, None]) ** 2
-    together = Compared.of((value - bounded)[..., None], np.ones(1), variance[..., None])
+    missed = np.zeros_like(bounded) if value is None else value - bounded
+    variance = np.full_like(variance, 1e12) if value is None else variance  # nothing is known of it yet
+    together = Compared.of(missed[..., None], np.ones(1), variance[..., None])
     if belief.tilt is not None:
         seen = [belief.tilt.compared(users, users.shrunk(own)) for own in OWN]
         parts = (np.stack([vars(one)[name] for one in seen])[..., None] for name in vars(together))

@@ -27,6 +27,13 @@ BENDS = {-0.4: 0.15, 0.0: 0.7, 0.4: 0.15}
 KNEE = 1.5
 """Standard deviations above the usual logarithm of rows: about one user in fifteen."""
 
+JUMPS = (-6.0, -3.0, -1.5, 1.5, 3.0, 6.0)
+"""Possible distances in τ of the busiest users from all others, who lie alike: machines among people."""
+JUMP_FROM = (1.2, 2.0)
+"""Standard deviations above the usual logarithm of rows from which on users are such."""
+JUMP = 0.004
+"""How likely each of them is beforehand."""
+
 _OFF_LINE = 0.15  # by which the users of one class may miss the line, in τ
 _FREEDOM = 4.0  # of the t law by which predictions may miss what was released
 
@@ -155,11 +162,16 @@ def shifts(activity: Array, usual: float = 0.0) -> Array:
     """By possibility and size, how far means of users lie from those of users with the ``usual`` activity, in τ."""
     above = np.maximum(activity - KNEE, 0.0) - max(usual - KNEE, 0.0)
     line = np.multiply.outer(TILTS, activity - usual)[:, None, :] + np.multiply.outer([*BENDS], above)
-    found: Array = line.reshape(-1, len(activity))
+    steps = np.multiply.outer(
+        JUMPS, np.greater.outer(activity, JUMP_FROM).T * 1.0 - np.greater(usual, JUMP_FROM)[:, None]
+    )
+    found: Array = np.concatenate([part.reshape(-1, len(activity)) for part in (line, steps)])
     return found
 
 
 def prior() -> Array:
     """How likely each possibility is beforehand: κ by a t law of three degrees of freedom."""
-    found: Array = np.multiply.outer((1 + (TILTS / USUAL_TILT) ** 2) ** -2.0, [*BENDS.values()]).ravel()
+    lines = np.multiply.outer((1 + (TILTS / USUAL_TILT) ** 2) ** -2.0, [*BENDS.values()]).ravel()
+    jumps = np.full(len(JUMPS) * len(JUMP_FROM), JUMP)
+    found: Array = np.concatenate([lines / lines.sum() * (1 - jumps.sum()), jumps])
     return found

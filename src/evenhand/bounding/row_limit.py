@@ -85,10 +85,10 @@ class RowLimit(Strategy):
         return weighted_mean_curve(cls.title, sums, question, sampling), sizes
 
     def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
-        best, cut = believed_cap(histogram, epsilon)
-        choice = Choice(RowLimit(min(best, LARGEST_LIMIT)), histogram.basis)
+        cut = believed_cap(histogram, epsilon)
+        choice = Choice(RowLimit(min(cut.bound, LARGEST_LIMIT)), histogram.basis)
         # A user counts for at most so many rows; what those are worth in a sum, a profile of rows can't say.
-        return with_cut(choice, cut) if summary.grid is None and best <= LARGEST_LIMIT else choice
+        return with_cut(choice, cut) if summary.grid is None and cut.bound <= LARGEST_LIMIT else choice
 
     def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> RowLimit:
         length = grid.high - grid.low

@@ -102,10 +102,10 @@ class SmoothWeights(Strategy):
         return weighted_mean_curve(cls.title, sums, question, sampling), np.append(support.sizes, best)
 
     def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
-        best, cut = believed_cap(histogram, epsilon)
-        choice = Choice(SmoothWeights(min(best, LARGEST_LIMIT)), histogram.basis)
+        cut = believed_cap(histogram, epsilon)
+        choice = Choice(SmoothWeights(min(cut.bound, LARGEST_LIMIT)), histogram.basis)
         # A user counts for at most so many rows; what those are worth in a sum, a profile of rows can't say.
-        return with_cut(choice, cut) if summary.grid is None and best <= LARGEST_LIMIT else choice
+        return with_cut(choice, cut) if summary.grid is None and cut.bound <= LARGEST_LIMIT else choice
 
     def most_moved(self, support: Support, length: float) -> float:
         """B·min(TV, χ/2): docs/proofs/chi-square-bias.md."""

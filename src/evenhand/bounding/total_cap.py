@@ -21,7 +21,7 @@ from evenhand.bounding.forecasts import Curve, Evaluate, Question, discrete_lapl
 from evenhand.bounding.strategy import LARGEST_BOUND, UNSET, Limit, Norm, Strategy
 from evenhand.guarantee import Relation, UsageError
 from evenhand.pages.numbers import written
-from evenhand.profiles import Array, Buckets, Cut, Histogram, Sums, Support
+from evenhand.profiles import Array, Buckets, CutTotal, Histogram, Sums, Support
 from evenhand.profiles.occupied import highest_occupied
 from evenhand.profiles.posterior import TRIMMED
 from evenhand.tables import Grid
@@ -84,17 +84,17 @@ class TotalCap(Strategy):
         return sum_curve(cls.title, sums, question, moves, largest), support.sizes * largest
 
     def best_for_total(self, histogram: Histogram, epsilon: float, summary: Summary, by_rows: bool) -> Choice:
-        best, cut = believed_cap(histogram, epsilon)
+        cut = believed_cap(histogram, epsilon)
         if by_rows and summary.grid is not None:
             # A profile of rows for a sum: as much as that many rows can add.
-            steps = min(best * summary.grid.reach, LARGEST_BOUND)
+            steps = min(cut.bound * summary.grid.reach, LARGEST_BOUND)
             return Choice(TotalCap(steps / summary.steps_per_unit), histogram.basis)
-        made = TotalCap(best / summary.steps_per_unit)
+        made = TotalCap(cut.bound / summary.steps_per_unit)
         if summary.grid is None:
             return with_cut(Choice(made, histogram.basis), cut)
-        cut = cut.times(summary.grid.units(1) * (1 if summary.grid.top > 0 else -1))
+        unit = summary.grid.units(1) * (1 if summary.grid.top > 0 else -1)
         both = summary.grid.bottom < 0 < summary.grid.top
-        return with_cut(Choice(made, histogram.basis), cut.of_either_sign() if both else cut)
+        return with_cut(Choice(made, histogram.basis), replace(cut, unit=unit, either_sign=both))
 
 
 def in_norm(bound: Fraction, norm: Norm, grid: Grid | None) -> Fraction:
@@ -113,7 +113,7 @@ class Cap:
     visible: bool
 
 
-def believed_cap(histogram: Histogram, epsilon: float) -> tuple[int, Cut]:
+def believed_cap(histogram: Histogram, epsilon: float) -> CutTotal:
     """The cap on each user's total with the least expected squared error, by the posterior, and what it probably cuts off.
 
     Guarantee: reads only the noisy histogram; private by post-processing.
@@ -125,13 +125,12 @@ def believed_cap(histogram: Histogram, epsilon: float) -> tuple[int, Cut]:
     Reference: docs/proofs/profiles.md.
     """
     believed = histogram.posterior
-    cap = believed.best(math.sqrt(2) / epsilon)
-    return cap, believed.cut(cap)
+    return CutTotal(believed, believed.best(math.sqrt(2) / epsilon))
 
 
-def with_cut(choice: Choice, cut: Cut) -> Choice:
+def with_cut(choice: Choice, cut: CutTotal) -> Choice:
     """A choice with what its bound takes from the total, and the error that is left once the median of it is added back."""
-    return replace(choice, cut=cut, bias=cut.spread(TRIMMED), bias_basis=SMOOTH)
+    return replace(choice, cut=cut, bias=cut.expected.spread(TRIMMED), bias_basis=SMOOTH)
 
 
 def best_cap(histogram: Histogram, epsilon: float) -> Cap:

@@ -23,12 +23,14 @@ from evenhand.learning.objective_perturbation import Parts, least_for_objective,
 from evenhand.learning.output_perturbation import perturb_output
 from evenhand.learning.own_loss import Loss
 from evenhand.learning.perturbation import Problem
-from evenhand.learning.private_values import Floats, unwarned
+from evenhand.learning.private_values import Floats
+from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import profile_price, require_public, rows_per_user, rows_support
 from evenhand.learning.sources import Source
 from evenhand.learning.targets import Bounded, Targets
 from evenhand.ledger import Cost, Ledger
 from evenhand.planning.row_choice import LARGEST_REGULARISATION, METHODS, SHRINKS, RowChoice, Scales, choose_rows
+from evenhand.planning.worth import beats_constant, constant_loss
 from evenhand.profiles import Profile
 from evenhand.release import Receipt
 
@@ -55,8 +57,8 @@ class BoundedERM(LinearModel):
         loss: ``"logistic"``, ``"huber-svm"`` (both for two classes) or ``"squared"`` (needs ``label_bounds``).
         classes: the two labels (negative, positive).
         label_bounds: (low, high) of a numeric label.
-        feature_bounds: (low, high) for all features, or one pair each, known without looking at the data; features are centred
-            and scaled to the unit ball.
+        feature_bounds: (low, high) for all features, one pair each, or pairs by column name, known without looking at the data;
+            features are centred and scaled to the unit ball.
         feature_norm: instead of bounds: rows are clipped to this Euclidean norm, and divided by it.
         rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
             profile bought with a tenth of ε (presence).
@@ -83,7 +85,9 @@ class BoundedERM(LinearModel):
         method_: ``"objective"`` or ``"output"``.
         sensitivity_, noise_scale_: Δ and Δ/ε: for the coefficients of the scaled features with output perturbation, for
             coordinates of the gradient with objective perturbation.
-        forecast_: `RowChoice`, the forecast excess of the average loss and its parts.
+        forecast_: `RowChoice`, the forecast excess of the average loss and its parts; NaN if τ and Λ are given.
+        usable_: whether that leaves half of what there may be to learn, a tenth of a constant model's loss, if classes are about
+            equally large. How rare a class is, is not known here: see ``eh.plan("erm", ..., classes=...)`` and `model_loss`.
 
     Example:
         >>> BoundedERM(epsilon=1.0, feature_bounds=(0, 1)).fit(X, y, users=ids).predict(X)
@@ -134,7 +138,7 @@ class BoundedERM(LinearModel):
         self.population = population
         self.ledger = ledger
 
-    @unwarned
+    @fitting
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Bound, debit ε, minimise, and release the noisy minimiser.
 
@@ -172,6 +176,8 @@ class BoundedERM(LinearModel):
                 chosen = RowChoice(tau, regularisation, self._possible(tau, regularisation, scales), *[math.nan] * 4)
             self._release(Problem(source, loss, mapped, chosen, left), scales, receipt, targets)
         self.guarantee_, self.forecast_ = guarantee, chosen
+        unit = targets.width**2 if isinstance(targets, Bounded) else 1.0
+        self.usable_ = beats_constant(chosen.excess / unit, constant_loss(str(self.loss), (0.5, 0.5))) == "yes"
         return self
 
     def interval(self, confidence: float = 0.95) -> Floats:

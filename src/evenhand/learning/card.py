@@ -94,6 +94,7 @@ def _regression(model: LabelPrivateRegression, confidence: float) -> dict[str, A
             "objective": weights.value,
             "lower_bound_of_the_objective": weights.bound if weights.weighting == "optimal" else None,
         },
+        "likely": model.forecast_.words,
     }
 
 
@@ -112,7 +113,17 @@ def _bounded(model: BoundedERM, confidence: float) -> dict[str, Any]:
             "excess_loss_by_regularisation": _known(forecast.shrinkage),
             "bias_of_the_row_limit": _known(forecast.bias),
         },
+        **({} if math.isnan(forecast.excess) else {"likely": _lost(forecast.excess, model.usable_)}),
     }
+
+
+def _lost(excess: float, usable: bool) -> str:
+    verdict = (
+        "likely to beat a constant model"
+        if usable
+        else "not sure to beat a constant model, if a tenth of its loss can be saved"
+    )
+    return f"by forecast it loses {excess:.2g} of the average loss to noise and bounding: {verdict}. A rare class leaves less to save."
 
 
 def _weighted(model: WeightedERM, confidence: float) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import DataError, UsageError, suggest
+from evenhand.learning.features import FeatureBounds
 from evenhand.learning.private_values import Floats, equal, identity
 from evenhand.tables import Table
 from evenhand.tables.expressions import Column
@@ -30,30 +31,45 @@ class Encoding:
     Args:
         columns: names as they came.
         levels: by name, for columns that are categories.
+        named: whether the columns have names of their own, or are those of an array.
     """
 
     columns: tuple[str, ...]
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    named: bool = True
 
     @classmethod
     def parse(cls, columns: Sequence[str], categories: Categories | None, named: bool) -> Encoding:
         """Read ``categories={"colour": ["red", "blue"]}``; with arrays the keys are places."""
         levels: dict[str, tuple[Any, ...]] = {}
         for key, given in (categories or {}).items():
-            name = str(key) if named else f"x{key}"
-            if name not in columns:
-                places = "" if named else " With arrays, categories are given by the place of the column."
-                raise DataError(
-                    f"categories names {key!r}, which is not a feature; the features are {list(columns)}."
-                    f"{suggest(name, columns)}{places}"
-                )
+            name = _column(key, columns, named, "categories")
             known = () if isinstance(given, str) else tuple(given)
             if not known or len({identity(level) for level in known} - {None}) != len(known):
                 raise UsageError(
                     f"categories[{key!r}]={given!r}; expected a list of different levels, known without looking at the data."
                 )
             levels[name] = known
-        return cls(tuple(columns), levels)
+        return cls(tuple(columns), levels, named)
+
+    def bounds(self, given: FeatureBounds | None) -> FeatureBounds | None:
+        """Bounds of the features that are no categories, in their order, where they were given by name."""
+        if not isinstance(given, Mapping):
+            return given
+        pairs = {_column(key, self.columns, self.named, "feature_bounds"): pair for key, pair in given.items()}
+        numbers = [name for name in self.columns if name not in self.levels]
+        missing, needless = [name for name in numbers if name not in pairs], sorted(pairs.keys() & self.levels.keys())
+        if missing or needless:
+            said = (
+                f"nothing about the features {missing}"
+                if missing
+                else f"something about {needless}, which are categories"
+            )
+            raise UsageError(
+                f"feature_bounds says {said}; expected a pair (low, high) for each of {numbers}. "
+                "To learn from some columns only, name them in features=[...]."
+            )
+        return [pairs[name] for name in numbers]
 
     @property
     def features(self) -> tuple[tuple[str, Any], ...]:
@@ -98,6 +114,18 @@ class Encoding:
                 f"the feature {name!r} holds {declared}, but categories[{name!r}]={list(self.levels[name])!r}; expected levels of the "
                 "type of the column."
             )
+
+
+def _column(key: object, columns: Sequence[str], named: bool, parameter: str) -> str:
+    """The column that a parameter means."""
+    name = str(key) if named else f"x{key}"
+    if name not in columns:
+        places = "" if named else f" With arrays, {parameter} are given by the place of the column."
+        raise DataError(
+            f"{parameter} names {key!r}, which is not a feature; the features are {list(columns)}."
+            f"{suggest(name, columns)}{places}"
+        )
+    return name
 
 
 def _is_number(level: object) -> bool:

@@ -144,7 +144,9 @@ def spread(curvature: Curvature, start: Start, done: Descent, regularisation: fl
     off = left / (1 - np.minimum(left, 0.99)) * learned
     if own @ off**2 > _UNLEARNED * (own @ learned**2):
         return Spread.none("the steps ended before the coefficients were learned")
-    return Spread((directions * (variance + cut**2)) @ directions.T, directions @ off)
+    covariance = (directions * (variance + cut**2)) @ directions.T
+    covariance[-1, -1] += (done.recalibrated / curvature.expected[-1, -1]) ** 2
+    return Spread(covariance, directions @ off)
 
 
 def reported(standard: Standard, box: FeatureMap, slopes: Slopes) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,17 @@ class Constraint(ABC):
     @abstractmethod
     def nearest(self, f: Floats, factor: Floats) -> Floats:
         """The nearest f for which ``f·factor`` is in the set."""
+
+    def projection(self, factor: Floats, scores: int) -> Callable[[Floats], Floats]:
+        """`nearest` for so many scores one after the other, each with as many coefficients as factors and perhaps an intercept."""
+
+        def nearest(f: Floats) -> Floats:
+            rows = f.reshape(scores, -1).copy()
+            own = self.nearest(rows[:, : len(factor)].ravel(), np.tile(factor, scores))
+            rows[:, : len(factor)] = own.reshape(scores, -1)
+            return rows.ravel()
+
+        return nearest
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ BEYOND = math.isqrt(FULL**2 // 19)
 _RATE = 0.125  # how far the logarithm of the clamp moves for as many users too many as the noise of their count
 _LONGEST, _LEAST = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
 _LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
-_SEEN = 8  # times its noise, which the sum of weights exceeds where a model can be relied on
+_SEEN = 8  # times its noise, which the number of users exceeds where a model can be relied on
+_COUNTED = 10.0  # up to which a user's weight counts, or up to a quarter of the largest: few have more, and noise covers what one may add
 _PART = FULL  # what a user adds to each of the sums that set the length of steps
 _OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
 _FINEST = 10
@@ -55,24 +56,31 @@ class Start:
 
 
 def started(
-    sums: NoisySums, slopes: Slopes, size: int, h: float, users: float, target: float, clip: float | None = None
+    sums: NoisySums,
+    slopes: Slopes,
+    size: int,
+    h: float,
+    users: float,
+    target: float,
+    along: float,
+    clip: float | None = None,
 ) -> Start:
     """Ask for sums of weights and of targets, and for a histogram of the lengths of gradients where scores are 0."""
-    zero = np.zeros(size * slopes.scores)
+    zero, most = np.zeros(size * slopes.scores), min(h, max(h / 4, _COUNTED))
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
         weights = rows.weights(h)
         for (part, targets), (_, gradients) in zip(rows.sums_of_targets(), rows.gradients(zero, slopes), strict=True):
             weight, counts = weights[part], rows.counts[part]
-            above = (targets / slopes.largest_target + counts) / 2  # a target counts from 0 to 1
-            totals = np.column_stack([weight * counts, weight * above]) / h
+            above = (targets / slopes.largest_target / counts + 1) / 2  # a user's average target, from 0 to 1
+            totals = np.column_stack([weight * counts / most, above])
             yield np.hstack([np.rint(np.clip(totals, 0, 1) * _PART), _PART * _octaves(gradients, weight)])
 
     total, sd = sums.ask(per_user, 2 + _OCTAVES, 3 * _PART**2)
     total, sd = total / _PART, sd / _PART
     weight = max(float(total[0]), 2 * sd)
-    rare = sd / weight  # what noise could be taken for is no rare class
-    constant, curvature, largest = slopes.start(float(np.clip(total[1] / weight, rare, 1 - rare)))
+    rare = min(sd / users, 0.5)  # what noise could be taken for is no rare class
+    constant, curvature, largest = slopes.start(float(np.clip(total[1] / users, rare, 1 - rare)))
     longer = np.cumsum(total[:1:-1])[::-1]  # users with gradients in this octave or above
     hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
     above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
@@ -82,9 +90,9 @@ def started(
         # A usual row at the steepest slope stays whole: with rare positives, these rows are all that there is to learn from.
         shortest = math.sqrt(size)
         found = longest = max(found, shortest)
-    weight, clip = weight * h, clip or found
-    length, averaged = _pace(sums.plan, slopes, size, weight, clip, curvature, largest)
-    seen = bool(total[0] >= _SEEN * sd)
+    weight, clip = weight * most, clip or found
+    length, averaged = _pace(sums.plan, slopes, size, weight, clip, curvature, largest * along)
+    seen = users >= _SEEN * sd
     return Start(weight, clip, length, curvature, averaged, constant, shortest, longest, not seen)
 
 
@@ -102,7 +110,7 @@ def _pace(
     added = size * slopes.scores * noise**2 / (2 * curvature)
     part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST), _LONGEST)
     averaged = AVERAGED[slopes.at_constant and part < _LONGEST / 2]
-    return min(2 / (size * largest), part / curvature) / weight, averaged
+    return min(2 / largest, part / curvature) / weight, averaged
 
 
 def _octaves(gradients: Floats, weights: Floats) -> Floats:
@@ -118,7 +126,7 @@ class Descent:
     """What a descent did: where it started, the averaged iterate, the last clamp, and the noise in the gradient of each step.
 
     ``length``: how far it stepped along a gradient; ``averaged``: from which step on; ``beyond``: how many users were beyond the clamp in
-    an average step of those, None if they were not counted.
+    an average step of those, None if they were not counted; ``recalibrated``: the noise of the average slope that the intercept was moved by.
     """
 
     first: Floats
@@ -128,6 +136,7 @@ class Descent:
     length: float
     averaged: int
     beyond: float | None
+    recalibrated: float = 0.0
 
 
 def descend(

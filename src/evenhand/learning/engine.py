@@ -24,7 +24,7 @@ from evenhand.learning.private_values import Floats
 from evenhand.learning.slopes import target_steps
 from evenhand.learning.sources import FINE_BITS, KeptRows, Source
 from evenhand.learning.targets import Classes, Targets
-from evenhand.learning.user_rows import BOX, UNIT, UserRows
+from evenhand.learning.user_rows import BOX, UNIT, UserRows, box_grid
 from evenhand.profiles import Buckets, Support, exact_sizes, or_one, users_by_bucket
 from evenhand.release import Measurement, Opener
 from evenhand.tables import Secret, Table
@@ -80,13 +80,23 @@ class EngineRows(Source):
     def boxed(self, box: FeatureMap, targets: Targets) -> Secret[UserRows]:
         import ibis
 
-        rows, names = self._scaled(box), _columns(box)
-        steps = {
-            name: _toward_zero(rows[f"scaled_{index}"] * float(BOX)).cast("int16") for index, name in enumerate(names)
-        }
+        def double(constant: float) -> Column:
+            return ibis.literal(float(constant), "float64")
+
+        rows, names = self._numbers(box), _columns(box)
+        lowest, least, highest, step = box_grid(box)
+        # As few operations as can be: Spark compiles each of them anew for every feature, and that takes longer than to run them.
+        steps = {}
+        for index, name in enumerate(names):
+            inside = ibis.least(ibis.greatest(rows[f"raw_{index}"], double(least[index])), double(highest[index]))
+            above = ibis.least((inside - double(lowest[index])) / double(step[index]), double(2 * BOX))
+            steps[name] = (above.floor() - BOX).cast("int16")
+        small = rows.select(
+            *self._table.user_names, "target", **steps
+        )  # before users are numbered: an engine holds all rows for that
         # Users as numbers, so that a user's rows come together and no id leaves the engine.
-        codes = ibis.dense_rank().over(ibis.window(order_by=[rows[name] for name in self._table.user_names]))
-        chosen = rows.select(code=codes.cast("int64"), target=rows.target, **steps)
+        codes = ibis.dense_rank().over(ibis.window(order_by=[small[name] for name in self._table.user_names]))
+        chosen = small.select("target", *names, code=codes.cast("int64"))
         fetched = self._table.engine.fetch(chosen)
         return fetched.map(lambda frame: _user_rows(frame, names, box, targets))
 
@@ -124,16 +134,21 @@ class EngineRows(Source):
         steps = [_toward_zero(rows[name] * rows.stretch) for name in scaled]
         return rows.mutate(**dict(zip(_columns(features), steps, strict=True)))
 
+    def _numbers(self, features: FeatureMap) -> Rows:
+        """The rows that count, with the middle of its bounds for a feature that is missing."""
+        rows = self._valid()
+        if self.relation is Relation.PRESENCE:
+            return rows
+        raw = [(f"raw_{index}", float(centre)) for index, centre in enumerate(features.centre)]
+        return rows.mutate(
+            **{name: is_number(self._table, rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
+        )
+
     def _scaled(self, features: FeatureMap) -> Rows:
         """The rows that count, with features from −1 to 1."""
         import ibis
 
-        rows = self._valid()
-        if self.relation is not Relation.PRESENCE:
-            raw = [(f"raw_{index}", float(centre)) for index, centre in enumerate(features.centre)]
-            rows = rows.mutate(
-                **{name: is_number(self._table, rows[name]).fill_null(False).ifelse(rows[name], c) for name, c in raw}
-            )
+        rows = self._numbers(features)
         edges = zip(features.lowest, features.highest, features.centre, strict=True)
         off = {
             f"off_{index}": rows[f"raw_{index}"].clip(float(low), float(high)) - float(centre)

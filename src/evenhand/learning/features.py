@@ -7,7 +7,7 @@ Everything that learns from private features sees these integers only, so what o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -23,7 +23,8 @@ from evenhand.tables import parse_bounds
 STEPS = 2**15
 """Grid steps from 0 to the largest norm."""
 
-FeatureBounds = tuple[float, float] | Sequence[tuple[float, float]]
+FeatureBounds = tuple[float, float] | Sequence[tuple[float, float]] | Mapping[Any, tuple[float, float]]
+"""One pair for all features, one each in their order, or by column name (of an array by the place of the column)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,8 @@ from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
 from evenhand.learning.base import choice, pay
 from evenhand.learning.inputs import Features, Frame, PerRow
 from evenhand.learning.private_estimator import PrivateRows
-from evenhand.learning.private_values import Floats, double, same, unwarned
+from evenhand.learning.private_values import Floats, double, same
+from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import profile_price, require_public, rows_per_user, rows_support
 from evenhand.learning.targets import MOST_CLASSES, Bounded, Classes
 from evenhand.ledger import Cost, Ledger
@@ -96,7 +97,7 @@ class HypothesisSelection(PrivateRows):
         self.population = population
         self.ledger = ledger
 
-    @unwarned
+    @fitting
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Bound, debit ε, and choose; arguments as in `BoundedERM.fit`.
 

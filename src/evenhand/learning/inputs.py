@@ -160,7 +160,10 @@ def _number_column(column: pd.Series[Any], name: str) -> Floats:
     """A column of a frame; its type is declared, and one that holds objects is read value by value."""
     kind = str(column.dtype).lower()
     if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal", "object", "null")):
-        raise DataError(f"the feature {name!r} holds {column.dtype}, not numbers; expected a numeric column.")
+        raise DataError(
+            f"the feature {name!r} holds {column.dtype}, not numbers; expected a numeric column. Name a column of codes or text in "
+            "categories=, or the columns to learn from in features=[...]."
+        )
     return doubles(declared(column), f"the feature {name!r}")
 
 

@@ -68,6 +68,12 @@ class LinearModel(ShownAsCard, PrivateRows):
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: ArrayLike | Frame) -> Floats:
+        """Logarithms of the class probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
     @property
     def _classifies(self) -> bool:
         return self.loss.classifies if isinstance(self.loss, Loss) else self.loss != "squared"
@@ -102,11 +108,8 @@ class LinearModel(ShownAsCard, PrivateRows):
     ) -> tuple[Source, tuple[str, ...], FeatureMap]:
         """The rows, and the features' names and scales."""
         source, encoding = self._opened(X, y, users, targets, self.features, self.categories)
-        return (
-            source,
-            encoding.names,
-            feature_map(encoding.flags, self.feature_norm, self.feature_bounds, self.fit_intercept),
-        )
+        bounds = encoding.bounds(self.feature_bounds)
+        return source, encoding.names, feature_map(encoding.flags, self.feature_norm, bounds, self.fit_intercept)
 
     def _adopt(self, coefficients: Floats, mapped: FeatureMap, targets: Targets, offset: float | None = None) -> None:
         """Keep coefficients of scaled features, for several scores row by row, as a model of the features as they came."""

@@ -90,6 +90,14 @@ class LossForecast:
         gain = _gain(meant, middle, math.sqrt(max(squares - by_noise, 0.0)))
         return cls(cost * meant.steepest, gain * meant.steepest)
 
+    @classmethod
+    def of_regression(cls, design: Floats, coefficients: Floats, covariance: Floats) -> LossForecast:
+        """For least squares on public features, half the square being the loss; sampling error counts as noise."""
+        mean, second = design.mean(axis=0), design.T @ design / len(design)
+        about = second - np.outer(mean, mean)
+        explained = float(coefficients @ about @ coefficients) - float(np.sum(covariance * about))
+        return cls(float(np.sum(covariance * second)) / 2, max(explained, 0.0) / 2)
+
 
 def _noise(start: Start, done: Descent, plan: Plan) -> float:
     """Of the gradient, averaged over users and over the steps whose iterates are."""
@@ -110,6 +118,16 @@ def curvatures(slopes: ByClass, middle: float, sd: float) -> tuple[float, float,
     rise = (slopes.by_class(margins + around) - slopes.by_class(margins - around)) / (2 * around)
     curved = np.maximum((1 - chance) * rise[0] + chance * rise[1], 1e-9) * _CHANCES
     return float(curved.sum()), float(curved @ _SCORES**2), float(curved @ _SCORES)
+
+
+def level(slopes: ByClass, middle: float, sd: float, off: float) -> float:
+    """The middle of normal margins at which slopes at another middle would add up to this, on average, if chances were right there."""
+    (negative, positive), low, high = slopes.by_class(middle + sd * _SCORES), middle - 8, middle + 8
+    for _ in range(40):
+        tried = (low + high) / 2
+        chance = _chance(slopes, tried + sd * _SCORES)
+        low, high = (tried, high) if ((1 - chance) * negative + chance * positive) @ _CHANCES > off else (low, tried)
+    return (low + high) / 2
 
 
 def _gain(slopes: ByClass, middle: float, sd: float) -> float:

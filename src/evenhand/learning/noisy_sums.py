@@ -59,6 +59,10 @@ class NoisySums:
         """Replace the features by standardised ones, from released numbers."""
         self._rows.map(lambda rows: rows.standardise(centre, ratio))
 
+    def whiten(self, means: Floats, matrix: Floats) -> None:
+        """Replace standardised features by linear functions of them, from released numbers."""
+        self._rows.map(lambda rows: rows.whiten(means, matrix))
+
     def ask(self, per_user: PerUser, size: int, l2_squared: int) -> tuple[Floats, float]:
         """The noisy sum of vectors whose squared norm is at most ``l2_squared``, and the noise in each number."""
         sd = self.plan.sd(self._place, l2_squared)

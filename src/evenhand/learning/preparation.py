@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,28 +13,38 @@ from evenhand.learning.features import FeatureMap
 from evenhand.learning.noisy_sums import NoisySums
 from evenhand.learning.slopes import Slopes
 from evenhand.learning.standard import Standard, bought
+from evenhand.learning.user_rows import UNIT, WHOLE
+from evenhand.learning.whitening import bought_whitening
 from evenhand.profiles import Sums, Support
 
 Prepared = tuple[float, Standard, Start, float | None]
 """h, how features are standardised, where the descent starts, and how many users may be beyond the clamp (None: it stays)."""
 
-MOST_WEIGHT = 3.0
-"""The bound h unless one is given: the clamp follows the gradients, so what h does beyond it hardly matters."""
+BUSY, LEAST_WEIGHT = 4, 10.0
+"""The bound h unless one is given: so many times the rows that a twentieth of the users exceed, and at least so large (decision 0104)."""
 
 LARGEST_WEIGHT = 2**20
 """The largest bound h on a user's weight."""
 
 
-def found(sums: NoisySums, slopes: Slopes, box: FeatureMap, weight_bound: float | str, clip: float | str) -> Prepared:
-    """Centres, spreads, length of steps and first clamp from noisy sums."""
-    h = MOST_WEIGHT if isinstance(weight_bound, str) else float(weight_bound)
+def found(
+    sums: NoisySums, slopes: Slopes, box: FeatureMap, weight_bound: float | str, clip: float | str, whitens: bool
+) -> Prepared:
+    """Centres, spreads, correlations, length of steps and first clamp from noisy sums."""
     standard = bought(sums, len(box.centre), box.intercept)
+    h = max(BUSY * standard.rows, LEAST_WEIGHT) if isinstance(weight_bound, str) else float(weight_bound)
     sums.standardise(standard.centre, standard.ratio)
+    steepest = float(box.size)
+    if whitens:
+        means, matrix, along = bought_whitening(sums, len(box.centre), box.intercept, standard.users)
+        sums.whiten(means * UNIT, matrix * WHOLE)
+        centre = standard.centre + means * UNIT / standard.ratio
+        standard, steepest = replace(standard, centre=centre, whitened=matrix), min(along + 1, steepest)
     # A longer clamp lets in noise in proportion to √size·σ, a shorter one cuts users off. With all that is cut off
     # pointing one way √size·σ users beyond would be best; it never does, and ten times as many cost less noise.
     follow = min(10 * math.sqrt(box.size * slopes.scores) * sums.plan.sd_of_all(), standard.users / 4)
     given = None if isinstance(clip, str) else float(clip)
-    start = started(sums, slopes, box.size, h, standard.users, follow, given)
+    start = started(sums, slopes, box.size, h, standard.users, follow, steepest, given)
     return h, standard, start, follow if given is None else None
 
 

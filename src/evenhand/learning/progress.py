@@ -1,27 +1,27 @@
-"""A progress line for long solves, when a person is watching."""
+"""How fits run: without NumPy's warnings, and with a line for a person who waits."""
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import functools
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
-_WORTH_SHOWING = 3_000_000  # numbers; below it a solve takes a second or two
+from evenhand.learning.private_values import unwarned
+from evenhand.pages.progress import watched
+
+S = TypeVar("S")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 
-@contextmanager
-def shown(title: str, size: int) -> Iterator[Callable[[float], None] | None]:
-    """Yield a function that shows the optimality gap on a terminal, or None where nobody would see it."""
-    if size < _WORTH_SHOWING or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
+def fitting(fit: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """A ``fit`` that says after two seconds what is being fitted, and for how long; not how far it is, which rows decide."""
 
-    with Console(stderr=True).status(f"{title}: starting") as status:
+    quiet: Callable[Concatenate[S, P], R] = unwarned(fit)
 
-        def update(gap: float) -> None:
-            known = f"within {gap:.1%} of the optimum" if math.isfinite(gap) else "starting"
-            status.update(f"{title}: {known}")
+    @functools.wraps(fit)
+    def told(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with watched(type(self).__name__):
+            return quiet(self, *args, **kwargs)
 
-        yield update
+    return told

@@ -24,6 +24,7 @@ from evenhand.learning.inputs import (
     as_fitted,
     feature_matrix,
     label_column,
+    named_column,
     require_no_population,
     take_apart,
     user_codes,
@@ -31,8 +32,9 @@ from evenhand.learning.inputs import (
 )
 from evenhand.learning.intervals import ErrorLaw
 from evenhand.learning.label_grid import label_grid, label_steps
-from evenhand.learning.private_values import Floats, doubles, require_numbers, unwarned
-from evenhand.learning.progress import shown
+from evenhand.learning.loss_forecast import LossForecast
+from evenhand.learning.private_values import Floats, doubles, require_numbers
+from evenhand.learning.progress import fitting
 from evenhand.learning.public_rows import PublicRows, public_columns
 from evenhand.learning.shown import ShownAsCard
 from evenhand.learning.threads import single_threaded
@@ -89,6 +91,7 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         target_: what was minimised.
         weights_: the weights used, with their certificate (``value``, ``bound``, ``gap``).
         noise_sd_: the σ that the forecast assumes.
+        forecast_, usable_: a `LossForecast` made from these numbers, and whether the model is likely to beat a constant one.
 
     Example:
         >>> model = LabelPrivateRegression(epsilon=1.0, label_bounds=(1, 10), noise_sd=1.5)
@@ -128,7 +131,7 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         self.tol = tol
         self.ledger = ledger
 
-    @unwarned
+    @fitting
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Choose weights from what is public, debit ε, read the labels, and release the coefficients.
 
@@ -157,7 +160,10 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         heaviest = weights.heaviest_user(codes) * grid.width
         exact = labels.map(lambda y: weights.apply(label_steps(y, grid)))
         noisy = receipt.numbers(Measurement(lambda: exact, l1=heaviest, l2_squared=heaviest**2), epsilon)
-        self._adopt(weights, grid, noisy, noise_sd)
+        coefficients = self._adopt(weights, grid, noisy, noise_sd)
+        covariance = weights.covariance(noise_sd, self.noise_scale_)
+        self.forecast_ = LossForecast.of_regression(design, coefficients, covariance)
+        self.usable_ = self.forecast_.loss_above_constant < 0
         self.guarantee_ = guarantee
         return self
 
@@ -166,6 +172,10 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         check_is_fitted(self)
         rows = validate_data(self, as_fitted(X, self.columns_, self.levels_), reset=False, dtype=np.float64)
         return np.asarray(rows @ self.coef_ + self.intercept_)
+
+    def score(self, X: ArrayLike | Frame, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R²; ``y`` may name a column. It is computed from the rows given: not private."""
+        return float(super().score(X, named_column(X, y), sample_weight))
 
     def interval(self, confidence: float = 0.95) -> Floats:
         """A range for each coefficient (intercept first, if fitted): sampling error and privacy noise together.
@@ -237,7 +247,7 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
     ) -> RegressionWeights:
         weights = self.weights
         if weights is None:
-            with single_threaded(), shown("Weights", design.size) as progress:
+            with single_threaded():
                 weights = compute(
                     design,
                     codes,
@@ -249,7 +259,6 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
                     target=self.target,
                     row_limit=self.row_limit,
                     tolerance=self.tol,
-                    progress=progress,
                 )
         weights.check(design, codes)
         # Noise that does not fit 64-bit integers is refused here, before the debit where the weights are known by then.
@@ -267,7 +276,7 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         }
         return pay(self.ledger, guarantee, Cost.pure(guarantee.epsilon), query)
 
-    def _adopt(self, weights: RegressionWeights, grid: Grid, noisy: Noisy, noise_sd: float) -> None:
+    def _adopt(self, weights: RegressionWeights, grid: Grid, noisy: Noisy, noise_sd: float) -> Floats:
         """Turn the released integers into coefficients, and say how far to trust them."""
         step = float(weights.unit / grid.steps_per_unit)
         shift = grid.origin * np.asarray(weights.matrix.sum(axis=0), dtype=np.float64) * float(weights.unit)
@@ -278,9 +287,11 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         self.weights_, self.noise_sd_, self.target_ = weights, noise_sd, weights.objective
         self.noise_scale_ = float(noisy.noise.scale * weights.unit / grid.steps_per_unit)
         # Each coefficient has all Laplace noises in it, each times an entry of its row of ``decode``.
-        scales, sampling = np.abs(weights.decode) * self.noise_scale_, noise_sd * weights.row_norms()
+        scales = np.abs(weights.decode) * self.noise_scale_
+        sampling = np.sqrt(np.diagonal(weights.covariance(noise_sd)))
         parts = zip(sampling.tolist(), scales.tolist(), strict=True)
         self.errors_ = tuple(ErrorLaw(normal_sd, tuple(row)) for normal_sd, row in parts)
         maps = weights.target @ weights.decode
         noise = 2 * self.noise_scale_**2 * float(np.sum(maps**2))
         self.variance_ = noise_sd**2 * weights.spread() + noise
+        return np.asarray(coefficients)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 from evenhand.guarantee import Relation, UsageError, split
 from evenhand.learning.base import is_auto, whole_number
@@ -49,17 +51,28 @@ def rows_support(source: Source, profile: Profile | None, epsilon: Decimal, rece
 
 
 def planned(
-    profile: Profile | None, loss: str | None, relation: Relation, features: int, epsilon: Decimal, delta: Decimal
+    profile: Profile | None,
+    loss: str | None,
+    epsilon: Decimal,
+    delta: Decimal,
+    relation: Relation,
+    features: int,
+    classes: Sequence[Any],
+    prior: Sequence[float] | None,
 ) -> ModelPlan | None:
     """Whether a model by clamped gradients will beat a constant one; said while nothing has been paid or read."""
     if profile is None:
         return None
     if loss is None:
         raise UsageError(
-            "profile= is for clip='lipschitz', or for a forecast, which is made for two classes or numbers and a named loss; leave it out."
+            "profile= is for clip='lipschitz', or for a forecast, which is made for a named loss; leave it out for a loss of your own."
+        )
+    if prior is not None and len(prior) != len(classes):
+        raise UsageError(
+            f"class_prior={prior!r}; expected one part for each of the {len(classes)} classes, in their order."
         )
     kind = "squared" if loss == "squared" else "logistic"
-    plan = plan_model(profile, epsilon, delta, features, relation, kind, 0.5, None)
+    plan = plan_model(profile, epsilon, delta, features, relation, kind, prior or len(classes))
     if not plan.usable:
-        warnings.warn(f"the model is not likely to be worth its ε: {plan.why}.", UserWarning, stacklevel=4)
+        warnings.warn(f"the model is not likely to be worth its ε: {plan.why}.", UserWarning, stacklevel=5)
     return plan

@@ -19,14 +19,21 @@ from evenhand.learning.user_rows import BOX, FULL, UNIT, UserRows, clamped
 VECTORS = 3
 """How many noisy vectors `bought` asks for."""
 
+_ROWS = 12  # octaves of rows per user, up to 2^11
+
 
 @dataclass(frozen=True, eq=False)
 class Standard:
-    """``(x − centre)·ratio``, from steps of the box to steps of a spread, and a noisy number of users."""
+    """``(x − centre)·ratio``, from steps of the box to steps of a spread, times a matrix if features were whitened.
+
+    ``users``: a noisy number of users; ``rows``: as many as a busy user has.
+    """
 
     centre: Floats
     ratio: Floats
     users: float = math.nan
+    rows: float = math.nan
+    whitened: Floats | None = None
 
     @classmethod
     def given(cls, spread: Floats) -> Standard:
@@ -35,7 +42,8 @@ class Standard:
 
     def to_box(self, f: Floats, intercept: bool) -> Floats:
         """Rows of coefficients for features in units of their half-widths; the constant last if there is one."""
-        scaled = f[:, : len(self.centre)] * self.ratio * (BOX / UNIT)
+        own = f[:, : len(self.centre)]
+        scaled = (own if self.whitened is None else own @ self.whitened.T) * self.ratio * (BOX / UNIT)
         return np.column_stack([scaled, f[:, -1] - scaled @ (self.centre / BOX)]) if intercept else scaled
 
 
@@ -43,9 +51,9 @@ def bought(sums: NoisySums, features: int, centred: bool) -> Standard:
     """Ask for centres and spreads; without an intercept the centre stays where the bounds put it."""
     centre, users = _centre(sums, features)
     centre = centre if centred else np.zeros(features)
-    longest = _typical_length(sums, centre)
+    longest, rows = _typical_length(sums, centre, users)
     spread = _spread(sums, centre, longest, users)
-    return Standard(centre, UNIT / spread, users)
+    return Standard(centre, UNIT / spread, users, rows)
 
 
 def _centre(sums: NoisySums, features: int) -> tuple[Floats, float]:
@@ -63,22 +71,35 @@ def _centre(sums: NoisySums, features: int) -> tuple[Floats, float]:
     return np.clip(np.rint(centre * kept), -BOX, BOX), users
 
 
-def _typical_length(sums: NoisySums, centre: Floats) -> float:
-    """Twice the median length of users' vectors of average squared deviations, to a factor of two."""
+def _typical_length(sums: NoisySums, centre: Floats, users: float) -> tuple[float, float]:
+    """Twice the median length of users' vectors of average squared deviations, and the rows that a twentieth of the users exceed, to a factor of two."""
     size = 31 + (len(centre).bit_length() + 1) // 2  # octaves from 1 to √features · 2^30, the largest length
     # Squared deviations are below 2^30; with so many bits taken away, squares of what is left add up exactly.
     coarse = max(30 - (53 - len(centre).bit_length()) // 2, 0)
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
-        for _, squares in rows.moments(2, centre):
+        for part, squares in rows.moments(2, centre):
             short = np.rint(squares * 2.0**-coarse)
             octave = np.frexp(np.einsum("ij,ij->i", short, short))[1] // 2 + coarse
-            yield np.eye(size)[np.clip(octave, 0, size - 1)]
+            own = np.frexp(rows.counts[part] - 0.5)[1]  # 1 row, 2, 3 to 4, 5 to 8
+            yield np.hstack([np.eye(size)[np.clip(octave, 0, size - 1)], np.eye(_ROWS)[np.clip(own, 0, _ROWS - 1)]])
 
-    counts, _ = sums.ask(per_user, size, 1)
+    found, sd = sums.ask(per_user, size + _ROWS, 2)
+    counts = found[:size]
     balance = np.cumsum(counts) - np.cumsum(counts[::-1])[::-1]  # not longer, minus not shorter
     balance[-1] = 0
-    return float(2.0 ** (int(np.argmax(balance >= 0)) + 1))
+    return float(2.0 ** (int(np.argmax(balance >= 0)) + 1)), _busy(found[size:], users, sd)
+
+
+def _busy(octaves: Floats, users: float, sd: float) -> float:
+    """The rows that a twentieth of the users exceed, or more users where noise hides so few, to a factor of two."""
+    above, below = np.cumsum(octaves[:0:-1])[::-1], np.cumsum(octaves[:-1])
+    # Users with more than 1, 2, 4, ... rows are counted from either end; either count has the noise of the octaves it adds up.
+    part = np.arange(1, len(octaves)) / len(octaves)
+    more = part * above + (1 - part) * (users - below)
+    noise = sd * np.sqrt(part * (1 - part) * len(octaves))
+    few = more < np.maximum(users / 20, 1.5 * noise)
+    return 2.0 ** int(np.argmax(few)) if few.any() else 2.0 ** len(few)
 
 
 def _spread(sums: NoisySums, centre: Floats, longest: float, users: float) -> Floats:

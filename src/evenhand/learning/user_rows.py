@@ -34,8 +34,14 @@ COEFFICIENT_BITS = 18
 _COARSE = 16
 """Features in units of so many steps are exact enough for second derivatives, and their products add up exactly."""
 
-CURVED = CURVE * (UNIT // _COARSE) ** 2
+SQUARE = (UNIT // _COARSE) ** 2
+"""Steps of a second moment of 1."""
+
+CURVED = CURVE * SQUARE
 """Steps of a second derivative along standardised features."""
+
+WHOLE = 2**12
+"""Steps of 1 in the matrix that whitens features."""
 
 _BLOCK = 8192  # rows that fit a processor's cache
 _SMALL_BLOCK = 128  # rows, where a user has a number for each pair of coefficients
@@ -67,11 +73,20 @@ class UserRows:
         return np.minimum(h / self.counts, 1.0)
 
     def standardise(self, centre: Floats, ratio: Floats) -> None:
-        """Replace features x by the integer part of ``(x − centre)·ratio``, once and in place."""
+        """Replace features x by the integer part of ``(x − centre)·ratio``, in place."""
+        self._replace(len(centre), lambda x: (x - centre) * ratio)
+
+    def whiten(self, means: Floats, matrix: Floats) -> None:
+        """Replace features x by the integer part of ``(x − means)·matrix/WHOLE``, in place; all are integers, and the products exact."""
+        about = np.clip(np.rint(means), -(2.0**15), 2.0**15)
+        small = np.clip(np.rint(matrix), -(2.0**15), 2.0**15)
+        self._replace(len(means), lambda x: ((x - about) @ small) / WHOLE)
+
+    def _replace(self, width: int, moved: Callable[[Shorts], Floats]) -> None:
         for block in self._blocks:
             for rows in block.parts:
-                moved = np.trunc((self.features[rows, : len(centre)] - centre) * ratio)
-                self.features[rows, : len(centre)] = np.clip(moved, -(2**15 - 1), 2**15 - 1)
+                found = np.trunc(moved(self.features[rows, :width]))
+                self.features[rows, :width] = np.clip(found, -(2**15 - 1), 2**15 - 1)
         if self.features.size <= _HELD:
             self._doubles = self.features.astype(np.float64)
 
@@ -86,12 +101,16 @@ class UserRows:
         steps = coefficient_steps(f)
 
         def terms(rows: slice, X: Floats) -> tuple[Floats, Floats]:
-            coarse = np.rint(X / _COARSE)
-            pairs = [coarse[:, place:] * coarse[:, place, None] for place in range(len(f))]
-            return slopes.curved(X @ steps, self.targets[rows]), np.hstack(pairs)
+            return slopes.curved(X @ steps, self.targets[rows]), _pairs(X)
 
         for block in self._split(_SMALL_BLOCK):
             yield block.users, self._per_user(block, terms)
+
+    def second_moments(self, width: int) -> Iterator[tuple[slice, Floats]]:
+        """The average of ``x·xᵀ`` of each user, the upper triangle row by row, rounded, of the first columns."""
+        for block in self._split(_SMALL_BLOCK):
+            sums = self._per_user(block, lambda rows, X: (np.ones(len(X)), _pairs(X[:, :width])))
+            yield block.users, np.rint(sums / self.counts[block.users, None])
 
     def moments(self, power: int, centre: Floats) -> Iterator[tuple[slice, Floats]]:
         """The average of ``(x − centre)^power`` of each user, rounded, without the constant column."""
@@ -135,16 +154,30 @@ class UserRows:
             user, row = last, stop
 
 
+def box_grid(box: FeatureMap) -> tuple[Floats, Floats, Floats, Floats]:
+    """The lowest value of each feature, the least that is told from it, the highest, and a grid step.
+
+    What is not told from the lowest is far less than a step; without it no quotient underflows, which Postgres would raise for.
+    """
+    return box.lowest, box.lowest + box.smallest, box.highest, box.scale / BOX
+
+
 def box_steps(X: Floats, box: FeatureMap) -> Shorts:
-    """Features from the middle of their bounds to either end in `BOX` steps, toward zero, NaN as the middle; the constant last."""
+    """Features from the middle of their bounds to either end in `BOX` steps, rounded down, NaN as the middle; the constant last."""
     steps = np.full((len(X), box.size), UNIT, dtype=np.int16)
     width = len(box.centre)
+    lowest, least, highest, step = box_grid(box)
     for start in range(0, len(X), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        off = np.clip(X[rows], box.lowest, box.highest) - box.centre
-        off = np.where(np.abs(off) >= box.smallest, off, 0.0)  # NaN is not at least anything
-        steps[rows, :width] = np.trunc(np.clip(off / box.scale, -1.0, 1.0) * BOX)
+        inside = np.clip(np.where(np.isnan(X[rows]), box.centre, X[rows]), least, highest)
+        steps[rows, :width] = np.floor(np.minimum((inside - lowest) / step, 2 * BOX)) - BOX
     return steps
+
+
+def _pairs(X: Floats) -> Floats:
+    """Products of coarse features, each pair once."""
+    coarse = np.rint(X / _COARSE)
+    return np.hstack([coarse[:, place:] * coarse[:, place, None] for place in range(X.shape[1])])
 
 
 def coefficient_steps(f: Floats) -> Floats:

@@ -13,7 +13,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
+from evenhand.learning import calibration, whitening
 from evenhand.learning.base import choice, is_auto, pay, public_number, whole_number
+from evenhand.learning.calibration import calibrated
 from evenhand.learning.categories import Categories
 from evenhand.learning.coefficient_ranges import MOST, SHARE, Spread, bought_curvature, reported, spread
 from evenhand.learning.constraints import Constraint
@@ -26,7 +28,8 @@ from evenhand.learning.losses import CappedLogistic, Logistic, loss_named
 from evenhand.learning.noisy_sums import Plan
 from evenhand.learning.own_loss import ByLabel, Loss
 from evenhand.learning.preparation import LARGEST_WEIGHT, found, published
-from evenhand.learning.private_values import Floats, unwarned
+from evenhand.learning.private_values import Floats
+from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import planned, profile_price, require_public, rows_support
 from evenhand.learning.slopes import ByClass, ByDifference, Slopes
 from evenhand.learning.softmax import Softmax
@@ -51,21 +54,20 @@ class WeightedERM(LinearModel):
 
     Guarantee: (ε, δ)-differential privacy for *all rows of a user*. A row of a user with s rows has weight
     ``min(h, s)/s``; a user's gradient is an integer vector, clamped exactly to one norm. Normal noise is calibrated to
-    that norm under the table's own neighbour relation. Centres and spreads of the features, the length of the steps and the
-    norm of the clamp are released with parts of the same (ε, δ), and so is the curvature behind `interval`; the number of steps is fixed
-    beforehand.
-
-    Edge cases: as in `BoundedERM`.
+    that norm under the table's own neighbour relation. Centres, spreads and correlations of the features, h, the length of the steps and the
+    norm of the clamp are released with parts of the same (ε, δ), and so are what sets the intercept right and the curvature behind `interval`;
+    the number of steps is fixed beforehand. Edge cases: as in `BoundedERM`.
 
     Args:
         epsilon, delta: the privacy-loss bound of one fit; δ well below one over the number of users, at most 10⁻³.
         loss: ``"logistic"``, ``"huber-svm"`` or ``"squared"``, or a `Loss` of your own.
         classes: the two labels (negative, positive); more with ``loss="logistic"``, which is then multinomial (softmax).
         label_bounds: (low, high) of a numeric label, for losses of numbers.
-        feature_bounds: (low, high) for all features, or one pair each; known without looking at the data. Wide ones cost
-            little: centres and spreads within them are found privately.
+        feature_bounds: (low, high) for all features, one pair each, or pairs by column name; known without looking at the data.
+            Wide ones cost little: centres and spreads within them are found privately.
         feature_norm: instead of bounds: every feature is between minus and plus this.
-        weight_bound: h; ``"auto"`` is 3, and with ``clip="lipschitz"`` the minimiser of epasto2020's trade-off.
+        weight_bound: h; ``"auto"``: four times the rows that a twentieth of the users exceed, found privately, and at least 10; with
+            ``clip="lipschitz"`` the minimiser of epasto2020's trade-off.
         clip: ``"auto"``: the norm follows the gradients; a number: in units of the steepest slope times one spread;
             ``"lipschitz"``: epasto2020's Algorithm 2 as it stands: h times the largest gradient of a row, features
             scaled by their bounds alone, h from a profile of rows per user.
@@ -73,8 +75,8 @@ class WeightedERM(LinearModel):
         regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
         constraint: ``Ball(radius)`` or ``Box(low, high)``: where the coefficients may lie, for features as they came.
         profile: a public or bought `Profile` of rows per user: before anything is paid, ``fit`` forecasts from it whether the model will
-            beat a constant one (``plan_``), and warns if not, for a named loss of two classes or of numbers; with ``clip="lipschitz"`` h
-            comes from it instead.
+            beat a constant one (``plan_``), and warns if not, for a named loss; with ``clip="lipschitz"`` h comes from it instead.
+        class_prior: the public part of rows in each of the ``classes``, for that forecast alone; equal parts if left out.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         class_weight: a public weight for each class, ``{0: 1, 1: 20}``; what one user can do is unchanged.
         fit_intercept, features, categories, population, ledger: as in `BoundedERM`.
@@ -87,7 +89,7 @@ class WeightedERM(LinearModel):
         noise_scale_: the standard deviation of the noise in the average gradient of one step.
         plan_: the `ModelPlan` from before the fit, or None without a profile.
         spread_: what `interval` is made of; ``spread_.why`` says why there is none.
-        curvature_: second derivatives of the average loss at the model, for standardised features; None if not bought.
+        curvature_: second derivatives of the average loss at the model, for whitened features; None if not bought.
         forecast_, usable_: a `LossForecast` made from released numbers, and whether the model is likely to beat a constant one.
 
     Example:
@@ -113,6 +115,7 @@ class WeightedERM(LinearModel):
         regularisation: float = 0.0,
         constraint: Constraint | None = None,
         profile: Profile | None = None,
+        class_prior: Sequence[float] | None = None,
         protects: str = "presence",
         fit_intercept: bool = True,
         features: Sequence[str] | None = None,
@@ -134,6 +137,7 @@ class WeightedERM(LinearModel):
         self.regularisation = regularisation
         self.constraint = constraint
         self.profile = profile
+        self.class_prior = class_prior
         self.protects = protects
         self.fit_intercept = fit_intercept
         self.features = features
@@ -142,7 +146,7 @@ class WeightedERM(LinearModel):
         self.population = population
         self.ledger = ledger
 
-    @unwarned
+    @fitting
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
         """Debit (ε, δ), standardise, descend, and release the averaged iterate; arguments as in `BoundedERM.fit`."""
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
@@ -155,18 +159,19 @@ class WeightedERM(LinearModel):
         as_published = self.clip == "lipschitz"
         usable = mechanism_delta(delta)
         spent, left = profile_price(source, self.profile, epsilon) if as_published else (Decimal(0), epsilon)
-        plan = Plan(left, usable, source.relation, self._shares(slopes, box.size))
+        plan = Plan(left, usable, source.relation, self._shares(slopes, box))
         rho = rho_with_pure(rho_of_vectors(left, usable, source.relation), spent)
         guarantee = source.guarantee(epsilon, delta, self.profile)
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
-        named = None if isinstance(slopes, ByLabel | Softmax) else str(self.loss)
-        self.plan_ = None if as_published else planned(self.profile, named, source.relation, len(names), epsilon, delta)
+        named = None if isinstance(slopes, ByLabel) else str(self.loss)
+        facts = source.relation, len(names), self.classes, self.class_prior
+        self.plan_ = None if as_published else planned(self.profile, named, epsilon, delta, *facts)
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)
             if support is None:
-                prepared = found(sums, slopes, box, self.weight_bound, self.clip)
+                prepared = found(sums, slopes, box, self.weight_bound, self.clip, self._whitens(box))
             else:
                 prepared = published(sums, slopes, box, self.weight_bound, support, self.feature_bounds is not None)
             h, standard, start, follow = prepared
@@ -176,6 +181,8 @@ class WeightedERM(LinearModel):
                 steps=self.steps, regularisation=regularisation, follow=follow,
                 intercept=box.intercept, nearest=self._nearest(standard, box, slopes),
             )  # fmt: skip
+            if self._calibrates(slopes):
+                done = calibrated(sums, slopes, h, start, done)
             why = self._no_interval(slopes, box.size)
             self.curvature_: Floats | None = None
             if why:
@@ -190,15 +197,15 @@ class WeightedERM(LinearModel):
         self._adopt(standard.to_box(f, box.intercept) * slopes.unit, box, targets, slopes.offset)
         self._to_original = reported(standard, box, slopes)
         self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
-        self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, plan.shares[-1 if why else -2]))
+        of_a_step = plan.shares[-1 - self._calibrates(slopes) - (not why)]
+        self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, of_a_step))
         self.noise_scale_ = float(done.noise[-1]) / start.weight
-        features = len(box.centre)
         if isinstance(slopes, ByClass) and not as_published:  # its features are not standardised
             meant = ByClass.of(loss_named(str(self.loss), None), self._class_weights(targets))
-            self.forecast_ = LossForecast.of_two_classes(start, done, plan, features, slopes, meant)
+            self.forecast_ = LossForecast.of_two_classes(start, done, plan, len(names), slopes, meant)
         else:
             unit = slopes.steepest * slopes.unit
-            self.forecast_ = LossForecast.of(start, done, plan, f[:, :features].ravel(), unit, self._classifies)
+            self.forecast_ = LossForecast.of(start, done, plan, f[:, : len(names)].ravel(), unit, self._classifies)
         self.usable_ = self.forecast_.loss_above_constant < 0
         return self
 
@@ -243,17 +250,8 @@ class WeightedERM(LinearModel):
 
     def _nearest(self, standard: Standard, box: FeatureMap, slopes: Slopes) -> Callable[[Floats], Floats] | None:
         """The projection of standardised coefficients to the constraint."""
-        if self.constraint is None:
-            return None
-        constraint, features = self.constraint, len(box.centre)
-        factor = np.tile(standard.ratio * (BOX / UNIT) * slopes.unit / box.scale, slopes.scores)
-
-        def nearest(f: Floats) -> Floats:
-            rows = f.reshape(slopes.scores, -1).copy()
-            rows[:, :features] = constraint.nearest(rows[:, :features].ravel(), factor).reshape(slopes.scores, -1)
-            return rows.ravel()
-
-        return nearest
+        factor = standard.ratio * (BOX / UNIT) * slopes.unit / box.scale
+        return None if self.constraint is None else self.constraint.projection(factor, slopes.scores)
 
     def _box(self, ball: FeatureMap) -> FeatureMap:
         """Features scaled by their own bounds: what bounds a user is the clamp, so rows need no common ball."""
@@ -261,10 +259,23 @@ class WeightedERM(LinearModel):
             return ball
         return replace(ball, scale=ball.scale / math.sqrt(len(ball.centre)), edge=None)
 
-    def _shares(self, slopes: Slopes, size: int) -> tuple[Fraction, ...]:
-        first = [] if self.clip == "lipschitz" else [PREPARATION] * (VECTORS + 1)
-        last = [] if self._no_interval(slopes, size) else [SHARE]
+    def _shares(self, slopes: Slopes, box: FeatureMap) -> tuple[Fraction, ...]:
+        first = [] if self.clip == "lipschitz" else [PREPARATION] * VECTORS
+        first += [whitening.SHARE] if self._whitens(box) else []
+        first += [] if self.clip == "lipschitz" else [PREPARATION]
+        last = [calibration.SHARE] if self._calibrates(slopes) else []
+        last += [] if self._no_interval(slopes, box.size) else [SHARE]
         return (*first, *[(1 - sum(first + last, Fraction(0))) / self.steps] * self.steps, *last)
+
+    def _as_given(self) -> bool:
+        """Whether public parameters say what is minimised, for features as they are: a clip, λ or a constraint."""
+        return self.clip != "auto" or bool(self.regularisation) or self.constraint is not None
+
+    def _whitens(self, box: FeatureMap) -> bool:
+        return not self._as_given() and 1 < len(box.centre) <= whitening.MOST
+
+    def _calibrates(self, slopes: Slopes) -> bool:
+        return not self._as_given() and self.fit_intercept and isinstance(slopes, ByClass | ByDifference)
 
     def _no_interval(self, slopes: Slopes, size: int) -> str:
         """Why no curvature is bought for intervals, from public parameters; empty if it is."""
@@ -279,12 +290,11 @@ class WeightedERM(LinearModel):
     def interval(self, confidence: float = 0.95) -> Floats:
         """A range for each coefficient (intercept last).
 
-        It is for where the same loss, with the same weights of rows, has its minimum on the same table: without noise, without the clamp
-        and with as many steps as it takes. Sampling error is not covered. See docs/learning/weighted-erm.md.
+        It is for where the same loss, with the same weights of rows, has its minimum on the same table. Sampling error is not covered.
         """
         check_is_fitted(self)
         confidence = check_confidence(confidence)
         if self.spread_.why:
             raise UsageError(f"the model has no interval: {self.spread_.why}.")
-        values = np.r_[np.ravel(self.coef_), self.intercept_] if self.fit_intercept else np.ravel(self.coef_)
+        values = np.append(self.coef_, self.intercept_ if self.fit_intercept else [])
         return self.spread_.ranges(values, self._to_original, confidence)

@@ -32,7 +32,7 @@ def rounded(value: object, noise: float | None = None) -> str:
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"
-    if noise and noise > 0:
+    if noise and 0 < noise < math.inf:
         digits = max(0, 2 - math.floor(math.log10(noise)) - 1)
         return f"{value:,.{min(digits, 12)}f}"
     return written(value)

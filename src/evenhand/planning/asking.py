@@ -55,7 +55,7 @@ def plan(
     delta: Amount,
     protects: Relation | str | None = None,
     loss: str = "logistic",
-    positives: float = 0.5,
+    classes: int | Sequence[float] = 2,
     learnable: float | None = None,
 ) -> ModelPlan: ...
 
@@ -69,6 +69,8 @@ def plan(
     dimension: int,
     protects: Relation | str | None = None,
     loss: str = "logistic",
+    classes: int | Sequence[float] = 2,
+    learnable: float | None = None,
 ) -> RowsPlan: ...
 
 
@@ -89,7 +91,7 @@ def plan(
     groups_per_user: int | None = None,
     dimension: int | None = None,
     loss: str = "logistic",
-    positives: float = 0.5,
+    classes: int | Sequence[float] = 2,
     learnable: float | None = None,
 ) -> Plan | GroupPlan | ModelPlan | RowsPlan:
     """Forecast the error of a release for every strategy and a range of bounds; with ``groups=``, of a release by group.
@@ -114,8 +116,8 @@ def plan(
         hidden: the names of the groups are hidden and have to be selected.
         groups_per_user: with hidden names, how many groups a user supports at most.
         dimension: of a model, the number of features; ``loss``: "logistic" or "squared".
-        positives: of a model with δ, the part of positive labels, publicly known or guessed.
-        learnable: of a model with δ, the part of a constant model's loss that there is to save (default: a tenth).
+        classes: of a model, how many classes, or how many rows each has (or which part), publicly known or guessed.
+        learnable: of a model, the part of a constant model's loss that there is to save (default: a tenth).
 
     Example:
         >>> plan("count", Profile.counts([1] * 900 + [50] * 100), epsilon=0.5).best.bound
@@ -124,14 +126,10 @@ def plan(
     Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; docs/planning.md.
     """
     if statistic == "erm" and delta is None:
-        if positives != 0.5 or learnable is not None:
-            raise UsageError(
-                "positives= and learnable= are for a model with delta > 0; expected neither without delta=."
-            )
-        return plan_rows(profile, epsilon, dimension, protects, loss)
+        return plan_rows(profile, epsilon, dimension, protects, loss, classes, learnable)
     delta = 0 if delta is None else delta
     if statistic == "erm":
-        return plan_model(profile, epsilon, delta, dimension, protects, loss, positives, learnable)
+        return plan_model(profile, epsilon, delta, dimension, protects, loss, classes, learnable)
     if groups is not None:
         require_presence(profile, protects)
         limits = parse_value_bounds(statistic, bounds) if statistic == "sum" else None

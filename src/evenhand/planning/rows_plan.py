@@ -8,6 +8,7 @@ table: the average loss of a model changes by at most min(TV, √(½ ln(n/n_τ))
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +23,7 @@ from evenhand.pages.plan import rows_plan_chart, rows_plan_page
 from evenhand.pages.style import written
 from evenhand.planning.checking import parse_dimension, relation_of
 from evenhand.planning.row_choice import SHRINKS, LossFacts, RowChoice, RowShape, Scales, row_forecasts
+from evenhand.planning.worth import AgainstConstant, parse_worth
 from evenhand.profiles import Profile, Sums
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class RowsForecast:
 
 
 @dataclass(frozen=True, repr=False)
-class RowsPlan(InNotebooks):
+class RowsPlan(AgainstConstant, InNotebooks):
     """A forecast for a linear model of at most τ rows per user, for a range of τ.
 
     Guarantee: making and showing a plan spends nothing. A plan made from an exact profile is NOT PRIVATE and says so.
@@ -69,6 +71,8 @@ class RowsPlan(InNotebooks):
         epsilon: of the planned fit; ``relation``: the neighbour relation.
         dimension: how many features; ``loss``: "logistic", "huber-svm" or "squared".
         forecasts: one for each τ, from the smallest on.
+        shares: the part of the rows in each class; none for numbers.
+        learnable: the part of the constant model's loss that there is to save.
     """
 
     profile: Profile
@@ -77,6 +81,8 @@ class RowsPlan(InNotebooks):
     dimension: int
     loss: str
     forecasts: tuple[RowsForecast, ...]
+    shares: tuple[float, ...]
+    learnable: float
 
     columns = ("rows per user", "users cut", "rows kept", "bias", "shrinkage", "noise", "excess loss", "bias at most")
 
@@ -85,9 +91,15 @@ class RowsPlan(InNotebooks):
         """The τ with the smallest forecast."""
         return min(self.forecasts, key=lambda forecast: forecast.excess)
 
+    @property
+    def excess(self) -> float:
+        """That of the best τ."""
+        return self.best.excess
+
     def at(self, epsilon: Amount) -> RowsPlan:
         """The same plan at another ε."""
-        return plan_rows(self.profile, epsilon, self.dimension, self.relation, self.loss)
+        given = self.shares or 2, self.learnable
+        return plan_rows(self.profile, epsilon, self.dimension, self.relation, self.loss, *given)
 
     def rows(self) -> list[RowsForecast]:
         """The best τ and a few around it."""
@@ -103,7 +115,7 @@ class RowsPlan(InNotebooks):
             f"For a linear model of {self.dimension} features at ε = {plain(self.epsilon)} the best choice is at most {best.tau:,} row{'s' * (best.tau > 1)} per user. That cuts {users} "
             f"and keeps {percent(best.part_kept)} of the rows. More rows per user would need more noise, to hide one user (now {three_digits(best.noise)} in average loss); "
             f"fewer would leave less to learn from, of another mix of users (now {three_digits(best.bias)}). The regulariser costs {three_digits(best.shrinkage)}. "
-            f"Together: {three_digits(best.excess)} above the best linear model. How much users differ and how large coefficients are is guessed; whatever they are, "
+            f"Together: {three_digits(best.excess)} above the best linear model. {self.verdict} How much users differ and how large coefficients are is guessed; whatever they are, "
             f"dropping these rows changes the average of a loss between 0 and 1 by at most {three_digits(best.bias_bound)}. "
             f"It is based on {self.profile.basis}: {self.profile.words}."
         )
@@ -128,6 +140,7 @@ class RowsPlan(InNotebooks):
             "loss": self.loss,
             "basis": str(self.profile.basis),
             "users": self.profile.users,
+            **self.worth(),
             "best": dict(vars(self.best)),
             "forecasts": [dict(vars(forecast)) for forecast in self.forecasts],
             "words": self.explain(),
@@ -137,7 +150,11 @@ class RowsPlan(InNotebooks):
         """What a notebook shows."""
         title = f"Plan for a model of {self.dimension} features at ε = {plain(self.epsilon)}"
         return Card(
-            title, [("in words", self.explain())], self.columns, [row.cells() for row in self.rows()], self.profile.mark
+            title,
+            [("usable", "yes" if self.usable else f"no: {self.why}"), ("in words", self.explain())],
+            self.columns,
+            [row.cells() for row in self.rows()],
+            self.profile.mark,
         )
 
     def __str__(self) -> str:
@@ -148,12 +165,23 @@ class RowsPlan(InNotebooks):
 
 
 def plan_rows(
-    profile: Profile, epsilon: Amount, dimension: int | None, protects: Relation | str | None, loss: str
+    profile: Profile,
+    epsilon: Amount,
+    dimension: int | None,
+    protects: Relation | str | None,
+    loss: str,
+    classes: int | Sequence[float] = 2,
+    learnable: float | None = None,
 ) -> RowsPlan:
     """Check what was asked for, and plan it: features in given bounds, an intercept, and ε for the fit alone."""
     features = parse_dimension(dimension)
     if loss not in LOSSES:
         raise UsageError(f"loss={loss!r} can't be planned; expected one of {list(LOSSES)}.")
+    worth = parse_worth(loss, classes, learnable)
+    if len(worth[0]) > 2:
+        raise UsageError(
+            f"classes={classes!r}; expected two of them for BoundedERM. With delta= a plan is for WeightedERM, which takes more."
+        )
     relation, granted = relation_of(profile, protects), parse_epsilon(epsilon)
     sums = Sums.of(profile.support)
     found: dict[int, RowChoice] = {}
@@ -164,7 +192,7 @@ def plan_rows(
             if choice.tau not in found or choice.excess < found[choice.tau].excess:
                 found[choice.tau] = choice
     forecasts = tuple(_judged(sums, found[tau]) for tau in sorted(found))
-    return RowsPlan(profile, granted, relation, features, loss, forecasts)
+    return RowsPlan(profile, granted, relation, features, loss, forecasts, *worth)
 
 
 def _judged(sums: Sums, choice: RowChoice) -> RowsForecast:

@@ -1,18 +1,21 @@
 """What is known about how much users contribute: given, kept by the session, or bought."""
 
+from evenhand.profiles.beyond import added
 from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
 from evenhand.profiles.centre import FIRST as FIRST_LOOK
 from evenhand.profiles.centre import NARROWEST, Look, look_around
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
 from evenhand.profiles.cut import Cut, sure_part
-from evenhand.profiles.extent import CELLS, Extent, Given, extent_of
+from evenhand.profiles.extent import Extent, extent_of
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
 from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
+from evenhand.profiles.measured import CutTotal, given
 from evenhand.profiles.posterior import Posterior, posterior
 from evenhand.profiles.profile import Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
 from evenhand.profiles.support import Array, Sums, Support, support_of_counts, support_of_histogram
 from evenhand.profiles.tilt import TiltRequest, tilt_request
+from evenhand.profiles.visible import CELLS, Given
 from evenhand.profiles.wanted import Histogram, Order, Wanted, buy, over
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "Basis",
     "Buckets",
     "Cut",
+    "CutTotal",
     "Extent",
     "Given",
     "Histogram",
@@ -40,10 +44,12 @@ __all__ = [
     "Support",
     "TiltRequest",
     "Wanted",
+    "added",
     "buy",
     "evenly",
     "exact_sizes",
     "extent_of",
+    "given",
     "locate",
     "location_request",
     "look_around",

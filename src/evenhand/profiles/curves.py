@@ -31,9 +31,8 @@ _STRAIGHT, _STRAIGHT_APART = 0.1, 0.5
 """How likely a power law is beforehand, against all that bend down: as likely as each bend where one curve explains all counts. Above a break
 users are of another kind than those below: what lies on top of a crowd who are alike is rarely one more such crowd, so a power law is as
 likely as all bends together."""
-_MODERATE, _UNUSUAL, _UNUSUAL_APART = 2.0, 2.0, 1.0
-"""Below this slope, far above J, a curve is the less likely beforehand the nearer it comes to 1, a law without a mean; and how fast: half as
-fast above a break, where nothing below J speaks against it."""
+_MODERATE, _UNUSUAL = 2.0, 1.0
+"""Below this slope, far above J, a curve is the less likely beforehand the nearer it comes to 1, a law without a mean; and how fast."""
 _LEAST_BEND = 0.09  # of a rising curve
 _LEVELS = tuple(np.linspace(-1.3, 0.35, 6))  # J is the last to stand out, so its count is rather too high than too low
 _SLOPES = {1.0: 0.40, 0.7: 0.12, 1.4: 0.12}
@@ -127,7 +126,7 @@ def _shapes(buckets: Buckets, last: int) -> tuple[int, Array, Array, Array, Arra
         filled.append(_filled(slopes[allowed], ratio) * np.where(at, end, 1.0))
         heavy = np.maximum(_MODERATE - slopes[:, shown - 1], 0.0)
         priors.append((np.log(prior * straight) - _UNUSUAL * heavy)[allowed])
-        apart.append((np.log(prior * alone) - _UNUSUAL_APART * heavy)[allowed])
+        apart.append((np.log(prior * alone) - _UNUSUAL * heavy)[allowed])
 
     for factor, prior in _SLOPES.items():
         more = (factor - 1) * slope
@@ -150,6 +149,24 @@ def _filled(slope: Array, ratio: Array) -> Array:
     mean = s / (s - 1) * (1 - ratio ** (1 - s)) / (1 - ratio**-s)
     result: Array = np.minimum(2 * (mean - 1) / (ratio - 1), 1.0)
     return result
+
+
+def filled_by_counts(users: Array, lows: Array, highs: Array, scale: float) -> Array:
+    """The same where counts are believed more than any curve: by the slope between each bucket's neighbours, as far as it stands out from noise.
+
+    Args:
+        users: by bucket.
+        lows: the least integer of each.
+        highs: its largest.
+        scale: of the noise in the counts.
+    """
+    middle = np.log((lows + highs) / 2)
+    logs = np.log(np.maximum(users, scale) / (highs - lows + 1)) + middle  # users by logarithm of the size
+    noise = 2 * (scale / np.maximum(users, scale)) ** 2
+    slope, doubt = np.zeros_like(logs), np.ones_like(logs)
+    slope[1:-1] = (logs[:-2] - logs[2:]) / (middle[2:] - middle[:-2])
+    doubt[1:-1] = (noise[:-2] + noise[2:]) / (middle[2:] - middle[:-2]) ** 2
+    return _filled(slope / (1 + doubt), (highs + 0.5) / (lows - 0.5))
 
 
 def humps(buckets: Buckets, scale: float) -> Curves:

@@ -24,9 +24,9 @@ from evenhand.release import Measurement
 from evenhand.tables import Table
 from evenhand.tables.expressions import Rows
 
-_EVIDENCE = 100  # users × ε that the histogram should hold; more buys nothing
-LOCATION_SHARES = (0.03, 0.25)
-"""The least and the largest part of ε that locating users may take."""
+_EVIDENCE = 100  # users × ε that the histogram should hold to find the centre
+LOCATION_SHARES = (0.08, 0.25)
+"""The least and the largest part of ε that locating users may take: a few users in a hundred who lie far away show only in a sum of many bins."""
 
 _HEAVY = 0.2  # of all users
 _ENOUGH = 20.0  # users × ε / sensitivity below which bins are too noisy to use

@@ -21,6 +21,14 @@ _CENTRES = np.linspace(-1.0, 1.0, 9)  # of the curve, likewise
 _TAILS = (2.0, 1.0, 0.6, 0.4)  # exponent of the distance in the logarithm of the density
 _BETA = (0.3, 0.6, 1.0, 2.0)  # exponents of beta laws over the whole range: users at both ends, at one end, anywhere
 _LOG_WIDTHS = (0.3, 0.5, 0.8, 1.2, 1.7)  # standard deviations of the logarithm
+_KEPT = 48  # curves that may have users far away besides
+_FAR = {
+    0.002: 0.1,
+    0.01: 0.1,
+    0.04: 0.1,
+    0.12: 0.1,
+}  # the part of the users who lie far away, and how likely that is beforehand
+_FALLS = (0.0, 1.5, 3.0)  # with which power of the distance their density falls
 _ONE_SIDED = 1.0  # standard deviation of the logarithm of one side's width over the other's, beforehand
 _TOLERANCE = 0.15  # by which a curve may miss a count, besides noise and chance
 _FINE = 192  # points of a curve, at least
@@ -76,13 +84,21 @@ def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Locat
         ]
     )
     curves = np.maximum(curves / np.maximum(curves.sum(axis=1, keepdims=True), 1e-300), 1e-12)  # nowhere impossible
-    users = people * curves.reshape(len(curves), bins, fine).sum(axis=2)
-    chance = (_TOLERANCE * users) ** 2 + users
-    spread = np.sqrt(scale**2 + chance / 2)
-    evidence = -(np.abs(noisy - users) / spread + np.log(spread)).sum(axis=1)
-    evidence[: len(humps)] -= (np.log(left / right).ravel() / _ONE_SIDED) ** 2 / 2
-    weights = np.exp(evidence - evidence.max())
     offsets = places - location.centre
+
+    def explained(curves: Array) -> tuple[Array, Array, Array]:
+        """Users in each bin, the variance of what else may be in it, and how well that explains the counts."""
+        users = people * curves.reshape(len(curves), bins, fine).sum(axis=2)
+        chance = (_TOLERANCE * users) ** 2 + users
+        spread = np.sqrt(scale**2 + chance / 2)
+        return users, chance, -(np.abs(noisy - users) / spread + np.log(spread)).sum(axis=1)
+
+    evidence = explained(curves)[2]
+    evidence[: len(humps)] -= (np.log(left / right).ravel() / _ONE_SIDED) ** 2 / 2
+    chosen = evenly(curves @ (offsets * np.abs(offsets)), np.exp(evidence - evidence.max()), _KEPT)
+    curves, before = _with_far(curves[chosen], offsets, radius)
+    users, chance, evidence = explained(curves)
+    weights = before * np.exp(evidence - evidence.max())
     chosen = evenly(curves @ (offsets * np.abs(offsets)), weights, _CURVES)
     curves, users = curves[chosen], users[chosen]
     chance = chance[chosen] + users.var(axis=0)
@@ -96,6 +112,23 @@ def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Locat
     points, weights = _points(curves, offsets)
     points, likely = _with_tails(points)
     return MeanShapes(points, np.tile(weights, (len(_HEAVIER), 1)), likely, min(doubt, radius))
+
+
+def _with_far(curves: Array, offsets: Array, radius: float) -> tuple[Array, Array]:
+    """Curves as they are and with a few users far away, on one side or both, and how likely each is beforehand.
+
+    Bins far away hold few users each, none of which stands out: only together do they show that most users being near zero does not
+    keep a few in a hundred from lying anywhere (claims, spending, visits).
+    """
+    found, before, distance = [curves], [1 - sum(_FAR.values())], np.maximum(np.abs(offsets) / radius, 1.0)
+    sides = [side for side in (offsets > radius, offsets < -radius, np.abs(offsets) > radius) if side.any()]
+    for side in sides:
+        for fall in _FALLS:
+            far = side * distance**-fall
+            for part, likely in _FAR.items():
+                found.append((1 - part) * curves + part * far / far.sum())
+                before.append(likely / len(sides) / len(_FALLS))
+    return np.concatenate(found), np.repeat(before, len(curves))
 
 
 def _log_normal(places: Array, middles: Array) -> Array:

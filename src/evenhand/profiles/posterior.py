@@ -5,6 +5,7 @@ it; under each, the users of a bucket are Poisson, and its noisy count says how 
 down from J a curve has to explain the counts is not known: below a break, anywhere, users follow a law of their own.
 
 Everything that depends on contributions reads the same posterior: the bound, what it cuts off, the correction, the interval, the forecast.
+Once a bounded total is measured, it speaks too (`measured.py`).
 It is a model: one user far above all others can hide from any of it. No random numbers, and nothing but released numbers, so it costs
 nothing (post-processing).
 """
@@ -19,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.profiles.buckets import Buckets
-from evenhand.profiles.crowds import HIDES, crowds
-from evenhand.profiles.curves import humps, tails, usual
+from evenhand.profiles.crowds import AT_MOST, HIDES, crowds
+from evenhand.profiles.curves import filled_by_counts, humps, tails, usual
 from evenhand.profiles.cut import SURE, Cut
 from evenhand.profiles.evidence import evidence
 from evenhand.profiles.largest import LARGEST_WEIGHTS, Largest
@@ -35,6 +36,7 @@ SHARED = 0.35  # by which all users above J together may be more or fewer than a
 
 _MOST = 200  # curves
 _NEGLIGIBLE = 1e-3  # curves less believed in than this, against the most believed, are left out
+UNLIKELY = 1e-3  # odds below which a crowd is left out, until a total has been measured
 _AROUND, _AROUND_WEIGHTS = (
     np.array([-math.sqrt(3), 0.0, math.sqrt(3)]),
     np.array([1 / 6, 2 / 3, 1 / 6]),
@@ -61,6 +63,8 @@ class Posterior:
         visible: whether any bucket stood out.
         hidden: about how many users far above all others would not have shown.
         crowd: the weight of a crowd apart.
+        apart: expected users by crowd apart and bucket, on top of the curves; those included that are too unlikely to be among them.
+        odds: of each crowd against none.
     """
 
     sizes: Array
@@ -74,6 +78,8 @@ class Posterior:
     visible: bool
     hidden: float
     crowd: float
+    apart: Array
+    odds: Array
 
     def cut(self, bound: float) -> Cut:
         """What a bound cuts off from all users together."""
@@ -93,7 +99,7 @@ class Posterior:
         if users.shape[1] == 0:
             nothing = np.zeros((1, 1))
             return nothing, nothing + 1, nothing, nothing
-        low, high, inside = self.lows[first:] - 0.5, self._ends[:, first:], self._inside[:, first:]
+        low, high, inside = self.lows[first:] - 0.5, self.ends[:, first:], self._inside[:, first:]
         over, under = np.maximum(high - bound, 0.0), np.maximum(low - bound, 0.0)
         excess = (over**2 - under**2) / 2 / (high - low)
         largest = self._largest.above(first)
@@ -106,7 +112,7 @@ class Posterior:
         return values, self.weights[:, None] * LARGEST_WEIGHTS, variance, hidden
 
     @functools.cached_property
-    def _ends(self) -> Array:
+    def ends(self) -> Array:
         """Up to where users are spread, by curve and bucket."""
         ends: Array = self.lows + (self.highs - self.lows) * self.filled + 0.5
         return ends
@@ -114,7 +120,7 @@ class Posterior:
     @functools.cached_property
     def _inside(self) -> Array:
         """The variance of a bucket's total that comes from where in it users are."""
-        inside: Array = (self.users * _INSIDE * (self._ends - self.lows - 0.5)) ** 2
+        inside: Array = (self.users * _INSIDE * (self.ends - self.lows - 0.5)) ** 2
         return inside
 
     @functools.cached_property
@@ -123,7 +129,7 @@ class Posterior:
 
     @functools.cached_property
     def _largest_place(self) -> Array:
-        return self._largest.place(self.lows - 0.5, self._ends)
+        return self._largest.place(self.lows - 0.5, self.ends)
 
     def best(self, noise: float) -> int:
         """The bound, an upper edge, with the least expected squared error, once what it probably cuts off is added back.
@@ -201,28 +207,47 @@ def posterior(buckets: Buckets, counts: npt.ArrayLike, scale: float) -> Posterio
     told = chance / (chance + 2 * scale**2)
     curve = 2 * scale**2 / (chance + 2 * scale**2) * users
     users, spread = np.maximum(told * inner + curve, 0.0), told * 2 * scale**2
-    weights /= weights.sum()
-    crowd = 0.0
-    if visible:
-        apart, odds = crowds(inner, weights @ users, np.log(sizes[first:end] / sizes[last]), scale)
-        users = np.concatenate([users, weights @ users + apart])
-        spread = np.concatenate([spread, weights @ spread + apart])
-        filled = np.concatenate([filled, np.broadcast_to(weights @ filled, apart.shape)])
-        weights = np.concatenate([weights, odds])
-        crowd = float(odds.sum() / weights.sum())
     below = np.maximum(noisy[:first], 0.0)
     below *= min(max(float(noisy[:first].sum()), 0.0) / max(float(below.sum()), 1e-9), 1.0)
     repeated = np.broadcast_to(below, (len(users), first))
+    users = np.concatenate([repeated, users], axis=1)
+    spread = np.concatenate([np.full_like(repeated, 2 * scale**2), spread], axis=1)
+    weights /= weights.sum()
+    filled = np.concatenate([np.ones_like(repeated), filled], axis=1)
+    filled[:, :last] = filled_by_counts(weights @ users, lows[:end], edges[:end], scale)[:last]
+    apart, odds = np.zeros((0, end)), np.zeros(0)
+    if visible:
+        apart, odds = crowds(noisy[:end], weights @ users, np.log(sizes[:end] / sizes[last]), scale)
+    some = odds > UNLIKELY
+    choosing = odds[some] * min(AT_MOST / max(float(odds[some].sum()), 1e-9), 1.0)
+    curves_alone = len(users)
+    users, spread, filled, weights = with_crowds(users, spread, filled, weights, apart[some], choosing)
     return Posterior(
         sizes[:end],
         lows[:end],
         edges[:end],
-        np.concatenate([repeated, users], axis=1),
-        np.concatenate([np.full_like(repeated, 2 * scale**2), spread], axis=1),
-        np.concatenate([np.ones_like(repeated), filled], axis=1),
-        weights / weights.sum(),
-        last,
-        visible,
-        max(HIDES * scale, 1.0),
-        crowd,
+        users,
+        spread,
+        filled,
+        weights,
+        last=last,
+        visible=visible,
+        hidden=max(HIDES * scale, 1.0),
+        crowd=float(weights[curves_alone:].sum()),
+        apart=apart,
+        odds=odds,
+    )
+
+
+def with_crowds(
+    users: Array, spread: Array, filled: Array, weights: Array, apart: Array, odds: Array
+) -> tuple[Array, Array, Array, Array]:
+    """The same four of curves, and of crowds on top of their mean."""
+    weights = weights / weights.sum()
+    every = np.concatenate([weights, odds])
+    return (
+        np.concatenate([users, weights @ users + apart]),
+        np.concatenate([spread, weights @ spread + apart]),
+        np.concatenate([filled, np.broadcast_to(weights @ filled, apart.shape)]),
+        every / every.sum(),
     )

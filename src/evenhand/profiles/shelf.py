@@ -79,6 +79,10 @@ class Shelf:
         """What is found here now; what is put or taken later goes here all the same."""
         return _Frozen(self)
 
+    def lent(self) -> Shelf:
+        """What is found here now; what is put later goes nowhere, since it cost too little to be of use to others."""
+        return _Lent(self)
+
 
 class _Frozen(Shelf):
     def __init__(self, shelf: Shelf) -> None:
@@ -102,3 +106,8 @@ class _OfRows(_Frozen):
     def put(self, table: Table, about: About, profile: Profile) -> None:
         if about.quantity in _ROWS:
             super().put(table, about, profile)
+
+
+class _Lent(_Frozen):
+    def put(self, table: Table, about: About, profile: Profile) -> None:
+        """Nothing is kept: a profile bought with a small part of a release's ε would serve later questions badly."""

@@ -7,7 +7,8 @@ from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, S
 from evenhand.release.quotient import Quotient
 from evenhand.release.residuals import ResidualMean
 from evenhand.release.result import Release
-from evenhand.release.verdicts import NothingFound, OfSize, OfSpread, Rule, Verdict
+from evenhand.release.rules import NothingFound, OfQuantiles, OfSize, OfSpread, Rule
+from evenhand.release.verdicts import Verdict
 from evenhand.release.written import load
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Measurement",
     "Noisy",
     "NothingFound",
+    "OfQuantiles",
     "OfSize",
     "OfSpread",
     "Opener",

@@ -69,7 +69,7 @@ class Believed:
         tail = (1 - confidence) / 2
         if len(amounts) == 1 or tail <= _TAILS[-1] or not (math.isfinite(low) and math.isfinite(high)) or low == high:
             if low == high and len(amounts) > 1:  # no noise: the quantiles of the amounts
-                return low + _quantile(amounts, weights, tail), high + _quantile(amounts, weights, 1 - tail - 1e-12)
+                return low + quantile(amounts, weights, tail), high + quantile(amounts, weights, 1 - tail - 1e-12)
             return low + float(amounts[0]), high + float(amounts[-1])
         points, odds = self._law
         known = 1 / (1 + math.exp(odds[-1]))  # beyond it the law of the noise is not known
@@ -89,7 +89,7 @@ class Believed:
         wanted = math.log(goal / (1 - goal))
         # Noise and amount both below their goal/2 quantiles: less probable than goal; both below those at (1 + goal)/2: more probable.
         ends = (
-            float(np.interp(math.log(part / (1 - part)), odds, points)) + _quantile(amounts, weights, part)
+            float(np.interp(math.log(part / (1 - part)), odds, points)) + quantile(amounts, weights, part)
             for part in (goal / 2, (1 + goal) / 2)
         )
         # So far out that the law of the noise is hardly known, that may fail.
@@ -142,7 +142,7 @@ def _believed(amounts: Sequence[float] | Array, weights: Sequence[float] | Array
     return values[mass > 0], mass[mass > 0] / mass.sum()
 
 
-def _quantile(amounts: Array, weights: Array, part: float) -> float:
+def quantile(amounts: Array, weights: Array, part: float) -> float:
     """The amount below or at which this part of the belief lies."""
     return float(amounts[min(int(np.searchsorted(np.cumsum(weights), part)), len(amounts) - 1)])
 

@@ -17,8 +17,9 @@ from evenhand.pages.release import release_chart, release_fragment, release_page
 from evenhand.pages.style import written
 from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, check_confidence, covers, judged, noise_only
+from evenhand.release.rules import Rule
 from evenhand.release.shown import free, hanging, in_units, plain_data, records, width
-from evenhand.release.verdicts import Rule, Verdict, verdict_of
+from evenhand.release.verdicts import Verdict, verdict_of
 
 if TYPE_CHECKING:
     import os

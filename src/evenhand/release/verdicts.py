@@ -1,7 +1,6 @@
-"""Whether a released number can be used or is too noisy: one rule for each kind of number.
+"""Whether released numbers can be used or are too noisy, in words.
 
-A number is usable if its 95% interval reaches at most so far from it. The rules read released numbers and public facts only, so
-a verdict costs nothing and may be published with the number.
+A number is usable if its 95% interval reaches at most as far from it as the rule of its kind allows (`rules.py`).
 """
 
 from __future__ import annotations
@@ -10,92 +9,17 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from evenhand.pages.numbers import rounded, three_digits, written
+from evenhand.pages.numbers import rounded, written
 from evenhand.release.intervals import Interval, why_not
+from evenhand.release.rules import NothingFound, OfQuantiles, OfSize, Rule
 
 if TYPE_CHECKING:
     from evenhand.release.result import Release
 
 _PRECISE = 0.1
 """What a total that is not usable is compared with: ±10%."""
-
-PART = 0.25
-"""How far the interval may reach, as a part of what matters: the value of a count, the spread of what is averaged.
-
-Laplace noise of scale b has a 95% interval of ± 3b. A group that holds nobody then looks usable only from 12b on, with
-probability 3e-6: public keys that don't occur are not called usable by chance, even where there are tens of thousands. And of
-two usable groups it is visible which is larger, if one is half as large again.
-"""
-
-SPREAD = 0.25
-"""Standard deviation of a single value, as a part of its bounds: a public guess, the same as in plans."""
-
-
-class Rule(Protocol):
-    """How far an interval may reach from a value that is to be used."""
-
-    def allowed(self, value: float) -> float:
-        """How far, at most."""
-
-    def needed(self, reach: float, value: float, rows: float | None) -> str:
-        """Below which size groups are too noisy, given how far the interval of one of them reaches; in words."""
-
-
-@dataclass(frozen=True)
-class OfSize:
-    """For counts, sums, and all that is large or small by itself: a quarter of the value.
-
-    Args:
-        unit: what it counts.
-    """
-
-    unit: str = ""
-
-    def allowed(self, value: float) -> float:
-        return PART * abs(value)
-
-    def needed(self, reach: float, value: float, rows: float | None) -> str:
-        return f"below about {_about(reach / PART)} {self.unit}".rstrip()
-
-
-@dataclass(frozen=True)
-class OfSpread:
-    """For means and quantiles: a quarter of the standard deviation of a single value, which is taken to be a quarter of the range.
-
-    Where all values have one sign, at most a quarter of the value too: bounds that are far too wide would make everything usable.
-
-    Args:
-        low: the smallest value.
-        high: the largest.
-    """
-
-    low: float
-    high: float
-
-    def allowed(self, value: float) -> float:
-        spread = PART * SPREAD * (self.high - self.low)
-        return spread if self.low < 0 < self.high else min(spread, PART * abs(value))
-
-    def needed(self, reach: float, value: float, rows: float | None) -> str:
-        allowed = self.allowed(value)
-        if rows is None or not rows > 0 or not allowed > 0:
-            return f"wider than ± {rounded(allowed)}"
-        return (
-            f"below about {_about(reach / allowed * rows)} weighted rows"  # the noise of a mean falls with their number
-        )
-
-
-@dataclass(frozen=True)
-class NothingFound:
-    """For numbers whose bounds could not be found: whatever they are, they say nothing."""
-
-    def allowed(self, value: float) -> float:
-        return -1.0
-
-    def needed(self, reach: float, value: float, rows: float | None) -> str:
-        return "no bounds could be found: too few people for this ε; give bounds=(low, high)"
 
 
 @dataclass(frozen=True)
@@ -117,7 +41,9 @@ class Judged:
     @property
     def usable(self) -> bool:
         """Whether it is precise enough; what nothing is known about is not called unusable."""
-        return not self.why and (self.rule is None or not self.reach > self.rule.allowed(self.value))
+        if self.why or self.rule is None:
+            return not self.why
+        return not (math.isnan(self.value) or self.reach > self.rule.allowed(self.value))
 
     @property
     def precision(self) -> str:
@@ -207,6 +133,8 @@ class Verdict:
 
     def _too_few(self, number: Judged) -> str:
         """What it would take for a total: its error falls with ε, and with the number of people if they are alike."""
+        if not number.why and math.isinf(number.reach):
+            return "too few people for this ε: the value may be anything; more people or more ε would help"
         value, reach = (rounded(float(figure), number.reach / 2) for figure in (number.value, number.reach))
         said = f"{value} ± {reach} is too noisy to use"
         if number.why:
@@ -238,6 +166,8 @@ def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  #
         values = list(release.value) if several else [release.value]
         ends = list(interval) if several else [interval]
         names = list(rules) if len(rules) == len(values) else [str(place) for place, _ in enumerate(values)]
+        if len(rules) == len(values):
+            rules = OfQuantiles.beside(rules, dict(zip(names, values, strict=True)))
         return Verdict(
             {
                 name: [Judged(value, low, high, rules.get(name), why=why)]
@@ -248,12 +178,17 @@ def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  #
             epsilon=float(release.guarantee.epsilon),
         )
     columns = {}
+    each = [
+        OfQuantiles.beside({name: rules[name] for name in rules if name in row}, row)
+        for row in interval[release.value_columns].to_dict("records")
+    ]
     for name in release.value_columns:
         numbers = (interval[column].tolist() for column in (name, f"{name}_low", f"{name}_high"))
         columns[name] = [
-            Judged(value, low, high, rules.get(name), rows, why)
-            for value, low, high, rows, why in zip(
+            Judged(value, low, high, rule.get(name), rows, why)
+            for value, low, high, rule, rows, why in zip(
                 *numbers,
+                each,
                 sizes.get(name) or [None] * len(interval),
                 whys.get(name) or [""] * len(interval),
                 strict=True,
@@ -271,9 +206,3 @@ def _nothing(selection: Mapping[str, Any] | None) -> str:
         f"no group is shown, because none reached the support{support} that it needs; more ε, coarser groups, or public "
         "keys (keys=[...]) would help"
     )
-
-
-def _about(size: float) -> str:
-    """A size with two digits: it is a rough one."""
-    size = float(f"{size:.2g}")
-    return f"{size:,.0f}" if 1000 <= size < 1e15 else three_digits(size)

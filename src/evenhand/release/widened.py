@@ -1,12 +1,13 @@
-"""An interval of noise, widened on both sides by what bounding may have done in either direction."""
+"""An interval of noise, widened by what bounding may have done: in either direction, or as a model says beyond bounds that were found."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
-from evenhand.release.intervals import Interval
+from evenhand.release.believed import Array, quantile
+from evenhand.release.intervals import Derived, Interval, covers, judged, noise_only, why_not
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,53 @@ class Widened:
             max(self.value - math.hypot(max(self.value - low, 0.0), reach), least),
             min(self.value + math.hypot(max(high - self.value, 0.0), reach), most),
         )
+
+
+@dataclass(frozen=True)
+class Beyond(Derived):
+    """Another interval, and an independent amount that was cut off: what reaches beyond the value on each side adds in squares.
+
+    Args:
+        interval: of the value without the amount.
+        value: inside it.
+        amounts: what may have been cut off, increasing.
+        weights: how much each is believed in; they add up to 1.
+        added: what the released value was corrected by.
+        words: what the amounts are, in one plain sentence that names the model.
+        reason: why the model can't tell; empty if it can.
+    """
+
+    interval: Interval
+    value: float
+    amounts: Array
+    weights: Array
+    added: float
+    words: str
+    reason: str = ""
+
+    @property
+    def noise_only(self) -> Interval:
+        return noise_only(self.interval)
+
+    @property
+    def judged(self) -> Interval:
+        inner = judged(self.interval)
+        return self if inner is self.interval else inner
+
+    @property
+    def covers(self) -> str:
+        return f"{covers(self.interval)}; {self.words}"
+
+    @property
+    def why(self) -> str:
+        return "; ".join(filter(None, (why_not(self.interval), self.reason)))
+
+    def of(self, interval: Interval) -> Interval:
+        return replace(self, interval=interval)
+
+    def at(self, confidence: float) -> tuple[float, float]:
+        low, high = self.interval.at(confidence)
+        least, most = (quantile(self.amounts, self.weights, (1 + side * confidence) / 2) for side in (-1, 1))
+        below = math.hypot(max(self.value - low, 0.0), max(self.added - least, 0.0))
+        above = math.hypot(max(high - self.value, 0.0), max(most - self.added, 0.0))
+        return self.value + self.added - below, self.value + self.added + above

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = {
     "WeightedERM": ("weight_bound_", "clip_", "noise_multiplier_", "noise_scale_", "usable_"),
-    "BoundedERM": ("rows_per_user_", "regularisation_", "method_", "sensitivity_", "noise_scale_"),
+    "BoundedERM": ("rows_per_user_", "regularisation_", "method_", "sensitivity_", "noise_scale_", "usable_"),
 }
 """The estimators that a server fits, and what they say of a fit beside the model itself."""
 
@@ -118,7 +118,7 @@ def read_model(data: Mapping[str, Any]) -> Model:
     model.intercept_ = np.array(constant) if isinstance(constant, list) else float(constant)
     if data["classes"] is not None:
         model.classes_ = np.array(data["classes"])
-    kind: type[LossForecast] | type[RowChoice] = LossForecast if "usable_" in data["numbers"] else RowChoice
+    kind: type[LossForecast] | type[RowChoice] = LossForecast if "clip_" in data["numbers"] else RowChoice
     model.forecast_ = kind(**read_value(data["forecast"]))
     if kind is LossForecast:
         model.plan_ = None

@@ -97,17 +97,17 @@ def corrected(measured: float, value: float, noise: float) -> dict[str, Any]:
     return {"amount": value - measured, "measured": measured, "words": words}
 
 
-def times(outcome: Outcome, rows: int) -> Outcome:
-    """A mean turned into a sum over a public number of rows."""
+def times(outcome: Outcome, factor: float) -> Outcome:
+    """A mean in another unit: a sum over a public number of rows, or of parts of a public range."""
     scaled = replace(
         outcome,
-        value=outcome.value * rows,
-        interval=Scaled(outcome.interval, rows),
-        error=outcome.error.scaled(rows),
+        value=outcome.value * factor,
+        interval=Scaled(outcome.interval, factor),
+        error=outcome.error.scaled(factor),
     )
     if "correction" not in outcome.details:
         return scaled
-    measured = outcome.details["correction"]["measured"] * rows
+    measured = outcome.details["correction"]["measured"] * factor
     shown = corrected(measured, scaled.value, scaled.error.noise or 0.0)
     return replace(scaled, details={**outcome.details, "correction": shown})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -15,8 +16,9 @@ OPEN = (
     "the bound was given and nothing tells what it took from either number; noise_interval() covers the noise of both"
 )
 _POINTS = 25  # of what bounding may have taken from one of the two
-_UNLIKE = 0.2
-"""A prior: that what the two lost has nothing to do with each other. The bound cuts the same users in both, so mostly both lost alike."""
+ALIKE = 0.6
+"""A prior: the correlation of what the two lost, of their normal scores. The bounds cut the same users in both, but each loss was seen through a noise
+of its own."""
 
 
 def believed_quotient(numerator: Interval, denominator: Interval, nonnegative: bool) -> tuple[float, Interval]:
@@ -73,11 +75,12 @@ def _points(interval: Interval) -> Array:
 
 @np.errstate(all="ignore")  # a warning would show what was released
 def _together(quotient: Quotient, above: Array, below: Array) -> tuple[Array, Array]:
-    """What to add to the quotient: mostly both lost alike, else (`_UNLIKE`) independently."""
-    both = np.concatenate([np.stack([above, below]), np.stack([a.ravel() for a in np.meshgrid(above, below)])], axis=1)
-    weights = np.repeat([(1 - _UNLIKE) / _POINTS, _UNLIKE / _POINTS**2], [_POINTS, _POINTS**2])
+    """What to add to the quotient, if what the two lost goes together as `ALIKE` says (a Gaussian copula)."""
+    scores = np.array([NormalDist().inv_cdf((place + 0.5) / _POINTS) for place in range(_POINTS)])
+    first, second = scores[:, None], scores
+    weights = np.exp(-(ALIKE**2 * (first**2 + second**2) - 2 * ALIKE * first * second) / (2 * (1 - ALIKE**2))).ravel()
     top, bottom = quotient.numerator.value, quotient.denominator.value
-    divisor = bottom + both[1]
+    divisor = bottom + np.tile(below, _POINTS)
     sound = divisor * np.sign(bottom) > 0.1 * abs(bottom)
-    amounts = (top + both[0][sound]) / divisor[sound] - top / bottom
+    amounts = (top + np.repeat(above, _POINTS)[sound]) / divisor[sound] - top / bottom
     return amounts, weights[sound]

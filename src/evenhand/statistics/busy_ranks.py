@@ -19,7 +19,7 @@ import numpy as np
 from evenhand.bounding import Belief, BusyUsers, Shift
 from evenhand.guarantee import Relation
 from evenhand.release import Measurement, Receipt
-from evenhand.statistics.shape import Shape, moved
+from evenhand.statistics.prefix_weights import Cells
 from evenhand.tables import Secret
 
 _LEAST_STEP = Fraction(1, 500)
@@ -44,6 +44,19 @@ class Moved:
     measured: bool
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What was measured: where each quantile is to be looked for, and the weights by the way."""
+
+    moved: Mapping[Fraction, Moved]
+    cells: Cells
+
+
+def moves(capacity: int, relation: Relation) -> tuple[int, int]:
+    """How far one user moves weights of cells that share no row, in L1 and in squared L2 norm (docs/proofs/quantiles.md)."""
+    return relation.moves * capacity, relation.moves * capacity**2
+
+
 def moved_ranks(busy: BusyUsers, quantiles: Sequence[Fraction]) -> dict[Fraction, Moved]:
     """Without a measurement ranks stay, and the prior says how far they may be off."""
     shifts = {q: busy.moved(float(q), Belief.beforehand()) for q in quantiles}
@@ -53,28 +66,29 @@ def moved_ranks(busy: BusyUsers, quantiles: Sequence[Fraction]) -> dict[Fraction
 def measured_ranks(
     receipt: Receipt,
     weights: Secret[dict[str, list[int]]],
-    shape: Shape,
+    places: Sequence[int],
+    points: int,
     quantiles: Sequence[Fraction],
     busy: BusyUsers,
     capacity: int,
     relation: Relation,
     epsilon: Decimal,
-) -> dict[Fraction, Moved]:
+) -> Measured:
     """Measure how far busy users differ, over all groups together, at a guess of each quantile.
 
     Args:
         receipt: pays.
         weights: at each point, group after group: of all ``rows``, and of users who are ``cut``.
-        shape: released before; says about where the quantiles are.
+        places: about where the quantiles are, as released before.
+        points: of each group.
         quantiles: in increasing order.
         busy: what is known about users who are cut.
         capacity: the weight of one user over all groups.
         relation: which neighbours count.
         epsilon: for this.
     """
-    points = shape.tree.points
-    edges = [0, *(shape.place(float(q)) for q in quantiles), points]
-    parts = Measurement(lambda: weights.map(lambda cells: by_part(cells, edges, points)), *moved(1, capacity, relation))
+    edges = [0, *itertools.accumulate(places, max), points]
+    parts = Measurement(lambda: weights.map(lambda cells: by_part(cells, edges, points)), *moves(capacity, relation))
     noisy = receipt.numbers(parts, epsilon)
     uncut, cut = noisy.values[: len(edges) - 1], noisy.values[len(edges) - 1 :]
     # In rows; a sum over some of the parts has the noise of all of them.
@@ -99,7 +113,8 @@ def measured_ranks(
         least = min(rank, 1 - _LEAST_STEP * (len(quantiles) - place + 1))
         off = float(least) - wanted  # what the limits above took back may be there as well
         result[q] = Moved(least, shift.below + max(off, 0.0), shift.above + max(-off, 0.0), True)
-    return result
+    both = np.array([[float(a + b) for a, b in zip(uncut, cut, strict=True)]])
+    return Measured(result, Cells(np.array([edges], dtype=np.int64), both, max(2 * noisy.noise.variance, 1 / 6)))
 
 
 def by_part(cells: Mapping[str, Sequence[int]], edges: Sequence[int], points: int) -> list[int]:

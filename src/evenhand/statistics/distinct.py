@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from evenhand.bounding import Auto
 from evenhand.guarantee import Relation, UsageError, split
-from evenhand.release import Additive, Bounding, Error, Exact, Measurement, Receipt, noise_for
+from evenhand.release import Additive, Bounding, Error, Exact, Measurement, OfSize, Receipt, noise_for
 from evenhand.statistics.draft import EXACT, UNBOUNDED, Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, frame
 from evenhand.statistics.keys import ID, Keys
@@ -82,7 +82,8 @@ class Supported(Road):
             moves = self._reach(limit)
             error = Error(noise_for(moves, moves**2, request.epsilon).variance ** 0.5, None, _BIAS)
         query = {**self.query, "bounding": bounding.to_dict()}
-        return Draft(self.label, request.guarantee(), request.pure(), query, bounding, error, self._release)
+        rules = {self.name: OfSize("values")}
+        return Draft(self.label, request.guarantee(), request.pure(), query, bounding, error, self._release, rules)
 
     def _reach(self, limit: int) -> int:
         """How far one user moves the numbers of all groups; one number alone moves by at most ℓ under values too."""

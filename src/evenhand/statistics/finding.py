@@ -1,105 +1,85 @@
-"""Choosing the points of several quantiles in several groups, with all the ε that is left once users are bounded.
+"""Finding several quantiles in several groups, with all the ε that is left once users are bounded.
 
-A little of it releases the rough shape of the column over all groups (`shape.py`) and the weight of each group; most of the rest chooses points
-(`search.py`), starting from that shape, and what is left then chooses where their intervals end (`ends.py`).
+Noisy weights of cells, a few times: even cells at first, then others, the finer the likelier a quantile is there. A user's weight is
+in one cell each time, however many cells and quantiles there are. All measurements together say how much weight lies below each
+edge (`prefix_weights.py`), and so, for any probability, where a quantile is (`rank_posterior.py`): answers and intervals come from one
+structure. A single quantile is chosen in the end, by rank, among the points that are still likely: for one number that is more precise
+than cells, and the choice says where its rank is for the interval. Groups share the first measurements: what is known about all of them is where a group is looked at first.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from evenhand.guarantee import Relation, divide, split
+import numpy as np
+
+from evenhand.guarantee import Relation, split
+from evenhand.profiles import Array
 from evenhand.release import Measurement, Receipt
-from evenhand.statistics.busy_ranks import Moved
-from evenhand.statistics.ends import CONFIDENCE, End, Reach, moves, settled, wanted_ends, within_node
-from evenhand.statistics.search import Split, Target, preferences, rank_scales, rounds, scores, span
-from evenhand.statistics.shape import Shape, Tree, moved
+from evenhand.statistics.busy_ranks import Measured, Moved, moves
+from evenhand.statistics.prefix_weights import PARTS, Cells, Edges, Prefixes
+from evenhand.statistics.rank_posterior import Prior, expected, in_order, located, next_edges, preference, reached
 from evenhand.tables import Secret
 
-SHAPE_SHARE = Fraction(1, 10)
-WEIGHTS_SHARE = Fraction(1, 16)
-ENDS_SHARE = Fraction(1, 3)
-"""For the shape, where nothing is known about the weight; of the rest for the weights of the groups; of the rest for the ends of intervals."""
+SHARES = (Fraction(20, 100), Fraction(35, 100), Fraction(45, 100))
+"""Of ε, for each measurement. Later ones look closer, so they decide."""
 
-_SHAPE_SHARES = (Fraction(8, 100), Fraction(1, 4))
-_SEEN = 40
-"""If the weight of all rows is known: what shows a node with 1/40 of it, between these limits. A shape that shows less draws answers into empty stretches."""
+CHOICE_SHARES = (Fraction(15, 100), Fraction(30, 100), Fraction(55, 100))
+"""The same for a single quantile, which is chosen in the end."""
 
-_OF_DEVIATION = 0.65
-"""The scale of a Laplace variable with the 95% quantile of a normal one of standard deviation 1."""
+POOLED_SHARES, OWN_SHARES = (Fraction(5, 100), Fraction(10, 100)), (Fraction(35, 100), Fraction(50, 100))
+"""The same where there are groups: of all together, then of each."""
 
-
-def shape_share(capacity: int, weight: float | None, relation: Relation, epsilon: float) -> Fraction:
-    """The part of ε for the shape.
-
-    Args:
-        capacity: the weight of one user.
-        weight: of all rows, as released before; None if nothing is known.
-        relation: which neighbours count.
-        epsilon: for everything.
-    """
-    if weight is None:
-        return SHAPE_SHARE
-    deviation = math.sqrt(2) * moved(Tree.levels, capacity, relation)[0] / epsilon
-    least, most = _SHAPE_SHARES
-    return min(max(Fraction(_SEEN * deviation / max(weight, 1e-9)).limit_denominator(100), least), most)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """How the ε of a release is divided: the shape, the weights of the groups, the search, and the ends of intervals.
-
-    The weights are free where the number of rows is public.
-    """
-
-    shape: Decimal
-    weights: Decimal
-    search: Decimal
-    ends: Decimal
-
-    @classmethod
-    def of(cls, epsilon: Decimal, relation: Relation, shape_share: Fraction = SHAPE_SHARE) -> Cost:
-        """Divide."""
-        shape, rest = split(epsilon, shape_share)
-        weights, rest = (Decimal(0), rest) if relation.counts_are_public else split(rest, WEIGHTS_SHARE)
-        ends, search = split(rest, ENDS_SHARE)
-        return cls(shape, weights, search, ends)
+_ALL_OVER = tuple(Fraction(k, 20) for k in (1, 5, 10, 15, 19))
+"""Looked at besides what is asked, over all groups: the quantiles of one group may be anywhere among the rows of all."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """What was released: a point for each quantile in each group, with the ends of its interval.
+    """What was released, by quantile.
 
     Args:
-        places: the points, by quantile and group.
-        ends: the points where intervals end, by quantile and group.
-        reaches: how far ranks may be off, by quantile and group; None where the weight of a group is lost in noise.
-        weights: of each group.
+        edges: points, by group.
+        reached: the probability that the quantile lies below each of them, given the noise and what bounding may have done.
+        by_noise: the same for the noise alone.
+        places: the answers, as likely too low as too high; a single quantile was chosen.
         moved: where each quantile was looked for.
+        measured: noisy weights of cells, of all groups or of each.
     """
 
+    edges: Edges
+    reached: dict[Fraction, Array]
+    by_noise: dict[Fraction, Array]
     places: dict[Fraction, list[int]]
-    ends: dict[Fraction, list[tuple[int, int]]]
-    reaches: dict[Fraction, list[Reach | None]]
-    weights: Sequence[int]
     moved: Mapping[Fraction, Moved]
+    measured: Sequence[Cells]
+
+    def of(self, q: Fraction) -> list[tuple[Edges, Array, Array, int]]:
+        """Of one quantile, by group: edges, both probabilities and the answer."""
+        return list(zip(self.edges, self.reached[q], self.by_noise[q], self.places[q], strict=True))
+
+
+Measure = Callable[[Sequence[int]], Measured]
+"""Given about where the quantiles are: what bounding does to their ranks."""
 
 
 def find(
     receipt: Receipt,
     weights: Secret[list[int]],
     points: int,
+    groups: int,
     quantiles: Sequence[Fraction],
     capacity: int,
     relation: Relation,
     epsilon: Decimal,
-    believed: Callable[[Shape], Mapping[Fraction, Moved]] = lambda _: {},
-    weight: float | None = None,
+    believed: Mapping[Fraction, Moved] | None = None,
+    measure: Measure | None = None,
 ) -> Points:
     """Find quantiles in each group.
 
@@ -107,177 +87,178 @@ def find(
         receipt: pays.
         weights: of rows at each point, group after group; at most ``capacity`` of it is one user's.
         points: of each group.
+        groups: how many.
         quantiles: which ones.
         capacity: the weight of one user over all groups.
         relation: which neighbours count.
-        epsilon: for everything but what ``believed`` measures.
-        believed: what bounding does to the rank of each quantile, once the shape is seen; nothing is known where it is left out.
-        weight: of all rows, as far as it is known.
+        epsilon: for everything but what ``measure`` pays.
+        believed: what bounding does to the rank of each quantile; left out if nothing is known.
+        measure: asks what it does.
     """
-    cost = Cost.of(epsilon, relation, shape_share(capacity, weight, relation, float(epsilon)))
-    tree, wanted = Tree(points), sorted(set(quantiles))
-    counts = Measurement(lambda: weights.map(tree.counts), *moved(Tree.levels, capacity, relation))
-    counted = receipt.numbers(counts, cost.shape)
-    shape = tree.shape(counted.values, math.sqrt(counted.noise.variance))
-    totals, noisy = weights.map(lambda given: _totals(given, points)), None
-    if cost.weights:
-        noisy = receipt.numbers(Measurement(lambda: totals, *moved(1, capacity, relation)), cost.weights)
-    known = receipt.public(totals, relation) if noisy is None else noisy.values
-    told = believed(shape)
-    moves_of = {q: told.get(q, Moved(q, 0.0, 0.0, False)) for q in wanted}
-    ranks = [one.rank for one in moves_of.values()]
-    plan = rounds(ranks)
-    found: dict[int, list[Split]] = {}
-    for targets in plan:
-        found |= _round(
+    wanted = sorted(set(quantiles))
+    moved = dict(believed or {q: Moved(q, 0.0, 0.0, False) for q in wanted})
+    own = Look(receipt, weights, points, groups, capacity, relation)
+    if groups > 1:
+        pooled = Look(
             receipt,
-            weights,
-            len(known),
-            ranks,
-            targets,
-            found,
-            shape,
+            weights.map(lambda given: [sum(given[point::points]) for point in range(points)]),
+            points,
+            1,
             capacity,
             relation,
-            divide(cost.search, len(plan)),
         )
-    # Of the weight of a group, cautiously: one standard deviation of its noise less.
-    slack = 0.0 if noisy is None else math.sqrt(noisy.noise.variance)
-    sizes = [max(weight - slack, 0.0) for weight in known]
-    own = 2 * relation.moves * capacity / float(cost.ends) * (1 if len(wanted) == 1 else 2)
-    reaches: list[list[Reach | None]] = [[] for _ in wanted]
-    for group, size in enumerate(sizes):
-        doubts = {
-            place: _OF_DEVIATION * shape.split_doubt(splits[group].point) * size / capacity
-            for place, splits in found.items()
-        }
-        scales = rank_scales(plan, relation, float(cost.search), doubts)
-        for place, q in enumerate(wanted):
-            bias = moves_of[q].below * size, moves_of[q].above * size
-            reaches[place].append(Reach(scales[place] * capacity, own, *bias) if size else None)
-    answers = [[split.point for split in found[place]] for place, _ in enumerate(wanted)]
-    ends = _ends(receipt, weights, ranks, answers, reaches, sizes, shape, capacity, relation, cost.ends)
-    return Points(
-        dict(zip(wanted, answers, strict=True)),
-        dict(zip(wanted, ends, strict=True)),
-        dict(zip(wanted, reaches, strict=True)),
-        known,
-        moves_of,
-    )
+        shares = [*POOLED_SHARES, *OWN_SHARES]
+    else:
+        pooled, shares = own, list(SHARES if len(wanted) > 1 else CHOICE_SHARES)
+    *before, last = paid_for(epsilon, shares)
+    first = before[: len(POOLED_SHARES)]
+    seen = pooled.even(first[0])
+    around = {q: Moved(q, 0.0, 0.0, False) for q in _ALL_OVER} if groups > 1 else {}
+    seen.append(pooled.at(next_edges(Prefixes.of(seen), around | moved), first[1]))
+    if measure is not None:
+        told = measure([located(Prefixes.of(seen), moved[q])[0] for q in wanted])
+        moved = dict(told.moved)
+        seen.append(told.cells)
+    prior: Prior | None = None
+    if groups > 1:
+        prior = Prior.of(Prefixes.of(seen))
+        edges = np.repeat(prior.edges(moved), groups, axis=0)
+        seen = [*own.known(), own.at(edges, before[-1])]
+    prefixes = Prefixes.of(seen)
+    if len(wanted) > 1:
+        seen.append(own.at(next_edges(prefixes, moved), last))
+        prefixes = Prefixes.of(seen)
+        places = [located(prefixes, moved[q], prior) for q in wanted]
+        in_rows = [list(itertools.accumulate(row, max)) for row in zip(*places, strict=True)]
+        answers = dict(zip(wanted, map(list, zip(*in_rows, strict=True)), strict=True))
+    else:
+        ((q, one),) = moved.items()
+        chosen, scale = own.chosen(one.rank, prefixes.edges, expected(prefixes, one, prior, bounded=False), last)
+        prefixes = Prefixes.of(seen, prefixes.told(chosen, float(one.rank), 2 * scale**2))
+        answers = {q: chosen}
+    both, noise = (in_order({q: reached(prefixes, moved[q], bounded) for q in wanted}) for bounded in (True, False))
+    return Points(prefixes.edges, both, noise, answers, moved, seen)
 
 
-def _ends(
-    receipt: Receipt,
-    weights: Secret[list[int]],
-    wanted: Sequence[Fraction],
-    answers: Sequence[Sequence[int]],
-    reaches: Sequence[Sequence[Reach | None]],
-    sizes: Sequence[float],
-    shape: Shape,
-    capacity: int,
-    relation: Relation,
-    epsilon: Decimal,
-) -> list[list[tuple[int, int]]]:
-    """The ends of all intervals, in one round or two."""
-    points, ranks = shape.tree.points, [float(q) for q in wanted]
-    far = {
-        above: [[math.inf if reach is None else reach.at(CONFIDENCE, above) for reach in row] for row in reaches]
-        for above in (False, True)
-    }
-    plan = wanted_ends(answers, ranks, far, sizes, points)
-    paid, sensitivity = divide(epsilon, 1 if len(wanted) == 1 else 2), capacity * moves(relation)
-    scale = 2 * Fraction(sensitivity) / Fraction(paid)
-    likely = functools.cache(lambda percent: preferences(shape.preference(percent / 100), scale))
-    chosen: dict[tuple[int, int, bool], int] = {}
-    for targets in plan:
-        asked = []
-        for one in targets:
-            rank = ranks[one.place] + (1 if one.above else -1) * far[one.above][one.place][one.group] / sizes[one.group]
-            asked.append((one, likely(min(max(round(100 * rank), 1), 99))[slice(*one.points)]))
+def paid_for(epsilon: Decimal, shares: Sequence[Fraction]) -> list[Decimal]:
+    """ε in parts that add up to it."""
+    parts, rest, left = list[Decimal](), epsilon, Fraction(1)
+    for share in shares[:-1]:
+        part, rest = split(rest, share / left)
+        left -= share
+        parts.append(part)
+    return [*parts, rest]
 
-        def scored(given: list[int], asked: Sequence[tuple[End, Sequence[int]]] = tuple(asked)) -> list[list[int]]:
-            return [
-                [
-                    score + more
-                    for score, more in zip(
-                        one.scores(given[one.group * points : (one.group + 1) * points]), prior, strict=True
-                    )
-                ]
-                for one, prior in asked
-            ]
 
-        places = receipt.choices(weights.map(scored), [sensitivity] * len(targets), paid).places
-        for one, place in zip(targets, places, strict=True):
-            chosen[one.place, one.group, one.above] = one.first + place
-    ends = settled(chosen, answers, points)
-    if len(sizes) > 1 or not sizes[0]:
-        return ends
-    for place, rank in enumerate(ranks):  # the shape is that of the only group
-        below, above = (far[side][place][0] / sizes[0] for side in (False, True))
-        low, high = within_node(shape, answers[place][0], rank, below, above)
-        ends[place][0] = (max(ends[place][0][0], low), min(ends[place][0][1], high))
-    return ends
+def least_share(epsilon: Decimal) -> Decimal:
+    """The smallest part of ε that is ever used at once."""
+    return min(*paid_for(epsilon, CHOICE_SHARES), *paid_for(epsilon, (*POOLED_SHARES, *OWN_SHARES)))
+
+
+def running(weights: Sequence[int]) -> list[int]:
+    """The weight before each point, and all of it."""
+    return [0, *itertools.accumulate(weights)]
+
+
+def by_cell(before: Sequence[int], edges: Sequence[Sequence[int]], points: int) -> list[int]:
+    """The weight in each cell of each group, from that before each point."""
+    return [
+        before[start + high] - before[start + low]
+        for start, row in zip(itertools.count(0, points), edges, strict=False)
+        for low, high in itertools.pairwise(row)
+    ]
+
+
+def scores(weights: Sequence[int], rank: Fraction) -> list[int]:
+    """Of each point: for a rank a/b, minus b times the distance of the rank from those that the point covers; zero for the true quantile, even
+    where many rows share a value."""
+    a, b = rank.numerator, rank.denominator
+    before = running(weights)
+    offsets = [b * below - a * before[-1] for below in before]
+    return [-max(0, below, -upto) for below, upto in itertools.pairwise(offsets)]
+
+
+def score_moves(rank: Fraction, relation: Relation) -> int:
+    """How far one user of weight 1 moves a score (docs/proofs/quantiles.md)."""
+    a, b = rank.numerator, rank.denominator
+    return max(a, b - a) if relation is Relation.PRESENCE else b
 
 
 @dataclass(frozen=True)
-class _Choice:
-    """A target in one group, between the points chosen there before.
+class Look:
+    """Measures weights of cells."""
 
-    Args:
-        target: which quantile.
-        group: where.
-        lower, upper: the points chosen before.
-        sensitivity: how far one user moves a score.
-        likely: what each point's likelihood before any row of the group is seen adds to its score.
-    """
+    receipt: Receipt
+    weights: Secret[list[int]]
+    points: int
+    groups: int
+    capacity: int
+    relation: Relation
 
-    target: Target
-    group: int
-    lower: Split | None
-    upper: Split | None
-    sensitivity: int
-    likely: Sequence[int]
+    @functools.cached_property
+    def before(self) -> Secret[list[int]]:
+        """The weight before each point."""
+        return self.weights.map(running)
 
-    def scores(self, weights: Sequence[int]) -> list[int]:
-        first, end = span(len(weights), self.lower, self.upper)
-        by_rank = scores(weights, self.target.rank, self.lower, self.upper)
-        return [score + more for score, more in zip(by_rank, self.likely[first:end], strict=True)]
+    def even(self, epsilon: Decimal) -> list[Cells]:
+        """Of even cells."""
+        edges = np.arange(PARTS + 1, dtype=np.int64) * self.points // PARTS
+        return [*self.known(), self.at(np.repeat(edges[None, :], self.groups, axis=0), epsilon)]
 
-
-def _round(
-    receipt: Receipt,
-    weights: Secret[list[int]],
-    groups: int,
-    wanted: Sequence[Fraction],
-    targets: Sequence[Target],
-    found: dict[int, list[Split]],
-    shape: Shape,
-    capacity: int,
-    relation: Relation,
-    epsilon: Decimal,
-) -> dict[int, list[Split]]:
-    """One round of choices: its targets in all groups, paid for together."""
-    points, asked = shape.tree.points, list[_Choice]()
-    for target in targets:
-        sensitivity = capacity * target.moves(relation)
-        likely = preferences(
-            shape.preference(float(wanted[target.place])), 2 * Fraction(sensitivity) / Fraction(epsilon)
+    def at(self, edges: Edges, epsilon: Decimal) -> Cells:
+        """Of cells between these edges."""
+        rows = edges.tolist()
+        cells = Measurement(
+            lambda: self.before.map(lambda given: by_cell(given, rows, self.points)),
+            *moves(self.capacity, self.relation),
         )
-        for group in range(groups):
-            lower, upper = (None if end is None else found[end][group] for end in (target.lower, target.upper))
-            asked.append(_Choice(target, group, lower, upper, sensitivity, likely))
+        noisy = self.receipt.numbers(cells, epsilon)
+        # Weights are integers: no less than their rounding is in doubt, however large ε is.
+        variance = max(noisy.noise.variance, 1 / 12)
+        return Cells(edges, np.array(noisy.values, dtype=np.float64).reshape(len(rows), -1), variance)
 
-    def scored(given: list[int]) -> list[list[int]]:
-        return [one.scores(given[one.group * points : (one.group + 1) * points]) for one in asked]
+    def chosen(self, rank: Fraction, edges: Edges, below: Array, epsilon: Decimal) -> tuple[list[int], float]:
+        """A point of each group whose rank is about this one, by rank and by how likely it is already; and the scale of its rank error, in weight."""
+        sensitivity = self.capacity * score_moves(rank, self.relation)
+        worth = 2 * float(sensitivity / Fraction(epsilon))  # of a factor e of likelihood
+        likely = [[int(worth * one) for one in preference(*row)] for row in zip(edges, below, strict=True)]
 
-    chosen = receipt.choices(weights.map(scored), [one.sensitivity for one in asked], epsilon)
-    result: dict[int, list[Split]] = {target.place: [] for target in targets}
-    for one, place in zip(asked, chosen.places, strict=True):
-        point = span(points, one.lower, one.upper)[0] + place
-        part = shape.part_below(point, float(wanted[one.target.place]))
-        result[one.target.place].append(Split.between(point, part, one.lower, one.upper))
-    return result
+        def scored(given: list[int]) -> list[list[int]]:
+            return [
+                [
+                    score + more
+                    for score, more in zip(scores(given[start : start + self.points], rank), prior, strict=True)
+                ]
+                for start, prior in zip(itertools.count(0, self.points), likely, strict=False)
+            ]
+
+        found = self.receipt.choices(self.weights.map(scored), [sensitivity] * self.groups, epsilon)
+        return found.places, worth / rank.denominator
+
+    def known(self) -> list[Cells]:
+        """All weight of each group, where it is public."""
+        if not self.relation.counts_are_public:
+            return []
+        edges = np.repeat(np.array([[0, self.points]], dtype=np.int64), self.groups, axis=0)
+        rows = edges.tolist()
+        totals = self.receipt.public(self.before.map(lambda given: by_cell(given, rows, self.points)), self.relation)
+        return [Cells(edges, np.array(totals, dtype=np.float64)[:, None], float(self.capacity) ** 2 * 1e-6)]
 
 
-def _totals(weights: Sequence[int], points: int) -> list[int]:
-    return [sum(weights[start : start + points]) for start in range(0, len(weights), points)]
+@functools.cache
+def rank_deviations(ranks: tuple[float, ...]) -> tuple[float, ...]:
+    """The standard deviation of the weight below each quantile, where one user has weight 1 and ε is 1: of rows that lie evenly, a thousand users."""
+    points, users = 4096, 1000.0
+    if len(set(ranks)) == 1:
+        return tuple(math.sqrt(8) * max(rank, 1 - rank) / float(CHOICE_SHARES[-1]) for rank in ranks)
+    moved = {Fraction(rank).limit_denominator(1000): Moved(Fraction(rank), 0.0, 0.0, False) for rank in ranks}
+    edges, seen = np.arange(PARTS + 1, dtype=np.int64)[None, :] * points // PARTS, list[Cells]()
+    for share in SHARES:
+        seen.append(Cells(edges, np.diff(edges, axis=1) * (users / points), 2 / float(share) ** 2))
+        prefixes = Prefixes.of(seen)
+        edges = next_edges(prefixes, moved)
+    result = []
+    for rank in ranks:
+        more, deviation = prefixes.beyond(rank)
+        result.append(float(deviation[0][int(np.argmin(np.abs(more[0])))]))
+    return tuple(result)

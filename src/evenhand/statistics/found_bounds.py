@@ -15,24 +15,24 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from evenhand.bounding import Norm
-from evenhand.guarantee import divide, plain, split
+from evenhand.guarantee import divide, exact_difference, exact_sum, plain, split
 from evenhand.ledger import Cost, rho_with_pure
 from evenhand.pages.numbers import written
-from evenhand.profiles import CELLS, FIRST_LOOK, Extent, Given, Look, look_around
-from evenhand.release import Measurement, NothingFound, Receipt, noise_for
+from evenhand.profiles import FIRST_LOOK, Extent, Given, Look, look_around
+from evenhand.release import NothingFound, Receipt, noise_for
+from evenhand.statistics.beyond_bounds import Found, completed
 from evenhand.statistics.draft import Draft, Outcome
-from evenhand.statistics.keys import UNGROUPED
-from evenhand.statistics.level_cells import cells_around, numbers_of_rows, totals_of_users
+from evenhand.statistics.level_cells import cells_around, numbers_of_rows, totals_of_users, users_by_cell, weighted_once
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.wanted_bounds import WantedBounds
-from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, fetch_groups
+from evenhand.statistics.weighted_rows import FULL, WEIGHT
 from evenhand.tables import Bounds, OpenBounds, Table
 from evenhand.tables.expressions import Rows
 
 SHARE = Decimal("0.15")
-"""Of ε, for finding bounds: with it 300 users at ε = 0.5 mostly stand out, and the rest of the release has 1.18 times the noise."""
+"""Of ε, for finding bounds: with it 300 users at ε = 0.5 mostly stand out, and the rest of the release has 1.18 times the noise. As much again
+is in reserve for where it is not enough: bounds many times too wide cost far more."""
 
 By: TypeAlias = str | Sequence[str] | None
 Ask: TypeAlias = Callable[[Request, Mapping[str, Statistic]], Draft]
@@ -84,18 +84,28 @@ class _Finding:
         stand_ins = self._bounded([_stand_in(want.given, self._least) for want in self.wants])
         drafted = self.ask(request, stand_ins)
         assert drafted.cost is not None  # bounds are wanted of what is private
-        each, moves = divide(paid, len(self.columns) + len(self._totals)), FULL * request.relation.moves
+        searches = len(self.columns) + len(self._totals)
+        each, moves = divide(paid, searches), FULL * request.relation.moves
         noise_for(moves, moves**2, split(each, FIRST_LOOK)[0])  # refuses an ε whose noise does not fit 64 bits
+        # A ρ that was debited is for one division of ε; without one, what is left when reserves are spent must do as well.
+        reserve = each if drafted.cost.rho is None else Decimal(0)
+        for spent in range(searches + 1, 2 * searches + 1) if reserve else ():
+            self.ask(
+                replace(request, epsilon=exact_difference(self.request.epsilon, exact_sum([each] * spent))), stand_ins
+            )
         read = [*dict.fromkeys(name for statistic in stand_ins.values() for name in statistic.reads), *self.by]
-        will = f"bounds of {', '.join(self.columns)} will be found privately, for {float(SHARE):.0%} of ε"
+        twice = ", twice that if too little is visible" if reserve else ""
+        will = f"bounds of {', '.join(self.columns)} will be found privately, for {float(SHARE):.0%} of ε{twice}"
         bounding = replace(drafted.bounding, words=f"{drafted.bounding.words}; {will}")
 
         def run(receipt: Receipt) -> Outcome:
             with _copied(self.request.table, read) as copy:
-                extents = self._found(copy, each, left, receipt)
+                extents, spent = self._found(copy, each, reserve, receipt)
                 found = self._bounded([(one.low, one.high) for one in extents])
-                inner = self.ask(replace(request, table=copy), found)
-                return self._told(inner.run(receipt), inner, extents, paid)
+                inner = self.ask(
+                    replace(request, table=copy, epsilon=exact_difference(self.request.epsilon, spent)), found
+                )
+                return self._told(inner.run(receipt), inner, found, extents, spent)
 
         return replace(
             drafted,
@@ -114,36 +124,39 @@ class _Finding:
             for name, statistic in self.statistics.items()
         }
 
-    def _found(self, copy: Table, epsilon: Decimal, left: Decimal, receipt: Receipt) -> list[Extent]:
-        """The bounds, read from the noisy histograms of each column."""
-        moves = self.request.relation.moves
+    def _found(self, copy: Table, epsilon: Decimal, reserve: Decimal, receipt: Receipt) -> tuple[list[Extent], Decimal]:
+        """The bounds, read from the noisy histograms of each column, and what those cost."""
+        moves, parts = self.request.relation.moves, list[Decimal]()
 
         def looked(rows: Rows, given: Given) -> Look:
             with weighted_once(copy, rows) as weighted:
 
                 def buy(centre: float, paid: Decimal) -> list[float]:
+                    parts.append(paid)
                     with cells_around(copy, weighted, centre, [WEIGHT]) as placed:
                         return [count / FULL for count in receipt.numbers(users_by_cell(copy, placed), paid).values]
 
-                return look_around(buy, epsilon, moves, given)
+                return look_around(buy, epsilon, moves, given, reserve)
 
         values, totals = {}, {}
         for column in self.columns:
             with numbers_of_rows(copy, column) as numbers:
                 values[column] = looked(numbers, self._given(column, total=False))
         for column in self._totals:
-            rows = values[column].extent(_ROWS_OF_TOTALS * float(left), (None, None))
+            rows = values[column].extent(_ROWS_OF_TOTALS * float(self.request.epsilon), (None, None))
             with totals_of_users(copy, column, (rows.low, rows.high)) as sums:
                 totals[column] = looked(sums, self._given(column, total=True))
+        spent = max(exact_sum(parts), split(self.request.epsilon, SHARE)[0])
+        left = float(exact_difference(self.request.epsilon, spent))
         return [
             self._fitting(
                 want,
                 (totals if want.total else values)[want.column].extent(
-                    self._ease(want) * float(left), want.given, want.outside, want.narrowest
+                    self._ease(want) * left, want.given, want.outside, want.narrowest, want.power
                 ),
             )
             for want in self.wants
-        ]
+        ], spent
 
     def _given(self, column: str, total: bool) -> Given:
         """The bounds that were given for a column, if all who want some agree."""
@@ -174,17 +187,34 @@ class _Finding:
         cap = None if self.request.strategy is None else self.request.strategy.caps_rows_at
         return 0.0 if cap is None else cap * 2.0**-_CAP_BITS
 
-    def _told(self, outcome: Outcome, inner: Draft, extents: Sequence[Extent], paid: Decimal) -> Outcome:
-        """The outcome, with what was found and what that cost."""
+    def _told(
+        self,
+        outcome: Outcome,
+        inner: Draft,
+        bounded: Mapping[str, Statistic],
+        extents: Sequence[Extent],
+        paid: Decimal,
+    ) -> Outcome:
+        """The outcome, with what was found, what that cost, and what lies beyond it."""
+        by_owner = {
+            owner: Found(
+                self.statistics[owner],
+                bounded[owner],
+                [one for name, one in zip(self._owners, extents, strict=True) if name == owner],
+            )
+            for owner in dict.fromkeys(self._owners)
+        }
+        outcome = completed(outcome, by_owner, self._owner)
         pairs = {name: [one.low, one.high] for name, one in zip(self._names(), extents, strict=True)}
         alone = next(iter(pairs.values())) if len(pairs) == 1 else pairs
         words = _words(pairs, paid, [name for name, one in zip(pairs, extents, strict=True) if not one.visible])
         details = {**outcome.details, "bounds": alone, "finding": {"epsilon": float(paid), "words": words}}
         rules = dict(outcome.rules or inner.rules)
-        blind = {owner for owner, one in zip(self._owners, extents, strict=True) if not one.visible}
-        if blind:
-            names = rules or (outcome.value.columns if hasattr(outcome.value, "columns") else ("",))
-            rules |= {name: NothingFound() for name in names if self._owner(name) in blind}
+        names = list(rules) or list(outcome.value.columns if hasattr(outcome.value, "columns") else ("",))
+        for owner, one in zip(self._owners, extents, strict=True):
+            if one.coarse or not one.visible:
+                found = NothingFound("only coarse bounds" if one.visible else "no bounds")
+                rules |= {name: found for name in names if self._owner(name) == owner}
         return replace(outcome, details=details, rules=rules)
 
     @property
@@ -222,32 +252,6 @@ _CAP_BITS = 20
 
 _ROWS_OF_TOTALS = 100.0
 """How many times cheaper wide bounds of rows are than for a mean, where only totals are bounded."""
-
-
-@contextmanager
-def weighted_once(copy: Table, rows: Rows) -> Iterator[Rows]:
-    """Rows with a value and the weight of their user: `FULL` for all rows of a user together, at most. Kept, since they are asked more than once."""
-    drawn = WeightedRows(copy, UNGROUPED, (), drawn=rows)
-    with copy.engine.kept(drawn.weighted(drawn.norms((Norm.ROWS,)), Norm.ROWS, FULL)) as weighted:
-        yield weighted
-
-
-def users_by_cell(copy: Table, placed: Rows) -> Measurement:
-    """Users by where their values lie: the weight of each user's rows in each cell.
-
-    Guarantee: a user's rows weigh ``⌊FULL/rows⌋`` each, so one user moves the vector by at most `FULL` in L1 norm under presence, and
-    by twice that under values, where only the cells of a user's rows change (docs/proofs/found-bounds.md).
-
-    Args:
-        copy: the table.
-        placed: rows with their weight and the number of their cell.
-    """
-    moves = FULL * copy.relation.moves
-    return Measurement(
-        lambda: fetch_groups(copy, placed, CELLS, {WEIGHT: placed[WEIGHT]}).map(lambda sums: sums[WEIGHT]),
-        moves,
-        moves**2,
-    )
 
 
 @contextmanager

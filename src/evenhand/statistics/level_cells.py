@@ -1,4 +1,4 @@
-"""Rows by the round numbers between which their value lies, in the engine: the cells of `profiles/extent.py`.
+"""Rows by the round numbers between which their value lies, in the engine: the cells of `profiles/visible.py`.
 
 The cell is found with one multiplication, one division and comparisons of doubles, which IEEE 754 fixes to the last bit, so it is the same on
 every engine. Whatever the arithmetic does, a row is in exactly one cell, and that carries the guarantee.
@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from evenhand.bounding import Norm
 from evenhand.guarantee import Relation
-from evenhand.profiles.extent import CELLS, DECADES, LEVELS, MANTISSAS
-from evenhand.statistics.keys import ID
+from evenhand.profiles.visible import CELLS, DECADES, LEVELS, MANTISSAS
+from evenhand.release import Measurement
+from evenhand.statistics.keys import ID, UNGROUPED
 from evenhand.statistics.user_values import total_of_rows
+from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, fetch_groups
 from evenhand.tables import Bounds, Grid, Table
 from evenhand.tables.expressions import Column, Integers, Rows
 from evenhand.tables.numbers import is_number, number
@@ -79,6 +82,32 @@ def cells_around(copy: Table, rows: Rows, centre: float, beside: Sequence[str]) 
         away = beyond.ifelse(_whole(len(LEVELS)), found["decade"] + within)
         middle = _whole(CELLS // 2)
         yield found.select(*beside, **{ID: found["below"].ifelse(middle - away, middle + away)})
+
+
+@contextmanager
+def weighted_once(copy: Table, rows: Rows) -> Iterator[Rows]:
+    """Rows with a value and the weight of their user: `FULL` for all rows of a user together, at most. Kept, since they are asked more than once."""
+    drawn = WeightedRows(copy, UNGROUPED, (), drawn=rows)
+    with copy.engine.kept(drawn.weighted(drawn.norms((Norm.ROWS,)), Norm.ROWS, FULL)) as weighted:
+        yield weighted
+
+
+def users_by_cell(copy: Table, placed: Rows) -> Measurement:
+    """Users by where their values lie: the weight of each user's rows in each cell.
+
+    Guarantee: a user's rows weigh ``⌊FULL/rows⌋`` each, so one user moves the vector by at most `FULL` in L1 norm under presence, and
+    by twice that under values, where only the cells of a user's rows change (docs/proofs/found-bounds.md).
+
+    Args:
+        copy: the table.
+        placed: rows with their weight and the number of their cell.
+    """
+    moves = FULL * copy.relation.moves
+    return Measurement(
+        lambda: fetch_groups(copy, placed, CELLS, {WEIGHT: placed[WEIGHT]}).map(lambda sums: sums[WEIGHT]),
+        moves,
+        moves**2,
+    )
 
 
 def _whole(constant: int) -> Integers:

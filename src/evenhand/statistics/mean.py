@@ -19,6 +19,7 @@ from evenhand.bounding import (
     Strategy,
     Tilt,
     best_mean,
+    with_belief,
 )
 from evenhand.guarantee import Relation, UsageError, exact_difference, exact_sum, split
 from evenhand.noise import IntegerNoise
@@ -166,7 +167,7 @@ class UserMeans(PerUser):
         if buying is not None and location is not None:
             shapes = mean_shapes(buying, noisy.values, location, relation.moves)
             belief = replace(belief, shapes=shapes, centre=location.centre, asked=buying.rows, tilt=tilt)
-        return replace(choice, belief=belief), left
+        return with_belief(choice, belief, grid), left
 
     def _support(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Support, Sizes, Decimal, Decimal]:
         """Users by number of rows, as a bound is chosen and as its effect is judged; what was paid, and what is left of ε."""

@@ -178,7 +178,8 @@ class Total(PerUser):
             grid = self.summary(users).grid
             interval = uncorrected(measured, grid is not None and grid.bottom < 0, grid is None or grid.top > 0)
             return Outcome(measured.value, interval, choice.bounding, error)
-        found = corrected(measured, choice.cut, not self.columns)
+        cut = choice.cut.given(noisy.values[0], noisy.noise.variance)
+        found = corrected(measured, cut, not self.columns)
         return Outcome(found.value, found.interval, choice.bounding, error, found.details)
 
 

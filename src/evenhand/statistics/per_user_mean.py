@@ -142,7 +142,8 @@ class OnePerUser:
                 return self._release(users, *self._choose(users, paid, left, receipt), left, receipt)
 
         query = {**statistic.query, "bounding": bounding.to_dict()}
-        return Draft(statistic.words, request.guarantee(), request.pure(), query, bounding, Error(None), run)
+        rules = {statistic.name: statistic.rule}
+        return Draft(statistic.words, request.guarantee(), request.pure(), query, bounding, Error(None), run, rules)
 
     @property
     def _nearest(self) -> float:

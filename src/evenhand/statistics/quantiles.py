@@ -19,7 +19,8 @@ class Quantiles(OfRanks):
     Args:
         column: a numeric column.
         quantiles: numbers strictly between 0 and 1.
-        bounds: (low, high); the answers lie on a public grid of about 4,000 points between them.
+        bounds: (low, high); the answers lie on a public grid of about 4,000 points between them, of
+            whole numbers for a column of integers.
     """
 
     name = "quantiles"

@@ -1,33 +1,40 @@
-"""Intervals of quantiles in the unit of the value, from the ends that the search found."""
+"""Quantiles and their intervals in the unit of the value, from how likely each is to lie below points of the grid."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from evenhand.profiles import Array
 from evenhand.release import Interval, Unknown
-from evenhand.statistics.ends import CONFIDENCE, Reach
+from evenhand.statistics.prefix_weights import Edges
 from evenhand.tables import Grid
 
 
 @dataclass(frozen=True)
 class RankInterval:
-    """Which values may be a quantile of one group: those whose rank is within the noise, and within what bounding may do.
-
-    The ends were chosen for a confidence of 95%; for another one they lie nearer or further in proportion to the ranks that it allows.
+    """Which values may be a quantile of one group.
 
     Args:
         grid: where the points are.
+        edges: points.
+        reached: the probability that the quantile lies below each of them.
+        by_noise: the same for the noise alone.
         point: the answer.
-        ends: for 95%.
-        reach: how far its rank may be off; None if the group is lost in noise.
-        bounded: whether what bounding did to the rank is covered too.
+        bounded: whether what bounding did to the rank is covered.
+        exact: whether every value is a point of the grid.
+        beyond: between which numbers the values lie that count at the ends of the grid, if not between those ends.
     """
 
     grid: Grid
+    edges: Edges
+    reached: Array
+    by_noise: Array
     point: int
-    ends: tuple[int, int]
-    reach: Reach | None
     bounded: bool = True
+    exact: bool = False
+    beyond: tuple[float, float] | None = None
 
     @property
     def covers(self) -> str:
@@ -35,19 +42,24 @@ class RankInterval:
         return (
             "covers the noise and, by a prior about how far busy users differ, the bound"
             if self.bounded
-            else "covers the noise, about: its ends are those for noise and bound, scaled by how far ranks may be off"
+            else "covers the noise"
         )
 
     @property
     def why(self) -> str:
         """Why the interval can't tell."""
-        everything = self.ends == (0, self.grid.width)
-        return "too few people for this ε: the value may lie anywhere between the bounds" if everything else ""
+        anywhere = self.at(0.95) == self._anywhere
+        return "too few people for this ε: the value may lie anywhere between the bounds" if anywhere else ""
+
+    @property
+    def _anywhere(self) -> tuple[float, float]:
+        """Where any value lies."""
+        return self.beyond or (self.grid.low, self.grid.high)
 
     @property
     def noise_only(self) -> RankInterval:
         """The noise alone."""
-        return replace(self, bounded=False)
+        return replace(self, reached=self.by_noise, bounded=False)
 
     @property
     def value(self) -> float:
@@ -61,21 +73,17 @@ class RankInterval:
         return (high - low) / 2
 
     def at(self, confidence: float) -> tuple[float, float]:
-        low, high = (
-            self.point + (end - self.point) * self._part(confidence, above)
-            for end, above in zip(self.ends, (False, True), strict=True)
-        )
+        # Nothing is known about how values lie within a cell, so an interval ends where a cell does.
+        tail = (1 - confidence) / 2
+        low = min(self.edges[max(int(np.searchsorted(self.reached, tail, side="right")) - 1, 0)], self.point)
+        high = max(self.edges[min(int(np.searchsorted(self.reached, 1 - tail)), len(self.edges) - 1)] - 1, self.point)
         # A value counts at the nearest point of the grid; at its ends are all values beyond.
+        half = 0.0 if self.exact else 0.5
+        lowest, highest = self._anywhere
         return (
-            self.grid.low if low <= 0 else self._value(low - 0.5),
-            self.grid.high if high >= self.grid.width else self._value(high + 0.5),
+            lowest if low <= 0 else self._value(float(low) - half),
+            highest if high >= self.grid.width else self._value(float(high) + half),
         )
-
-    def _part(self, confidence: float, above: bool) -> float:
-        """How far an end lies from the answer, as a part of that for 95%."""
-        if self.reach is None:
-            return 1.0
-        return self.reach.at(confidence, above, self.bounded) / self.reach.at(CONFIDENCE, above)
 
     def _value(self, point: float) -> float:
         """A point in the unit of the column, inside the bounds."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -15,18 +15,16 @@ from evenhand.bounding import LARGEST_AMOUNT, Choice, Family, Norm, bound_for_qu
 from evenhand.guarantee import UsageError, split
 from evenhand.noise import LARGEST_SCALE
 from evenhand.profiles import public_sizes
-from evenhand.release import Error, OfSpread, Receipt, Rule, noise_for
+from evenhand.release import Error, OfQuantiles, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
-from evenhand.statistics.busy_ranks import Moved, corrections, in_sentence, measured_ranks, moved_ranks
+from evenhand.statistics.busy_ranks import corrections, in_sentence, measured_ranks, moved_ranks, moves
 from evenhand.statistics.cells import GridCells
-from evenhand.statistics.finding import ENDS_SHARE, SHAPE_SHARE, WEIGHTS_SHARE, Cost, find
+from evenhand.statistics.finding import Measure, find, least_share, rank_deviations
 from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import given_amount, histogram_of, in_words
 from evenhand.statistics.part import Prepared
 from evenhand.statistics.rank_intervals import RankInterval, rank_interval
-from evenhand.statistics.search import rounds
-from evenhand.statistics.shape import Shape, Tree, moved
 from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_part import Sums, WeightedPart
@@ -65,10 +63,7 @@ class Ranks(WeightedPart):
         if self.request.strategy is None:
             return
         amount, _ = given_amount(self.request.strategy, self.norms[0], self.statistic)
-        cost = Cost.of(allocation.shares[self.name].epsilon, self.request.relation)
-        for levels, share in ((Tree.levels, cost.shape), (1, cost.weights)):
-            if share:
-                noise_for(*moved(levels, capacity_of(amount), self.request.relation), share)
+        noise_for(*moves(capacity_of(amount), self.request.relation), least_share(allocation.shares[self.name].epsilon))
 
     def _bound(
         self, users: Rows, keys: Keys, allocation: Allocation, receipt: Receipt
@@ -88,7 +83,7 @@ class Ranks(WeightedPart):
         else:
             family = Family.of_support(public_sizes(request.table, users, receipt, norm.name))
         quantiles = [float(q) for q in statistic.wanted]
-        busy = bound_for_quantiles(family, quantiles, float(share.epsilon), statistic.searched, groups)
+        busy = bound_for_quantiles(family, quantiles, float(share.epsilon), statistic.deviations, groups)
         fits = Fraction(LARGEST_SCALE, FULL * 128) * Fraction(share.epsilon)  # the noise must fit 64 bits
         amount = max(min(Fraction(busy.bound), fits, Fraction(LARGEST_AMOUNT)), Fraction(1, FULL))
         strategy, words = in_words(amount, norm, statistic, groups > 1)
@@ -108,15 +103,16 @@ class Ranks(WeightedPart):
         assert isinstance(keys, GridCells)
         assert isinstance(statistic, OfRanks)
         weights = sums().map(lambda cells: cells["rows"])
-        left, believed = self._moved_ranks(sums, keys, capacity, choice, left, receipt)
-        weight = None if choice.busy is None else choice.busy.weight * capacity / choice.busy.bound
-        points = find(receipt, weights, keys.cells, statistic.wanted, capacity, relation, left, believed, weight)
+        busy, quantiles = choice.busy, sorted(set(statistic.wanted))
+        believed = None if busy is None else moved_ranks(busy, quantiles)
+        left, measure = self._busy_measured(sums, keys, capacity, choice, left, receipt)
+        points = find(
+            receipt, weights, keys.cells, keys.inner.groups, quantiles, capacity, relation, left, believed, measure
+        )
         known, estimates = choice.busy is not None, {}
+        exact = statistic.of_integers(self.request.table) and keys.grid.exponent == 0
         for name, q in zip(statistic.titles, statistic.wanted, strict=True):
-            intervals = [
-                RankInterval(keys.grid, *one)
-                for one in zip(points.places[q], points.ends[q], points.reaches[q], strict=True)
-            ]
+            intervals = [RankInterval(keys.grid, *one, exact=exact) for one in points.of(q)]
             estimates["" if statistic.single else name] = [
                 Estimate(one.value, rank_interval(one, known), one.spread) for one in intervals
             ]
@@ -124,21 +120,22 @@ class Ranks(WeightedPart):
         error, details = Error(None, None, basis), corrections(points.moved)
         return Prepared(keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, error, details)
 
-    def _moved_ranks(
+    def _busy_measured(
         self, sums: Sums, keys: GridCells, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
-    ) -> tuple[Decimal, Callable[[Shape], Mapping[Fraction, Moved]]]:
-        """What is left of ε, and how far bounding moves the rank of each quantile; measured, if that is worth its price."""
-        busy, statistic = choice.busy, self.statistic
+    ) -> tuple[Decimal, Measure | None]:
+        """What is left of ε, and how to measure how far bounding moves the rank of each quantile, if that is worth its price."""
+        busy, statistic, relation = choice.busy, self.statistic, self.request.relation
         assert isinstance(statistic, OfRanks)
         if busy is None:
-            return left, lambda _: {}
+            return left, None
         quantiles = sorted(set(statistic.wanted))
-        share = busy.best_share([float(q) for q in quantiles], float(left), statistic.searched, keys.inner.groups)
+        share = busy.best_share([float(q) for q in quantiles], float(left), statistic.deviations, keys.inner.groups)
         if not share:
-            return left, lambda _: moved_ranks(busy, quantiles)
+            return left, None
         paid, rest = split(left, share)
-        relation = self.request.relation
-        return rest, lambda shape: measured_ranks(receipt, sums(), shape, quantiles, busy, capacity, relation, paid)
+        return rest, lambda places: measured_ranks(
+            receipt, sums(), places, keys.cells, quantiles, busy, capacity, relation, paid
+        )
 
 
 class OfRanks(RowsInCells):
@@ -176,21 +173,29 @@ class OfRanks(RowsInCells):
 
     @property
     def rule(self) -> Rule:
-        return OfSpread(*self.range)
+        return OfQuantiles(*self.range)
 
     @property
     def is_average(self) -> bool:
         return True
 
     @property
-    def searched(self) -> float:
-        """The part of ε that one round of choices gets."""
-        shares = (1 - SHAPE_SHARE) * (1 - WEIGHTS_SHARE) * (1 - ENDS_SHARE)
-        return float(shares) / len(rounds(sorted(set(self.wanted))))
+    def deviations(self) -> tuple[float, ...]:
+        """How precisely each quantile's rank is found, for a weight of 1 per user and ε = 1; in the order of ``wanted``."""
+        return rank_deviations(tuple(float(q) for q in self.wanted))
 
     def placed(self, keys: Keys, table: Table) -> Keys:
         bits = min(_POINT_BITS, int(math.log2(MOST_POINTS / keys.groups)))
         if bits < 4:
             raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
         low, high = self.range
-        return GridCells(keys.columns, keys.rows, keys.other, keys, self.column, Grid.about((low, high), low, bits))
+        grid = Grid.about((low, high), low, bits)
+        if self.of_integers(table):
+            grid = replace(grid, exponent=min(grid.exponent, 0))
+        return GridCells(keys.columns, keys.rows, keys.other, keys, self.column, grid)
+
+    def of_integers(self, table: Table) -> bool:
+        """Whether values and bounds are whole numbers by their declared type: then answers are, too."""
+        low, high = self.range
+        whole = float(low).is_integer() and float(high).is_integer()
+        return whole and bool(table.expression.schema()[self.column].is_integer())

@@ -129,22 +129,14 @@ class RatioOf(Statistic):
         )
 
         def run(receipt: Receipt) -> Outcome:
-            above, below = outcomes_of(receipt).values()
-            value, interval = believed_quotient(above.interval, below.interval, self._nonnegative)
-            measured, noise = measured_quotient(interval)
-            joint = bounding if public else joint_bounding({"numerator": above.bounding, "denominator": below.bounding})
-            error = replace(EXACT if public else UNKNOWN, noise=noise)
-            details = {}
-            if abs(value - measured) > 0.05 * noise:
-                details["correction"] = corrected(measured, value, noise)
-            return Outcome(value, interval, joint, error, details)
+            return quotient(outcomes_of(receipt), self._nonnegative)
 
         if public:
             return Draft(self.words, request.free, None, self.query, bounding, EXACT, run)
         earlier = (purchase for draft in drafts for purchase in draft.guarantee.earlier)
         guarantee = request.guarantee().resting_on(*earlier)
         query = {**self.query, "bounding": bounding.to_dict()}
-        return Draft(self.words, guarantee, request.pure(), query, bounding, UNKNOWN, run)
+        return Draft(self.words, guarantee, request.pure(), query, bounding, UNKNOWN, run, {self.name: self.rule})
 
     # A ratio adds up nothing of its own: its two parts do.
 
@@ -159,3 +151,16 @@ class RatioOf(Statistic):
 
     def read(self, sums: Mapping[str, int], noise: IntegerNoise | None) -> Estimate:
         raise EvenhandError("a ratio is read from its two parts; this is a defect in Evenhand, please report it.")
+
+
+def quotient(parts: Mapping[str, Outcome], nonnegative: bool) -> Outcome:
+    """What the outcomes of two statistics say about their quotient."""
+    above, below = parts.values()
+    value, interval = believed_quotient(above.interval, below.interval, nonnegative)
+    measured, noise = measured_quotient(interval)
+    hidden = {name: part.bounding for name, part in parts.items() if part.bounding is not UNBOUNDED}
+    details = {}
+    if abs(value - measured) > 0.05 * noise:
+        details["correction"] = corrected(measured, value, noise)
+    error = replace(UNKNOWN if hidden else EXACT, noise=noise)
+    return Outcome(value, interval, joint_bounding(hidden), error, details)

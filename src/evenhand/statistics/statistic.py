@@ -232,6 +232,8 @@ class OfColumn(Statistic):
 
     ease: ClassVar[float] = 1.0
     """How many times cheaper wide bounds are than for a mean."""
+    noise_power: ClassVar[int] = 1
+    """With which power of the width of the bounds its noise grows."""
     narrowest: ClassVar[int] = NARROWEST
     """Bounds that are found are at least this part of their distance from zero apart."""
 
@@ -244,7 +246,8 @@ class OfColumn(Statistic):
     @property
     def wants_bounds(self) -> tuple[WantedBounds, ...]:
         given = parse_open_bounds(self.bounds)
-        return (WantedBounds(self.column, given, self.ease, narrowest=self.narrowest),) if None in given else ()
+        want = WantedBounds(self.column, given, self.ease, self.noise_power, narrowest=self.narrowest)
+        return (want,) if None in given else ()
 
     def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
         return replace(self, bounds=found[0]) if found else self

@@ -20,7 +20,7 @@ from evenhand.bounding import Auto
 from evenhand.guarantee import UsageError, split
 from evenhand.ledger import Cost, mechanism_delta
 from evenhand.noise import TopK
-from evenhand.release import Additive, Bounding, Ends, Error, Interval, Measurement, Receipt, noise_for
+from evenhand.release import Additive, Bounding, Ends, Error, Interval, Measurement, OfSize, Receipt, Rule, noise_for
 from evenhand.release.intervals import noise_only
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import NOBODY, NOT_SHOWN, Draft, Outcome
@@ -96,7 +96,8 @@ class Largest(Road):
             bounding = Bounding("GroupLimit", None, "the bound will be chosen privately", f"auto, for {share:.0%} of ε")
         guarantee = request.guarantee(request.delta if delta else Decimal(0))
         query = {**self.query, "bounding": bounding.to_dict()}
-        return Draft(self.label, guarantee, cost, query, bounding, self._forecast(), partial(self._run, delta))
+        rules: dict[str, Rule] = {statistic.of: OfSize(statistic.of)}
+        return Draft(self.label, guarantee, cost, query, bounding, self._forecast(), partial(self._run, delta), rules)
 
     @property
     def label(self) -> str:

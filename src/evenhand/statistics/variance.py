@@ -1,4 +1,4 @@
-"""The variance of a column: two moments about the middle of the range, released together.
+"""The variance of a column: about its mean (`about_mean.py`), or by group two moments about the middle of the range, released together.
 
 For values in ``[lo, hi]`` with middle ``c`` the variance is ``E(x−c)² − (E x − c)²``. About the middle the squares span the
 smallest possible range, ``(B/2)²``, so they need the least noise that holds for every table. Each moment is a weighted
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
-from evenhand.release import Interval, OfSize, Ratio, Rule
+from evenhand.release import OfSize, Ratio, Rule
+from evenhand.statistics.about_mean import VarianceInterval, variance_about_mean
 from evenhand.statistics.draft import Draft
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.request import Request
@@ -30,32 +31,19 @@ _SQUARES = 3  # grid steps of the squares for one of the values
 
 
 @dataclass(frozen=True)
-class VarianceInterval:
-    """Both moments at once: each at half the allowed failure, combined at their worst."""
-
-    mean: Interval
-    square: Interval
-    middle: float
-
-    def at(self, confidence: float) -> tuple[float, float]:
-        each = (1 + confidence) / 2
-        low, high = self.mean.at(each)
-        distances = [abs(low - self.middle), abs(high - self.middle)]
-        nearest = 0.0 if low <= self.middle <= high else min(distances)
-        least, most = self.square.at(each)
-        return max(least - max(distances) ** 2, 0.0), max(most - nearest**2, 0.0)
-
-
-@dataclass(frozen=True)
 class Variance(Mean):
     """The variance of a column over rows."""
 
     name = "variance"
     planned_as = None
     unit_power = 2
+    noise_power = 2
 
     def ungrouped(self, request: Request) -> Draft | None:
-        return None
+        """Around the mean, where nothing is said about the bound."""
+        if request.named is not None:
+            return None
+        return variance_about_mean(self, self.column, self.range, request)
 
     @property
     def rule(self) -> Rule:
@@ -101,4 +89,4 @@ class Variance(Mean):
         spread = math.hypot(square.spread, 2 * distance * mean.spread)  # squares of squares would overflow
         value = max(square.value - distance**2, 0.0)
         rows = max(sums["above"] + sums["below"], 0) / (self.grid.top * FULL)
-        return Estimate(value, VarianceInterval(mean, square, middle), spread, rows)
+        return Estimate(value, VarianceInterval(mean, square, middle, (width / 2) ** 2), spread, rows)

@@ -16,6 +16,7 @@ class WantedBounds:
         column: of which column.
         given: the bound that was given on one side, if any.
         ease: how many times cheaper a wide bound is than for a mean.
+        power: with which power of the width of the bounds noise grows.
         outside: the part of the values on either side that may lie outside without loss.
         total: bounds of the total of a user's values, not of one value.
         narrowest: bounds are at least this part of their distance from zero apart, so that its grid has steps enough between them.
@@ -24,6 +25,7 @@ class WantedBounds:
     column: str
     given: OpenBounds = (None, None)
     ease: float = 1.0
+    power: int = 1
     outside: float = 0.0
     total: bool = False
     narrowest: int = NARROWEST

@@ -13,7 +13,6 @@ is the threshold of a projection on the L1 ball of radius t, and t balances the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,14 +142,10 @@ def _balance(sums: Floats, weights: Floats, noise: float) -> float:
         cap = step
 
 
-def climb(
-    problem: Problem, start: Point, accuracy: float, steps: int, report: Callable[[], None] | None = None
-) -> tuple[Point, bool]:
+def climb(problem: Problem, start: Point, accuracy: float, steps: int) -> tuple[Point, bool]:
     """Newton with backtracking until the predicted gain is below ``accuracy``; False if it never was."""
     point = start
     for _ in range(steps):
-        if report:
-            report()
         weights = 1 / (2 * point.variances[point.entries.columns])
         direction = Normal(point.entries, weights, point.entries.per_user(weights), ridge=1e-8).solve(point.residual)
         gain = float(np.sum(direction * point.residual))

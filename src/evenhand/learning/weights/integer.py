@@ -29,7 +29,7 @@ from evenhand.learning.base import choice
 from evenhand.learning.weights import baselines
 from evenhand.learning.weights.exact import LABEL_BITS, check_integers, heaviest
 from evenhand.learning.weights.problem import Floats, Integers, build
-from evenhand.learning.weights.solve import Progress, optimise
+from evenhand.learning.weights.solve import optimise
 
 WEIGHTINGS = ("optimal", "row-limit", "all")
 TARGETS = ("auto", "coefficients", "predictions")
@@ -93,9 +93,10 @@ class RegressionWeights:
         """``matrixᵀ · labels``: exact, in 64 bits by construction."""
         return [int(total) for total in self.matrix.T @ labels]
 
-    def row_norms(self) -> Floats:
-        """The Euclidean norms of the rows of ``decode · C``: sampling error per unit of σ."""
-        return np.asarray(np.sqrt(np.sum((self.decode @ self._gram) * self.decode, axis=1)))
+    def covariance(self, noise_sd: float, noise_scale: float = 0.0) -> Floats:
+        """Of the coefficients: sampling error of labels with this σ, and Laplace noise of this scale on each released number."""
+        released = noise_sd**2 * self._gram + 2 * noise_scale**2 * np.eye(len(self._gram))
+        return np.asarray(self.decode @ released @ self.decode.T)
 
     def spread(self) -> float:
         """‖Q · decode · C‖²: the sampling variance of the target per unit of σ²."""
@@ -203,7 +204,6 @@ def compute(
     target: str,
     row_limit: int | None,
     tolerance: float,
-    progress: Progress | None,
 ) -> RegressionWeights:
     """Choose weights for features ``X`` (with the intercept as a column) and users; reads no label.
 
@@ -226,7 +226,7 @@ def compute(
         problem = replace(problem, T=np.eye(d))
     limit = None
     if weighting == "optimal":
-        optimum = optimise(problem, tolerance, progress)
+        optimum = optimise(problem, tolerance)
         C, value, bound = optimum.C, optimum.value, optimum.bound
     else:
         one = baselines.all_rows(problem) if weighting == "all" else baselines.best_row_limit(problem, row_limit)

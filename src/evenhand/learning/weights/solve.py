@@ -15,7 +15,6 @@ bound, so the method can be stopped at any time with a proven gap; least squares
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +25,6 @@ from evenhand.learning.weights import interior, splitting
 from evenhand.learning.weights.dual import Point, climb, evaluate, lower_bound
 from evenhand.learning.weights.normal import Entries
 from evenhand.learning.weights.problem import Floats, Integers, Problem, scattered
-
-Progress = Callable[[float], None]
-"""Called now and then with the best known relative gap (infinite at first)."""
 
 NEWTON = 40
 """Up to this many coordinates d the system of d² unknowns is formed: 20 MB, and a fraction of a second to factorise."""
@@ -41,7 +37,7 @@ _ROUNDS = 40
 _FEW = 20_000_000  # entries times d² with which entries begin to enter
 _MANY = 150_000_000  # entries times d² after which no more do, over all rounds
 _CLOSE = 1e-3  # a gap that is not worth the first-order method
-_WORK = 1e10  # of the first-order method: steps times entries, each counted as
+_WORK = 1.5e10  # of the first-order method: steps times entries, each counted as
 _PASS = 150  # ... so many operations of thresholds, plus d of products
 _STEPS = (20, 150)  # at least and at most
 _SAMPLE = 20_000  # rows among which d independent ones are looked for
@@ -64,15 +60,15 @@ class Optimum:
         return max(0.0, 1.0 - self.bound / self.value) if self.value > 0 else 0.0
 
 
-def optimise(problem: Problem, tolerance: float = 1e-6, progress: Progress | None = None) -> Optimum:
+def optimise(problem: Problem, tolerance: float = 1e-6) -> Optimum:
     """Minimise ``σ²‖C‖² + κ·(largest user's Σ|c|)²`` over ``C Z = T``."""
     with single_threaded():
-        return _Search(problem, tolerance, progress).run()
+        return _Search(problem, tolerance).run()
 
 
 class _Search:
-    def __init__(self, problem: Problem, tolerance: float, progress: Progress | None) -> None:
-        self._problem, self._tolerance, self._progress = problem, tolerance, progress
+    def __init__(self, problem: Problem, tolerance: float) -> None:
+        self._problem, self._tolerance = problem, tolerance
         self._C = problem.Z @ problem.T.T / problem.size[0]
         self._value = cost(problem, self._C)
         self._bound = problem.variance * float(np.sum(self._C * self._C))  # the optimum without privacy
@@ -102,17 +98,12 @@ class _Search:
     def _gap(self) -> float:
         return 1.0 - self._bound / self._value if self._value > 0 else 0.0
 
-    def _report(self) -> None:
-        if self._progress:
-            self._progress(self._gap if self._bound > 0 else np.inf)
-
     def _account(self, entries: Entries, magnitudes: Floats, M: Floats, *bounds: float) -> None:
         """Take lower bounds, and a candidate: made feasible, ``C ← T (C Z)⁻¹ C``, and kept if it is the best so far."""
         self._bound = max(self._bound, noiseless_bound(self._problem, M), *bounds)
         C = np.zeros(self._problem.size)
         np.add.at(C, (entries.rows, entries.columns), magnitudes * entries.signs)
         self._keep(self._feasible(C))
-        self._report()
 
     def _feasible(self, C: Floats) -> Floats:
         """The closest multiple of ``C`` that meets the constraint; ``C`` itself if there is none."""
@@ -141,7 +132,6 @@ class _Search:
                 self._bound = max(self._bound, noiseless_bound(problem, M), exact)
             self._keep(found.feasible)
             self._keep(self._feasible(found.sparse))
-            self._report()
             if self._gap <= self._tolerance:
                 return
 
@@ -152,7 +142,7 @@ class _Search:
         good = None
         while True:
             last = bool((point.variances <= problem.variance).all())
-            reached, converged = climb(problem, point, 1e-12 if last else 3e-2, 12, self._report)
+            reached, converged = climb(problem, point, 1e-12 if last else 3e-2, 12)
             if converged or last or good is None:
                 good = reached
                 self._account(good.entries, good.magnitudes, good.M, *([good.value] if last else []))
@@ -179,10 +169,10 @@ class _Search:
         n, d = problem.size
         if n * d > _LARGE:
             part, share = problem.coarse(rows=max(n // 20, _LARGE // (4 * d)))
-            small = _Search(part, 1e-2, None)
+            small = _Search(part, 1e-2)
             found = small.descend(*small._near_least_squares())
             start = evaluate(problem, share * found.M, found.variances)
-            point, converged = climb(problem, start, 3e-2, 6, self._report)
+            point, converged = climb(problem, start, 3e-2, 6)
             return float(found.variances.min()), point, converged
         return *self._near_least_squares(), True
 

@@ -22,7 +22,8 @@ from evenhand.learning.weights.problem import Floats, Problem
 
 _RELAXED = 1.6  # over-relaxation, from the literature
 _FIRST = 0.05  # the first penalty, in units of cost over ‖C‖²
-_LOOK = 5  # steps between candidates, and between changes of the penalty
+_LOOK = 5  # steps between changes of the penalty, and at first between candidates
+_EARLY = 20  # from this step on as many between candidates, whose bounds cost as much as several steps
 _SETTLED = 100  # from this step on the penalty stays: with one that always changes, the method need not converge
 _UNEVEN = 3.0  # residuals that differ by more than this change the penalty
 _FASTEST = 5.0  # by this factor at most
@@ -53,11 +54,11 @@ def candidates(problem: Problem, start: Floats, cost: float, steps: int) -> Iter
         if step & (step - 1) == 0:  # the average begins anew at powers of two
             total, counted = np.zeros_like(T), 0
         total, counted = total - penalty * multiplier.T, counted + 1
-        if step % _LOOK == 0 or step == steps:
+        if step % (_LOOK if step <= _EARLY else _EARLY) == 0 or step == steps:
             yield Candidate(P, C, (-penalty * multiplier.T, total / counted))
-            if step < _SETTLED:
-                change = _change(C, P, last, U)
-                penalty, U = penalty * change, U / change
+        if step % _LOOK == 0 and step < _SETTLED:
+            change = _change(C, P, last, U)
+            penalty, U = penalty * change, U / change
 
 
 def _change(C: Floats, P: Floats, last: Floats, U: Floats) -> float:

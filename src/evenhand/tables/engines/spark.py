@@ -79,6 +79,13 @@ class SparkEngine(Engine):
     def shares(self, other: Engine) -> bool:
         return isinstance(other, SparkEngine) and self.backend._session is other.backend._session
 
+    def evaluate(self, expression: Rows) -> ArrowTable:
+        # Ibis goes through pandas, which holds all rows once more and makes doubles of integers beside nulls.
+        from ibis.formats.pyarrow import PyArrowData
+
+        found = self.backend._session.sql(self.sql(expression)).toArrow()
+        return PyArrowData.convert_table(found, expression.schema())
+
     def store(self, name: str, expression: Rows) -> Drop:
         # A checkpoint, and now: what is merely persisted is read again, as it is then, once it has been evicted. Of
         # a checkpoint nothing can be read again: a lost block fails the query.

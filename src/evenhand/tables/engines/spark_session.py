@@ -22,6 +22,8 @@ _LOCAL = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Java never compiles a method of more bytes, and to interpret one takes longer than to run it in parts.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 
 _PANDAS_WARNING = "PySpark does not yet fully support pandas"

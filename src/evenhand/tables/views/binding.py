@@ -50,4 +50,6 @@ def _resolved(table: Table, given: Column, role: str) -> object:
     except (ibis_errors.IbisError, SignatureValidationError, TypeError, ValueError, ArithmeticError) as error:
         problem = str(error).splitlines()[0]
     text = f" The columns {sorted(table.text)} were read as text: write _.name.cast('float64')." if table.text else ""
-    raise UsageError(f"{role} can't be understood: {problem.rstrip('.')}.{text}")
+    methods = [name for name in table.columns if callable(getattr(type(rows), name, None))]
+    named = f" Ibis has methods with the names of the columns {methods}: write _[{methods[0]!r}]." if methods else ""
+    raise UsageError(f"{role} can't be understood: {problem.rstrip('.')}.{text}{named}")

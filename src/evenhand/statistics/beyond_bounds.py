@@ -1,0 +1,150 @@
+"""Numbers whose bounds were found, with what probably lies beyond them: the correction, and the interval that holds the truth.
+
+The bounds were read from a noisy histogram of users by value, and the same posterior says what they cut off, every user counting once
+(`profiles/beyond.py`). It is taken to be the same for every row: what users differ in is in the interval already. A sum and a variance of a
+heavy tail may depend on values that nobody can see; then the release says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evenhand.pages.numbers import rounded
+from evenhand.profiles import Cut, Extent, added
+from evenhand.release import Bounding
+from evenhand.release.widened import Beyond
+from evenhand.statistics.believed_groups import corrections
+from evenhand.statistics.believed_means import corrected
+from evenhand.statistics.draft import Outcome
+from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
+from evenhand.statistics.mean import Mean
+from evenhand.statistics.rank_intervals import RankInterval
+from evenhand.statistics.ranks import OfRanks
+from evenhand.statistics.ratio import RatioOf
+from evenhand.statistics.statistic import Estimate, Statistic
+from evenhand.statistics.std import RootInterval, Std
+from evenhand.statistics.sum import Sum
+from evenhand.statistics.variance import Variance
+
+WORDS = "and values beyond the bounds that were found, if their number falls off smoothly"
+_NOTICED = 0.05  # standard deviations of the noise from which a correction is worth making
+_LIKELY = 0.975  # the upper end of a 95% interval
+
+
+@dataclass(frozen=True)
+class Found:
+    """A statistic with the bounds that were found for it.
+
+    Args:
+        asked: as it was asked for.
+        statistic: with bounds.
+        extents: what was found, in the order in which it was wanted.
+    """
+
+    asked: Statistic
+    statistic: Statistic
+    extents: Sequence[Extent]
+
+    def completed(self, estimate: Estimate, bounding: Bounding | None) -> Estimate:
+        """A released number with what probably lies beyond its bounds.
+
+        Args:
+            estimate: the number.
+            bounding: how users were bounded, if it is the only number.
+        """
+        statistic, extent, interval, value = self.statistic, self.extents[0], estimate.interval, estimate.value
+        if isinstance(statistic, OfRanks):
+            wider = replace(interval, beyond=extent.outer) if isinstance(interval, RankInterval) else interval
+            return replace(estimate, interval=wider)
+        if isinstance(statistic, Std) and isinstance(interval, RootInterval):
+            variance = replace(estimate, value=value**2, interval=interval.interval, noise=2 * value * estimate.noise)
+            found = self._with(variance, extent.cut_of_squares)
+            return replace(estimate, interval=RootInterval(found.interval))
+        if bounding is not None and bounding.strategy == "TotalCap" and _within(bounding.parameter, extent):
+            return estimate  # a user with a value beyond the bounds is beyond the cap too, and what that took is in the interval
+        cut = self._cut(estimate, bounding)
+        return estimate if cut is None else self._with(estimate, cut)
+
+    def _cut(self, estimate: Estimate, bounding: Bounding | None) -> Cut | None:
+        """What the bounds probably took from a number; None where no model tells."""
+        statistic, extent, size = self.statistic, self.extents[0], abs(estimate.value)
+        if isinstance(self.asked, RatioOf):
+            above = len(self.asked.numerator.wants_bounds)
+            signs = [1] * above + [-1] * (len(self.extents) - above)
+            parts = zip(self.extents, signs, strict=True)
+            return added([one.cut.times(sign * size / one.size) for one, sign in parts if one.size])
+        if isinstance(statistic, Variance):
+            return extent.cut_of_squares
+        if isinstance(statistic, Mean):
+            low, high = statistic.range
+            # Of groups, one with larger values has more of those beyond.
+            larger = bounding is None and (low >= 0 or high <= 0) and extent.mean
+            return extent.cut.times(size / abs(extent.mean)) if larger else extent.cut
+        if not isinstance(statistic, Sum) or not extent.size:
+            return None
+        if estimate.rows is not None:  # they are public
+            return extent.cut.times(estimate.rows)
+        if bounding is not None and bounding.strategy == "TotalCap" and extent.low < 0 < extent.high:
+            # Signs cancel in a total, so it does not tell how many rows there are: at most what the cap lets through.
+            size = extent.people * float(bounding.parameter or 0.0)
+        return extent.cut.times(size / extent.size)
+
+    def _with(self, estimate: Estimate, cut: Cut) -> Estimate:
+        value, (least, most) = estimate.value, (cut.quantile(1 - _LIKELY), cut.quantile(_LIKELY))
+        # A tail of squares is mostly guessed: it is in the interval, and not in the value.
+        sure = 0.0 if isinstance(self.statistic, Variance) else cut.sure
+        correction = sure if abs(sure) > _NOTICED * estimate.noise else 0.0
+        why = ""
+        if most - least > 2 * self.statistic.rule.allowed(value):
+            farthest = rounded(float(f"{max(most, -least):.2g}"))
+            why = (
+                f"values beyond the bounds that were found may change it by up to about {farthest}: too few people, or too little "
+                "ε, to see them"
+            )
+        interval = Beyond(estimate.interval, value, cut.amounts, cut.weights, correction, WORDS, why)
+        return replace(
+            estimate, value=value + correction, interval=interval, correction=estimate.correction + correction
+        )
+
+
+def _within(cap: float | None, extent: Extent) -> bool:
+    return cap is not None and cap < max(abs(extent.low), abs(extent.high)) * (1 - 1e-6)
+
+
+def completed(outcome: Outcome, found: Mapping[str, Found], owner: Callable[[str], str]) -> Outcome:
+    """The outcome of a release with what probably lies beyond the bounds that were found.
+
+    Args:
+        outcome: of the question with these bounds.
+        found: by statistic.
+        owner: which statistic a column belongs to.
+    """
+    interval = outcome.interval
+    if isinstance(interval, GroupedInterval):
+        estimates = {
+            name: [found[owner(name)].completed(one, None) for one in column] if owner(name) in found else column
+            for name, column in interval.estimates.items()
+        }
+        value = frame(interval.keys, {name: [one.value for one in column] for name, column in estimates.items()})
+        details = {**outcome.details, **corrections(estimates)}
+        return replace(outcome, value=value, interval=GroupedInterval(interval.keys, estimates), details=details)
+    if isinstance(interval, ListedInterval):
+        names = list(outcome.rules) or [""] * len(interval.intervals)
+        noises = [outcome.error.parts.get(name) or 0.0 for name in names]
+        listed = [
+            found[owner(name)].completed(Estimate(*one), None) if owner(name) in found else Estimate(*one)
+            for name, one in zip(names, zip(outcome.value, interval.intervals, noises, strict=True), strict=True)
+        ]
+        return replace(
+            outcome, value=[one.value for one in listed], interval=ListedInterval([one.interval for one in listed])
+        )
+    (alone,) = found.values()
+    noise = outcome.error.noise or 0.0
+    one = alone.completed(Estimate(outcome.value, interval, noise, outcome.public_rows), outcome.bounding)
+    outcome = replace(outcome, interval=one.interval)
+    if one.value == outcome.value:
+        return outcome
+    measured = outcome.details.get("correction", {}).get("measured", outcome.value)
+    details = {**outcome.details, "correction": corrected(measured, one.value, noise)}
+    return replace(outcome, value=one.value, details=details)
