@@ -28,7 +28,7 @@ from benchmarks.accuracy import group_tables as drawn
 from benchmarks.accuracy.group_tables import Floats, Table
 from benchmarks.accuracy.groups import DELTA
 from benchmarks.results import keep, table
-from evenhand.statistics.believed_groups import MOSTLY
+from evenhand.statistics.believed_groups import MOSTLY, REFUTED
 
 Make = Callable[[int], Table]
 
@@ -221,10 +221,10 @@ def measure(case: Case, runs: int) -> dict[str, Any] | None:
         )
         added = release.details.get("correction", {}).get("added", {}).get(column, np.zeros(len(value)))
         numbers = release.verdict.numbers[column]
-        can = np.array([number.why != MOSTLY for number in numbers]) & (rows > 0)
+        can = np.array([number.why not in (MOSTLY, REFUTED) for number in numbers]) & (rows > 0)
         order = np.argsort(np.argsort(rows, kind="stable"), kind="stable") / len(rows)
         width = (high - low) / np.maximum(most - least, 1e-12)
-        flagged.append(float(np.mean([number.why == MOSTLY for number in numbers])))
+        flagged.append(float(np.mean([number.why in (MOSTLY, REFUTED) for number in numbers])))
         inside, by_noise = (low <= truth) & (truth <= high), (least <= truth) & (truth <= most)
         finite = np.isfinite(value)
         found.append((inside, by_noise, order, width, can & finite, value - truth, value - np.array(added) - truth))

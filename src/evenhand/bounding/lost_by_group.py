@@ -31,6 +31,11 @@ SURE = 0.15
 users may prefer small groups, so that groups larger than the average get less than their share of it: ∝ √size."""
 
 _MISFIT = 0.05  # by which the profile may miss the total that was released, besides noise
+
+REFUTED = 1e-3
+"""If all outcomes together explain the released total so badly, against one that meets it, the profile was wrong: that many tables in a
+thousand would be told so by chance."""
+
 _EDGES = np.array([0.0, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 1.0])
 """Outcomes are put together into classes between these quantiles of what was lost in all."""
 _Z = np.array([NormalDist().inv_cdf(part) for part in (0.01, 0.06, 0.2, 0.5, 0.8, 0.94, 0.99)])
@@ -51,12 +56,14 @@ class GroupLosses:
         weights: of the quantiles, the same for all groups.
         sure: what each group lost at least, probably.
         mostly: for each group, how probable it is that it lost more than it kept.
+        refuted: whether the groups hold far more than the profile says, so that it was wrong.
     """
 
     amounts: Array
     weights: Array
     sure: Array
     mostly: Array
+    refuted: bool = False
 
 
 def losses_by_group(lost: Lost, released: Array, deviation: float) -> GroupLosses:
@@ -68,7 +75,7 @@ def losses_by_group(lost: Lost, released: Array, deviation: float) -> GroupLosse
         deviation: of their noise.
     """
     groups = len(released)
-    believed = _with_total(lost, float(released.sum()), deviation * math.sqrt(groups))
+    believed, refuted = _with_total(lost, float(released.sum()), deviation * math.sqrt(groups))
     kept, part = _sizes(released, deviation)
     whole = float(kept.sum())
     shares = kept / whole
@@ -91,16 +98,22 @@ def losses_by_group(lost: Lost, released: Array, deviation: float) -> GroupLosse
     quantiles = _quantiles(blurred, (belief[:, None] * _AROUND_WEIGHTS).ravel(), levels)
     mostly = (lost_by_group > np.maximum(kept, deviation)[:, None]) @ belief / belief.sum()
     sure = np.maximum(quantiles[:, -1], 0.0) * np.sqrt(np.minimum(1 / (groups * shares), 1.0))
-    return GroupLosses(quantiles[:, :-1], _LEVEL_WEIGHTS, sure, mostly)
+    return GroupLosses(quantiles[:, :-1], _LEVEL_WEIGHTS, sure, mostly, refuted)
 
 
-def _with_total(lost: Lost, released: float, deviation: float) -> Lost:
-    """Outcomes are the more likely the better they explain the total that was released."""
+def _with_total(lost: Lost, released: float, deviation: float) -> tuple[Lost, bool]:
+    """Outcomes are the more likely the better they explain the total that was released; and whether none does, since it is far more.
+
+    Then there are more users than the profile says: they are taken to lose the same part of what they have.
+    """
     spread = np.sqrt(deviation**2 + (_MISFIT * lost.kept) ** 2) + 1e-9
-    likely = lost.weights * np.exp(-np.minimum(((released - lost.kept) / spread) ** 2 / 2, 30.0))
-    if not likely.sum() > 1e-12:
-        return lost
-    return Lost(likely / likely.sum(), lost.total, lost.kept, lost.squares, lost.per_group)
+    likely = lost.weights * np.exp(-np.minimum(((released - lost.kept) / spread) ** 2 / 2, 600.0))
+    if likely.sum() < REFUTED and released > float(lost.weights @ lost.kept):
+        more = released / np.maximum(lost.kept, 1e-9)
+        return Lost(lost.weights, lost.total * more, lost.kept * more, lost.squares * more, lost.per_group * more), True
+    if not likely.sum() > 0:
+        return lost, False
+    return Lost(likely / likely.sum(), lost.total, lost.kept, lost.squares, lost.per_group), False
 
 
 def _sizes(released: Array, deviation: float) -> tuple[Array, float]:

@@ -89,16 +89,17 @@ def norm_buckets(largest: int | None = None) -> Buckets:
 
 
 @functools.lru_cache(maxsize=64)
-def total_buckets(unit: int, largest: int = LARGEST_TOTAL) -> Buckets:
+def total_buckets(unit: int, largest: int = LARGEST_TOTAL, least: int = 0) -> Buckets:
     """Buckets for the absolute value of a user's sum, in grid units.
 
     Args:
         unit: the largest absolute value of one row, in grid units: the edges start a million times below it.
         largest: where the open bucket begins, at the latest.
+        least: the smallest absolute value of one row, as a public fact: whoever has a row has so much, so there is no edge below it.
     """
     if not 1 <= unit <= largest:
         raise UsageError(f"unit={unit} is out of range; expected an integer between 1 and {largest}.")
-    return Buckets(_raster(unit, -_FINEST, largest), unit)
+    return Buckets(tuple(edge for edge in _raster(unit, -_FINEST, largest) if not 0 < edge < least), unit)
 
 
 def _raster(unit: int, first: int, largest: int) -> tuple[int, ...]:

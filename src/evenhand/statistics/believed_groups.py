@@ -33,6 +33,7 @@ SIGNED = (
     "covers the noise and what users above the bound lost, if that has either sign and is spread evenly over the groups"
 )
 MOSTLY = "more than half of it may come from users above the bound, who were cut"
+REFUTED = "the groups hold far more than the profile that chose the bound says: too few people for this ε to choose one"
 
 IN_INTERVAL = Error(None, None, "of bounding is in the interval, by a model")
 
@@ -65,7 +66,7 @@ def believed_totals(statistic: Statistic, estimates: Sequence[Estimate], lost: L
     found = []
     for group, (estimate, interval) in enumerate(zip(estimates, noisy, strict=True)):
         correction = round(float(sure[group])) if isinstance(estimate.value, int) else float(sure[group])
-        why = MOSTLY if losses.mostly[group] > _MOSTLY else ""
+        why = REFUTED if losses.refuted else MOSTLY if losses.mostly[group] > _MOSTLY else ""
         believed = Believed(interval, amounts[group], losses.weights, TOTALS, why)
         found.append(replace(estimate, value=estimate.value + correction, interval=believed, correction=correction))
     return found

@@ -260,8 +260,8 @@ def _raster(norm: Norm, statistic: Statistic, wanted: Wanted, groups: int) -> Bu
     unit = _unit(norm, statistic)
     if wanted.given is not None or wanted.about.quantity == "rows":
         return row_buckets()
-    if unit > 1:
-        return total_buckets(unit)
+    if unit > 1 and statistic.sum_grid is not None:
+        return total_buckets(unit, least=statistic.sum_grid.least)
     if not statistic.distinct:
         return norm_buckets()
     return norm_buckets(math.isqrt(groups - 1) + 1 if norm.gaussian else groups)

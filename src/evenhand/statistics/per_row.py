@@ -14,7 +14,7 @@ from typing import Any
 from evenhand.guarantee import UsageError, exact_sum
 from evenhand.release import Bounding, Error, Noisy, Receipt, Rule
 from evenhand.statistics.allocation import Allocation
-from evenhand.statistics.believed_groups import corrections
+from evenhand.statistics.believed_groups import IN_INTERVAL, believed_totals, corrections
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import EXACT, NOBODY, NOT_SHOWN, UNBOUNDED, UNKNOWN, Draft, Foreseen, Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
@@ -153,8 +153,10 @@ class PerRow:
                 return self._outcome(groups, {name: [] for name in self.statistics}, NOBODY, NOT_SHOWN, selection)
             if selection is not None and selection.counts is not None:
                 ((name, users),) = self.statistics.items()
-                counted, bounding = supporters(*selection.counts, selection.way.groups)
-                return self._outcome(groups, {name: counted}, bounding, UNKNOWN, selection, {name: users.rule})
+                supported, price, lost = selection.counts
+                counted, bounding = supporters(supported, price, selection.way.groups)
+                counted = believed_totals(users, counted, lost)
+                return self._outcome(groups, {name: counted}, bounding, IN_INTERVAL, selection, {name: users.rule})
             if allocation is not None and selection is not None and selection.way.rho:
                 allocation = allocation.beside(selection.way.rho)
             prepared = {

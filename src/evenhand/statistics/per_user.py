@@ -167,7 +167,9 @@ class Total(PerUser):
         return choice.error(self.forecast(users, choice.strategy).noise or 0.0)
 
     def _buckets(self, summary: Summary, by_rows: bool) -> Buckets:
-        return row_buckets() if by_rows or summary.grid is None else total_buckets(summary.grid.reach)
+        if by_rows or summary.grid is None:
+            return row_buckets()
+        return total_buckets(summary.grid.reach, least=summary.grid.least)
 
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
         contribution = self.contribute(choice.strategy, self.summary(users))

@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from evenhand.bounding import ONCE_EACH, Lost
 from evenhand.guarantee import UsageError, exact_difference, split
 from evenhand.noise import ShownCounts, Way
 from evenhand.profiles import About, Support, Wanted
@@ -28,6 +29,9 @@ from evenhand.tables import Table
 CHOICE = Fraction(3, 200)
 """Of ε, for the histogram of users by number of groups. More finds fewer groups in every benchmark."""
 
+CHOICE_OF_ANSWER = Fraction(1, 20)
+"""The same where numbers of users are all that is asked: it then also says what a limit on groups per user cuts off."""
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -37,13 +41,13 @@ class Selection:
         keys: the groups.
         way: the mechanism.
         groups: in how many groups users are, as far as the release knows; None if ``groups_per_user`` was given.
-        counts: where numbers of supporters are the answer, for each group; and what the choice cost.
+        counts: where numbers of supporters are the answer, for each group; what the choice cost; and what users in more groups lost.
     """
 
     keys: Keys
     way: Way
     groups: Support | None = None
-    counts: tuple[Noisy, Decimal] | None = None
+    counts: tuple[Noisy, Decimal, Lost] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For the release: how keys were selected, and how many users a group needed."""
@@ -79,14 +83,16 @@ def select_keys(
         groups = None
         if limit is None:
             price, purses = priced(allocation, counts)
-            groups = Wanted(About("groups")).get(receipt, BUCKETS, pairs.histogram(), price).support
-            way = chosen_way(groups, purses)
+            bought = Wanted(About("groups")).get(receipt, BUCKETS, pairs.histogram(), price)
+            groups = bought.support
+            way = chosen_way(groups, purses, bought)
             if isinstance(way.rounds[0], ShownCounts):
                 places, noisy = receipt.supporters(way, pairs.supports(way.rounds[0], way.groups))
                 keys = receipt.passed(found_keys(table, by, pairs.found, places))
                 by_place = dict(zip(places, noisy.values, strict=True))
                 ordered = Noisy([by_place[place] for place in keys.places], noisy.noise)
-                yield Selection(keys, way, groups, (ordered, price))
+                lost = Lost.of(bought.posterior, ONCE_EACH, way.groups, gaussian=False)
+                yield Selection(keys, way, groups, (ordered, price, lost))
                 return
         else:
             way = given_way(limit, purses_of(allocation))
@@ -106,7 +112,7 @@ def purses_of(allocation: Allocation, price: Decimal = Decimal(0)) -> Purses:
 
 def priced(allocation: Allocation, counts: bool = False) -> tuple[Decimal, Purses]:
     """The price of the choice, and what is left for either way; for numbers of users, everything for one that gives both."""
-    price, _ = split(allocation.cost.epsilon, CHOICE)
+    price, _ = split(allocation.cost.epsilon, CHOICE_OF_ANSWER if counts else CHOICE)
     answer = Purse(exact_difference(allocation.cost.epsilon, price), allocation.cost.delta) if counts else None
     return price, purses_of(allocation, price)._replace(answer=answer)
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from evenhand.guarantee import exact_sum
 from evenhand.noise import NormalThreshold, ShownCounts, TruncatedGeometric, Way
-from evenhand.profiles import Buckets
-from evenhand.profiles.support import Support
+from evenhand.profiles import Buckets, Histogram, Support
 
 BUCKETS = Buckets((0, *(2**power for power in range(13))))
 """Users by number of groups: 1, 2, 3–4, 5–8, … 2049–4096, and more."""
@@ -37,7 +36,7 @@ several of them are nearly twice as precise (Pareto 1.3, 40,000 users: 272 group
 
 _FEW = (1, 2, 4, 8)
 _ALL = 0.98
-"""The part of all memberships that must be left if each user counts in so few groups only."""
+"""The part of all memberships that is probably left if each user counts in so few groups only. What else was cut is in the interval."""
 
 _WHOLE = 1.1
 """What it is worth, in support, that numbers of supporters are the answer: they have a third to a tenth of the noise."""
@@ -63,13 +62,13 @@ class Purses(NamedTuple):
     answer: Purse | None = None
 
 
-def chosen_way(groups: Support, purses: Purses) -> Way:
+def chosen_way(groups: Support, purses: Purses, bought: Histogram | None = None) -> Way:
     """The way with the smallest critical share: support that a group needs, divided by the support of all users together.
 
-    Where hardly anybody is in more than a few groups, numbers of supporters are numbers of users.
+    Where hardly anybody is in more than a few groups, as far as what was bought tells, numbers of supporters are numbers of users.
     """
     weighted = normal_way(groups, purses.weighted)
-    answer = None if purses.answer is None else _answer(groups, purses.answer)
+    answer = None if purses.answer is None or bought is None else _answer(bought, purses.answer)
     if answer is not None and _share(answer, groups) < _WHOLE * _share(weighted, groups):
         return answer
     counted = TruncatedGeometric.way(1, purses.counted.epsilon, purses.counted.delta)
@@ -78,10 +77,12 @@ def chosen_way(groups: Support, purses: Purses) -> Way:
     return counted if better and needed(counted) <= _LARGEST else weighted
 
 
-def _answer(groups: Support, purse: Purse) -> Way | None:
+def _answer(bought: Histogram, purse: Purse) -> Way | None:
     """Numbers of supporters, each user in as many groups as nearly all are in."""
+    groups = bought.support
     for limit in _FEW:
-        if groups.users @ np.minimum(groups.sizes, limit) >= _ALL * groups.rows:
+        left = float(groups.users @ np.minimum(groups.sizes, limit))
+        if left >= _ALL * (left + bought.posterior.cut(limit).median):
             return ShownCounts.way(limit, purse.epsilon, purse.delta, _LARGEST_ANSWER)
     return None
 

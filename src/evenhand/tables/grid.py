@@ -140,6 +140,11 @@ class Grid:
         """The largest magnitude of one row."""
         return max(abs(self.bottom), abs(self.top))
 
+    @property
+    def least(self) -> int:
+        """The smallest magnitude of one row: 0 unless all values have one sign."""
+        return max(self.bottom, -self.top, 0)
+
     def units(self, steps: float | Fraction) -> float:
         """Grid steps as a number in the column's unit (without the origin)."""
         return float(Fraction(steps) / self.steps_per_unit)
