@@ -38,6 +38,7 @@ the same for the busiest, and there are few of them."""
 _CAUTION = 1.5  # an interval allows for so many times the variance by chance: how far users differ is a prior
 _CURVED = 0.01  # prior: r that no line through log(rows) shows, times χ (docs/proofs/chi-square-bias.md)
 _ANYWHERE = 0.1  # squared rank error of an answer that noise alone decides
+_LEAST_RANK = 0.02  # where kinds of users are compared: nearer to an end one of them has nobody
 _LEAST_PART = 0.05  # of the weight that either kind of users must have, to be compared
 _LARGEST = ((1.9, 0.3), (0.69, 0.4), (0.16, 0.3))
 """The largest user is where so many are expected at or above, with these weights: three parts of the Poisson law."""
@@ -177,7 +178,7 @@ class BusyUsers:
             min(max(low / (low + high), 0.0), 1.0) if low + high > 0 else 0.5
             for low, high in zip(below, above, strict=True)
         ]
-        q = min(max(sum(shares) / 2, 0.02), 0.98)
+        q = min(max(sum(shares) / 2, _LEAST_RANK), 1 - _LEAST_RANK)
         return (shares[1] - shares[0]) / (self.apart * math.sqrt(q * (1 - q)))
 
     def moved(self, q: float, belief: Belief) -> Shift:

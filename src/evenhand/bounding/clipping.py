@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from evenhand.profiles import Array, Location, Support
 
-_ONE_SIDED = 0.45  # part of the cut that does not cancel, though both sides look alike
-_UNEVEN = 0.5  # part of the squared difference between the sides that is believed
-_COARSE = 256
+_ONE_SIDED = 0.45  # a prior: part of the cut that does not cancel, though both sides look alike: tails are rarely alike
+_UNEVEN = 0.5  # part of the squared difference between the sides that is believed: noise makes the other half
+_COARSE = 256  # sizes that stand for all
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.bounding.lost_over_groups import NOT_KNOWN, Lost
-from evenhand.bounding.moved_weight import USERS_DIFFER, likely_root_mean_square
+from evenhand.bounding.moved_weight import FARTHEST, USERS_DIFFER, likely_root_mean_square
 from evenhand.profiles import Array, Posterior, Support
 
 ONE_SIDED = 0.4
@@ -67,7 +67,7 @@ class CutDistances:
         present = np.maximum(rows, 1.0)
         whole = float(present.sum())
         result: Array = np.sqrt(self.per_group / (whole * present) + (ONE_SIDED * spread * self.total / whole) ** 2)
-        return np.minimum(result, 0.5)
+        return np.minimum(result, FARTHEST)
 
 
 def part_lost(rows: Posterior | Support, bound: float) -> float:

@@ -11,9 +11,9 @@ from evenhand.bounding.over_groups import concentration
 from evenhand.guarantee import UsageError
 from evenhand.profiles import Array, Support
 
-_LISTED = 1000
-_STEEPEST = 3.0
-_TYPICAL = {"small": 0.9, "middling": 0.5, "large": 0.1}
+_LISTED = 1000  # groups that are listed one by one; smaller ones differ little from their neighbours
+_STEEPEST = 3.0  # with a steeper law the largest group holds nearly everything, more than any κ that is assumed
+_TYPICAL = {"small": 0.9, "middling": 0.5, "large": 0.1}  # ranks of the groups that a forecast shows
 
 
 @dataclass(frozen=True)

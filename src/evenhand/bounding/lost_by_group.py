@@ -28,23 +28,27 @@ UNEVEN = 0.3
 
 SURE = 0.15
 """The correction of a group is this quantile of its loss: it should lower the error where the model is a little wrong, too. And heavy
-users may prefer small groups, so that groups larger than the average get less than their share of it: ∝ √size."""
+users may prefer small groups, so that groups larger than the average get less than their share of it: ∝ √size. On seven real tables a
+quarter, with or without the root, has 1% less error, and in the worst case a fifth more."""
 
-_MISFIT = 0.05  # by which the profile may miss the total that was released, besides noise
+_MISFIT = 0.05  # a prior: by which the profile may miss the total that was released, besides noise; within a bucket users lie anywhere
 
 REFUTED = 1e-3
-"""If all outcomes together explain the released total so badly, against one that meets it, the profile was wrong: that many tables in a
-thousand would be told so by chance."""
+"""If all outcomes together explain the released total so badly, against one that meets it, the profile was wrong: as a number that is off
+by 3.7 standard deviations."""
 
 _EDGES = np.array([0.0, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 1.0])
-"""Outcomes are put together into classes between these quantiles of what was lost in all."""
+"""Outcomes are put together into classes between these quantiles of what was lost in all. These and the following are points of sums that
+stand for integrals; they say nothing about tables."""
 _Z = np.array([NormalDist().inv_cdf(part) for part in (0.01, 0.06, 0.2, 0.5, 0.8, 0.94, 0.99)])
 _Z_WEIGHTS = np.array([0.035, 0.095, 0.22, 0.3, 0.22, 0.095, 0.035])
 _AROUND, _AROUND_WEIGHTS = np.array([-math.sqrt(3), 0.0, math.sqrt(3)]), np.array([1 / 6, 2 / 3, 1 / 6])
 _LEVELS = np.concatenate([[0.004, 0.012, 0.022], np.arange(0.04, 0.97, 0.04), [0.978, 0.988, 0.996]])
 _LEVEL_WEIGHTS = np.diff(np.concatenate([[0.0], (_LEVELS[1:] + _LEVELS[:-1]) / 2, [1.0]]))
-_CHANCE = 1e4  # variance over squared mean: more is a group without heavy users
-_MOST = 50.0  # times what was kept: more is never believed
+_CHANCE = 1e4  # variance over squared mean: more is a group without heavy users, whatever the number
+_MOST = 50.0  # a prior: the bound leaves at least a fiftieth; what takes more has long said that it can't tell
+_MOST_REPEATED = 3.0  # times its noise that a loss repeats: where more is lost than that the release can't tell anyway
+_SMALLEST = 0.02  # of the mean size that any group has at least, so that none is believed to lose nothing
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def losses_by_group(lost: Lost, released: Array, deviation: float) -> GroupLosse
         beliefs.append(weight * _Z_WEIGHTS)
     lost_by_group, belief = np.concatenate(amounts, axis=1), np.concatenate(beliefs)
     # The loss goes with the size, whose noise it repeats.
-    repeated = part * min(float(weights @ total) / whole, 3.0)
+    repeated = part * min(float(weights @ total) / whole, _MOST_REPEATED)
     blur = deviation * math.sqrt((1 + repeated) ** 2 - 1)
     blurred = (lost_by_group[:, :, None] + blur * _AROUND).reshape(groups, -1)
     levels = np.append(_LEVELS, SURE)
@@ -121,7 +125,7 @@ def _sizes(released: Array, deviation: float) -> tuple[Array, float]:
     mean = max(float(released.mean()), deviation / math.sqrt(len(released)), 1e-9)
     between = max(float(released.var()) - deviation**2, (UNEVEN * mean) ** 2)
     part = between / (between + deviation**2)
-    return np.maximum(mean + part * (released - mean), 0.02 * mean), part
+    return np.maximum(mean + part * (released - mean), _SMALLEST * mean), part
 
 
 def _classes(lost: Lost, most: float) -> tuple[Array, Array, Array, Array]:

@@ -20,8 +20,8 @@ from evenhand.profiles import Array, Histogram, Posterior, Support
 from evenhand.profiles.largest import LARGEST_WEIGHTS, up_to_largest
 from evenhand.profiles.posterior import SHARED
 
-_POINTS = (np.arange(4) + 0.5) / 4
-_TOLERANCE = 0.15  # by which users per bucket of L2 norms may miss what L1 norms say, besides noise and chance
+_POINTS = (np.arange(4) + 0.5) / 4  # of a bucket, that stand for its users
+_TOLERANCE = 0.15  # a prior: by which users per bucket of L2 norms may miss what L1 norms say: one breadth for all is a rough model
 _FITTED = 4  # breadths that are kept; more differ little
 _AROUND = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))  # Gauss and Hermite
 

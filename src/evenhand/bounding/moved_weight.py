@@ -22,6 +22,10 @@ BUSY_DIFFER = 1 / 40
 """ρτ, a prior: how far busy users differ from others. Ratings, purchases and book ratings show up to a fortieth of the range."""
 
 _LIKELY = 0.9
+"""The quantile at which the largest outcomes count: as for totals (`TRIMMED`), nothing guards against a single giant."""
+
+FARTHEST = 0.5
+"""Of the range, by which a bound may move an average at most: further, the interval is as wide as the range."""
 
 GROUPS = 2.0
 """A prior: the harmonic mean of a user's number of groups. In more groups a user has fewer rows in each."""
@@ -58,7 +62,7 @@ class MovedWeight:
     def deviation(self, shares: Array) -> Array:
         """For groups with these shares of all rows: how far the bound moves their average, as a part of the range."""
         few = USERS_DIFFER**2 * self.among_few / (GROUPS * np.maximum(shares, 1e-9))
-        result: Array = np.minimum(np.sqrt(few + (BUSY_DIFFER * self.chi) ** 2), 0.5)
+        result: Array = np.minimum(np.sqrt(few + (BUSY_DIFFER * self.chi) ** 2), FARTHEST)
         return result
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from evenhand.profiles import Array, Support
 
 _MANY = 40
+"""A prior: with so many groups sizes are half as uneven as with very many. Few groups are made to be alike (days, departments); among
+thousands (films, shops) a few hold most."""
 
 
 def concentration(groups: int) -> float:
@@ -25,11 +27,11 @@ def concentration(groups: int) -> float:
     return 1 + 2 * groups / (groups + _MANY)
 
 
-_CANDIDATES = 240
+_CANDIDATES = 240  # bounds that are compared, a few percent apart
 _LEAST = (
     0.05  # the smallest bound, in norms of the lightest users: less makes no difference where noise drowns everything
 )
-_POINTS = 8
+_POINTS = 8  # of a bucket, that stand for its users
 
 
 @dataclass(frozen=True)

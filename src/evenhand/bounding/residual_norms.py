@@ -19,10 +19,12 @@ KAPPA = 2.0
 """How unevenly what is cut spreads over groups: G·Σp², 1 for groups of equal size, about 3 for popular things."""
 
 _EDGES = 4.0 ** (np.arange(-24, 1) / 3)  # distances per row, as parts of the range: down to 2^-16, a grid step
-_WANTED = 80.0  # users in units of the noise's scale that are asked for their distance
-_HEAVY = 0.2  # of all users
-_VISIBLE = 2.0  # scales of the noise above which a bucket counts
-_CAPS = 160
+_WANTED = 80.0  # users in units of the noise's scale that are asked for their distance: so many show a shape
+_HEAVY = 0.2  # of all users, those with most rows are asked at least: their distances are cut, and they hold most rows
+_VISIBLE = 2.0  # scales of the noise above which a bucket counts: one empty bucket in fifteen does, which widens a bound a little
+_CAPS = 160  # bounds that are compared
+_LEAST_CAP, _LARGEST_CAP = 1e-4, 1.1  # of the largest norm: from nearly everybody cut to nobody
+_HARDLY = 1 / 4  # of what is cut that a rough mean feels: numerator and denominator lose alike
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def best_residual_bound(norms: Support, noise: float, groups: int, spread: float
         spread: by how much a cut norm stands for more in the groups together: 1 for L1, √k for L2 norms of users in k groups.
     """
     largest = float(norms.sizes[-1])
-    bounds = np.geomspace(largest * 1e-4, largest * 1.1, _CAPS)
+    bounds = np.geomspace(largest * _LEAST_CAP, largest * _LARGEST_CAP, _CAPS)
     total, squares = _cut(norms, bounds)
     error = (noise * bounds) ** 2 + KAPPA * (spread * total / groups) ** 2 + squares / groups
     return float(bounds[error.argmin()])
@@ -114,4 +116,4 @@ def best_groups_bound(groups_per_user: Support, noise: float, groups: int, squar
     bounds = np.unique(np.append(sizes, 1.0))
     total, _ = _cut(Support(sizes, groups_per_user.users), bounds)
     norms = np.sqrt(bounds) if squared else bounds
-    return float(bounds[((noise * norms) ** 2 + (total / (4 * groups)) ** 2).argmin()])
+    return float(bounds[((noise * norms) ** 2 + (_HARDLY * total / groups) ** 2).argmin()])

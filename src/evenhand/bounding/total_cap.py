@@ -26,7 +26,7 @@ from evenhand.profiles.occupied import highest_occupied
 from evenhand.profiles.posterior import TRIMMED
 from evenhand.tables import Grid
 
-_HIDDEN_TAIL = 1.2  # users too few to be seen add to the bias that the visible ones show
+_HIDDEN_TAIL = 1.2  # a prior: users too few to be seen add a fifth to the bias that the visible ones show
 
 SEEN = "seen in the profile; a few very heavy users may be too rare to be seen"
 SMOOTH = "what is left of it after the correction, if the number of heavy users falls off smoothly; a single giant can't be seen"

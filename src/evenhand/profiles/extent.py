@@ -30,6 +30,8 @@ _NEAR_ZERO = 0.5
 """Values that begin below this part of their end get bounds that begin at zero."""
 _HIDDEN = 0.1
 """The part of all users on the other side of a centre from which on bounds include some of it: half way between none and a fifth."""
+_DEEP = 30
+"""Times nearer to the centre than bounds reach: users within do not count as lying on the other side."""
 _NARROWEST = 16
 """Bounds are at least this part of their distance from zero apart."""
 _BELOW, _BEYOND, _NEAR, _FARTHEST, _INSIDE = 30, 60, 4, 15, 6
@@ -165,7 +167,7 @@ def _across(counts: Array, scale: float, people: float, reach: float, centre: fl
         reach: how far bounds go above the centre.
         centre: zero, or about where the values lie.
     """
-    near = (-reach <= LOWS) & (-reach / 30 >= HIGHS)
+    near = (-reach <= LOWS) & (-reach / _DEEP >= HIGHS)
     hidden = float(counts[near].sum()) > _HIDDEN * people
     last = min(max(int(np.searchsorted(HIGHS, reach)), ZERO + 1), CELLS - 2)
     tail = _tail(counts[::-1], scale, last, people, 0 if centre else _BEYOND)

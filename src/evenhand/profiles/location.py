@@ -28,11 +28,13 @@ _EVIDENCE = 100  # users × ε that the histogram should hold to find the centre
 LOCATION_SHARES = (0.08, 0.25)
 """The least and the largest part of ε that locating users may take: a few users in a hundred who lie far away show only in a sum of many bins."""
 
-_HEAVY = 0.2  # of all users
+_HEAVY = 0.2  # of all users, those with most rows are asked at least: they hold most rows
 _ENOUGH = 20.0  # users × ε / sensitivity below which bins are too noisy to use
 _WANTED = 80.0  # the same, above which only users with more rows are asked
-_FINEST, _COARSEST = 256, 8
-_PER_BIN = 3.0  # users × ε / sensitivity for each bin
+_FINEST, _COARSEST = 256, 8  # bins: finer ones say no more than a bound needs, coarser ones locate nothing
+_PER_BIN = 3.0  # users × ε / sensitivity for each bin: with fewer none stands out
+_NEARLY = 0.8  # of a distance, from which on users count as lying that far away: bins are coarse
+_AT_MOST = 2.0  # standard deviations of noise that may hide users there
 _FALSE_BINS = 0.002  # expected number of bins that noise alone makes stand out
 _MOST = 0.8  # of the users asked lie in the run of bins that sets the centre
 _CAUTION = 1.0  # standard deviations of noise that a run must have to spare
@@ -146,8 +148,8 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
 
 def _hidden(noisy: Array, distance: Array, beyond: float, scale: float) -> float:
     """At most how many users can lie this far from the centre without standing out from the noise."""
-    far = noisy[distance > 0.8 * beyond]
-    return max(float(far.sum()), 0.0) + 2 * scale * math.sqrt(2 * max(len(far), 1))
+    far = noisy[distance > _NEARLY * beyond]
+    return max(float(far.sum()), 0.0) + _AT_MOST * scale * math.sqrt(2 * max(len(far), 1))
 
 
 def _shortest(counts: Array, wanted: float, caution: float) -> tuple[int, int]:

@@ -14,12 +14,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
+# Pairs (a, b): evidence, as −ln of a probability, for a bucket at the reference, and by how much more is needed for each e-fold above it.
 STRICT = (5.0, 2.0)
-LENIENT = (0.5, 2.6)
-CAUTIOUS = (2.0, 3.0)
-ANY = (3.0, 1.1)
-CLEAR = (6.0, 2.0)
-ANY_CLEAR = (8.0, 1.1)
+LENIENT = (0.5, 2.6)  # once, next to users who are certain
+CAUTIOUS = (2.0, 3.0)  # the same where a wide bound costs more than a narrow one
+ANY = (3.0, 1.1)  # for anybody at all, in three buckets together
+CLEAR = (6.0, 2.0)  # as `STRICT`, where curves say what lies above
+ANY_CLEAR = (8.0, 1.1)  # as `ANY`, likewise
 _TAILS = {1: (2, 1, 0, 0, 0), 2: (4, 2, 1, 0, 0), 3: (16, 8, 5, 1, 0), 4: (96, 48, 33, 9, 1)}
 
 

@@ -28,13 +28,14 @@ from evenhand.profiles.largest import LARGEST_WEIGHTS, Largest
 from evenhand.profiles.occupied import last_occupied
 from evenhand.profiles.support import Array, Support
 
+# Priors: tables are not curves.
 _TOLERANCE = 0.08  # by which a curve may miss a count, besides noise and chance
 _SMALL = 0.5  # the same for a user with one row: small whole numbers follow no smooth curve
 _GROWTH = 0.9  # by how much that grows with the distance from J
 _INSIDE = 0.1  # by which the mean of a bucket's users may lie off where a curve says, in widths of the bucket
 SHARED = 0.35  # by which all users above J together may be more or fewer than a curve says
 
-_MOST = 200  # curves
+_MOST = 200  # curves that are kept, the most likely
 _NEGLIGIBLE = 1e-3  # curves less believed in than this, against the most believed, are left out
 UNLIKELY = 1e-3  # odds below which a crowd is left out, until a total has been measured
 _AROUND, _AROUND_WEIGHTS = (
@@ -166,7 +167,7 @@ class Posterior:
         users = np.exp(self.weights @ np.log(hidden + few)) - few
         if self.visible:
             users[: self.last + 1] = self.weights @ self.users[:, : self.last + 1]
-        some = users > 1e-3 * min(float(users.max()), 1.0)
+        some = users > _NEGLIGIBLE * min(float(users.max()), 1.0)
         if not some.any():
             return Support(self.sizes[:1], np.ones(1), self.lows[:1])
         return Support(self.sizes[some], users[some], self.lows[some])

@@ -37,7 +37,7 @@ REFUTED = "the groups hold far more than the profile that chose the bound says: 
 
 IN_INTERVAL = Error(None, None, "of bounding is in the interval, by a model")
 
-_MOSTLY = 0.25  # how probable that has to be
+_MOSTLY = 0.25  # how probable that has to be: one group in four called usable would be off by half
 _SIGNS = np.array([-1.0, -0.4, 0.0, 0.4, 1.0])
 """A prior: which part of what is lost, in absolute values, is left after positive and negative values cancel."""
 

@@ -16,6 +16,7 @@ OPEN = (
     "the bound was given and nothing tells what it took from either number; noise_interval() covers the noise of both"
 )
 _POINTS = 25  # of what bounding may have taken from one of the two
+_LEAST_DIVISOR = 0.1  # of the measured one: where bounding leaves less, the quotient says nothing
 ALIKE = 0.6
 """A prior: the correlation of what the two lost, of their normal scores. The bounds cut the same users in both, but each loss was seen through a noise
 of its own."""
@@ -81,6 +82,6 @@ def _together(quotient: Quotient, above: Array, below: Array) -> tuple[Array, Ar
     weights = np.exp(-(ALIKE**2 * (first**2 + second**2) - 2 * ALIKE * first * second) / (2 * (1 - ALIKE**2))).ravel()
     top, bottom = quotient.numerator.value, quotient.denominator.value
     divisor = bottom + np.tile(below, _POINTS)
-    sound = divisor * np.sign(bottom) > 0.1 * abs(bottom)
+    sound = divisor * np.sign(bottom) > _LEAST_DIVISOR * abs(bottom)
     amounts = (top + np.repeat(above, _POINTS)[sound]) / divisor[sound] - top / bottom
     return amounts, weights[sound]

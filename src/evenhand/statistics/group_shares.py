@@ -1,4 +1,7 @@
-"""How a located mean by group divides its budget among its steps. All shares were found by simulation (`benchmarks/accuracy/group_means.py`)."""
+"""How a located mean by group divides its budget among its steps: each gets what its error needs, and the last sums get the rest.
+
+Errors are flat around these shares (`benchmarks/accuracy/group_means.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,25 @@ from evenhand.noise import LARGEST_SCALE, rho_for
 from evenhand.release import Measurement, Noisy, Receipt
 
 GROUPS_SHARE = Decimal("0.03")
-"""Of ε, for the histogram of groups per user, which decides about the noise and about the other shares."""
+"""Of ε, for the histogram of groups per user, which decides about the noise and about the other shares: a few noisy counts are enough."""
 
 TOO_ROUGH = 0.06
-"""The noise of a rough mean, with all that is left, as a part of the range, above which nothing is located: too few people."""
+"""The noise of a rough mean, with all that is left, as a part of the range, above which nothing is located: too few people. Users differ by about
+a tenth of the range, so a centre that is off by more than about half of that locates nothing."""
 
-_SHARPEST = 0.035  # noise of a rough mean that is good enough, as a part of the range
-_ROUGH = (0.05, 0.2)  # shares for rough means, and for rows: at least this much, and at most
+_SHARPEST = 0.035  # noise of a rough mean that is good enough, as a part of the range: a third of how far users differ
+_ROUGH = (
+    0.05,
+    0.2,
+)  # shares for rough means, and for rows: at least this much, and at most, so that most is left for the sums
 _FIRST = 0.12  # for distances from the rough centres: with them the centres are found anew
-_EVIDENCE = 100.0  # users × ε that a histogram of distances should hold
-_FIRST_DISTANCES, _DISTANCES = (0.015, 0.06), (0.03, 0.12)
+_EVIDENCE = 100.0  # users × ε that a histogram of distances should hold: ten in each of ten buckets stand out
+_FIRST_DISTANCES, _DISTANCES = (
+    (0.015, 0.06),
+    (0.03, 0.12),
+)  # shares for the two histograms: the second chooses the bound that stays
 _FEW_GROUPS = 0.1  # over √G, for the histogram of rows: few groups share the cost of a bad bound
+_LEAST_ROWS = 0.02  # the least share for it: with less noise hides everybody
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class Shares:
         rough = _within((roughness(purse, groups, typical, pairs) / _SHARPEST) ** power, _ROUGH)
         evidence = (_EVIDENCE * purse.deviation(1, 1, 1) / max(people, 1.0)) ** power
         first, second = _within(evidence / 2, _FIRST_DISTANCES), _within(evidence, _DISTANCES)
-        profile = Fraction(0) if public else _within(_FEW_GROUPS / math.sqrt(groups), (0.02, 1.0))
+        profile = Fraction(0) if public else _within(_FEW_GROUPS / math.sqrt(groups), (_LEAST_ROWS, 1.0))
         rows = Fraction(0) if public else rough
         used = rough + profile + rows + first + second
         return cls(rough, profile, rows, (first, second), (_exact(_FIRST), 1 - used - _exact(_FIRST)))
