@@ -2,7 +2,7 @@
 
 Truncated geometric noise with one group per user is best where nearly everybody is in one group, weighted Gaussian selection where
 users are in several. Which is which shows in a noisy histogram of users by number of groups, bought with 1.5%
-of ε; whatever it says, the release afterwards has the same (ε, δ).
+of ε (5% for numbers of users); whatever it says, the release afterwards has the same (ε, δ).
 """
 
 from __future__ import annotations
