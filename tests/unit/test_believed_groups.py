@@ -18,8 +18,10 @@ from evenhand.release.intervals import judged, noise_only, why_not
 from evenhand.release.quotient import Quotient
 from evenhand.release.together import ends_of
 from evenhand.release.widened import Widened
-from evenhand.statistics.believed_groups import MOSTLY, TOTALS
+from evenhand.statistics.believed_groups import MOSTLY, REFUTED, TOTALS, believed_totals
 from evenhand.statistics.believed_ratios import believed_quotient, measured_quotient
+from evenhand.statistics.count import Count
+from evenhand.statistics.statistic import Estimate
 
 
 def test_l2_norms_and_what_a_user_adds_are_inverse() -> None:
@@ -73,6 +75,20 @@ def test_outcomes_that_explain_the_released_total_are_believed() -> None:
     light, heavy = (losses_by_group(lost, np.full(5, total / 5), 5.0) for total in (1000.0, 3000.0))
     assert float((light.amounts @ light.weights).sum()) == pytest.approx(100, rel=0.1)
     assert float((heavy.amounts @ heavy.weights).sum()) == pytest.approx(5000, rel=0.1)
+
+
+def test_groups_that_hold_far_more_than_the_profile_says_refute_it() -> None:
+    """A hidden crowd at the bound: how much it lost is anybody's guess, so no group is usable."""
+    lost = Lost(np.ones(1), np.array([100.0]), np.array([1000.0]), np.full(1, 1e3), np.full(1, 1e3))
+    assert not losses_by_group(lost, np.full(5, 210.0), 5.0).refuted
+    assert not losses_by_group(lost, np.full(5, 10.0), 5.0).refuted
+    found = losses_by_group(lost, np.full(5, 4000.0), 5.0)
+    assert found.refuted
+    assert float((found.amounts @ found.weights).sum()) == pytest.approx(2000, rel=0.1)
+    believed = believed_totals(
+        Count(), [Estimate(4000, Additive(4000, Laplace(Fraction(4)), 1), 5.0) for _ in range(5)], lost
+    )
+    assert {why_not(one.interval) for one in believed} == {REFUTED}
 
 
 @pytest.mark.parametrize("noise", [Laplace(Fraction(300)), Gaussian(Fraction(400))])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenhand.bounding.strategy import LARGEST_BOUND
 from evenhand.guarantee import UsageError
 from evenhand.profiles import Buckets, row_buckets, total_buckets, users_by_bucket
-from evenhand.tables import read
+from evenhand.tables import Grid, read
 
 
 def test_edges_are_the_integer_parts_of_powers_of_the_cube_root_of_four() -> None:
@@ -28,6 +28,15 @@ def test_total_buckets_hold_the_unit_and_stay_in_range(unit: int) -> None:
     assert buckets.edges[0] == 0
     assert buckets.edges[-1] <= LARGEST_BOUND
     assert buckets.size <= 120
+
+
+@given(st.integers(1, 2**50), st.data())
+def test_no_bucket_ends_below_what_a_row_adds_at_least(unit: int, data: st.DataObject) -> None:
+    least = data.draw(st.integers(1, unit))
+    found, all_of_them = total_buckets(unit, least=least).edges, total_buckets(unit).edges
+    assert found == (0, *(edge for edge in all_of_them if edge >= least))
+    assert Grid.about((1.0, 5.0), 0.0).least == Grid.about((-5.0, -1.0), 0.0).least == 2**28 // 8
+    assert Grid.about((-1.0, 5.0), 0.0).least == 0
 
 
 @given(st.integers(-5, 2**40))

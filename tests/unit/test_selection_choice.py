@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import evenhand as eh
-from evenhand.noise import NormalThreshold, TruncatedGeometric, Way
-from evenhand.profiles import Support, support_of_histogram
+from evenhand.noise import NormalThreshold, ShownCounts, TruncatedGeometric, Way
+from evenhand.profiles import Histogram, Support, support_of_histogram
 from evenhand.statistics.support_choice import BUCKETS, LIMITS, Purse, Purses, chosen_way, doubled, given_way, needed
 from evenhand.statistics.support_words import facts, words
 
@@ -34,6 +34,18 @@ def test_the_number_of_groups_decides() -> None:
     assert kind(chosen_way(everybody(70, 30_000), PURSES)) == (NormalThreshold, 2)
     assert chosen_way(everybody(1, 30_000), PURSES).groups == 1
     assert chosen_way(everybody(70, 30_000), PURSES).groups in LIMITS
+
+
+def test_numbers_of_supporters_answer_only_where_nearly_all_are_probably_in_few_groups() -> None:
+    """Users in many groups who are too few to stand out, beside 11,000 who do, are not taken for nobody."""
+    purses = PURSES._replace(answer=Purse(Decimal("0.95"), Decimal("9e-7")))
+
+    def look(*users: int) -> type:
+        bought = Histogram(BUCKETS, [0, *users, *[0] * (BUCKETS.size - 1 - len(users))], 0.0015, "")
+        return type(chosen_way(bought.support, purses, bought).rounds[0])
+
+    assert look(30_000) is ShownCounts
+    assert look(15_000, 4_000, 2_500, 1_200, 500) is not ShownCounts
 
 
 def test_given_groups_are_taken_at_their_word() -> None:

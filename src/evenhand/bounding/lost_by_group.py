@@ -113,8 +113,7 @@ def _with_total(lost: Lost, released: float, deviation: float) -> tuple[Lost, bo
     spread = np.sqrt(deviation**2 + (_MISFIT * lost.kept) ** 2) + 1e-9
     likely = lost.weights * np.exp(-np.minimum(((released - lost.kept) / spread) ** 2 / 2, 600.0))
     if likely.sum() < REFUTED and released > float(lost.weights @ lost.kept):
-        more = released / np.maximum(lost.kept, 1e-9)
-        return Lost(lost.weights, lost.total * more, lost.kept * more, lost.squares * more, lost.per_group * more), True
+        return lost.of_total(released), True
     if not likely.sum() > 0:
         return lost, False
     return Lost(likely / likely.sum(), lost.total, lost.kept, lost.squares, lost.per_group), False

@@ -143,6 +143,11 @@ class Lost:
         weights, total, kept, squares, inside = together
         return cls(weights / weights.sum(), total, kept, squares, inside)
 
+    def of_total(self, kept: float) -> Lost:
+        """If ``kept`` was left of some groups, or of more users, who lost the same part of what they have."""
+        times = kept / np.maximum(self.kept, 1e-9)
+        return Lost(self.weights, self.total * times, self.kept * times, self.squares * times, self.per_group * times)
+
     @classmethod
     def exactly(cls, sizes: Support, breadths: Sequence[Breadth], bound: float) -> Lost:
         """Where users' sizes are public, what a bound on them takes is known."""

@@ -92,6 +92,7 @@ def select_keys(
                 by_place = dict(zip(places, noisy.values, strict=True))
                 ordered = Noisy([by_place[place] for place in keys.places], noisy.noise)
                 lost = Lost.of(bought.posterior, ONCE_EACH, way.groups, gaussian=False)
+                lost = lost.of_total(max(sum(ordered.values), 0))  # of the groups that are shown
                 yield Selection(keys, way, groups, (ordered, price, lost))
                 return
         else:
