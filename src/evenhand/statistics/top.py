@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
@@ -20,8 +20,9 @@ from evenhand.bounding import Auto
 from evenhand.guarantee import UsageError, split
 from evenhand.ledger import Cost, mechanism_delta
 from evenhand.noise import TopK
-from evenhand.release import Additive, Bounding, Ends, Error, Interval, Measurement, OfSize, Receipt, Rule, noise_for
+from evenhand.release import Bounding, Ends, Error, Interval, Measurement, OfSize, Receipt, Rule, noise_for
 from evenhand.release.intervals import noise_only
+from evenhand.statistics.believed_groups import corrections
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import NOBODY, NOT_SHOWN, Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, frame
@@ -152,10 +153,7 @@ class Largest(Road):
                 chosen = counted.map(lambda every: [every[place] for place in keys])
                 measured = Measurement(lambda: chosen, moved * limits.each, moved * limits.each**2)
                 noisy = receipt.numbers(measured, left)
-        estimates = {
-            label: Estimate(value, Additive(value, noisy.noise, 1), noisy.noise.variance**0.5)
-            for label, value in zip(keys.values(), noisy.values, strict=True)
-        }
+        estimates = dict(zip(keys.values(), limits.believed(noisy), strict=True))
         return self._shown(estimates, noisy.noise.variance**0.5, limits, top, delta)
 
     def _pairs(self, copy: Table) -> Rows:
@@ -227,10 +225,10 @@ class Largest(Road):
         statistic = self.statistic
         ordered = dict(sorted(estimates.items(), key=lambda pair: -pair[1].value))
         keys, column = Keys(self.by, tuple(ordered)), list(ordered.values())
-        details = {"selection": self._selection(limits, top, delta)} if delta else {}
+        details: dict[str, object] = {"selection": self._selection(limits, top, delta)} if delta else {}
         bounding = limits.bounding(statistic.of) if column else NOBODY
-        basis = "not known: it depends on the heavy users" if limits.cuts else "no user is cut off"
-        error = Error(noise, None if limits.cuts else 0.0, basis, {statistic.of: noise}) if column else NOT_SHOWN
+        error = replace(limits.error, noise=noise, parts={statistic.of: noise}) if column else NOT_SHOWN
+        details |= corrections({statistic.of: column})
         value = frame(keys, {statistic.of: [estimate.value for estimate in column]})
         return Outcome(value, GroupedInterval(keys, {statistic.of: column}), bounding, error, details)
 

@@ -9,11 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.bounding import best_cap
+from evenhand.bounding import ONCE_EACH, Breadth, Lost
 from evenhand.guarantee import split
 from evenhand.noise import LARGEST_SCALE, TopK
 from evenhand.profiles import About, Histogram, Support, Wanted, row_buckets, users_by_bucket
-from evenhand.release import Bounding, Receipt
+from evenhand.release import Additive, Bounding, Error, Noisy, Receipt
+from evenhand.statistics.believed_groups import IN_INTERVAL, believed_totals, of_given_bound
+from evenhand.statistics.count import Count
+from evenhand.statistics.draft import UNKNOWN
+from evenhand.statistics.statistic import Estimate
 from evenhand.tables import Table
 from evenhand.tables.expressions import Rows
 
@@ -27,6 +31,7 @@ CHOICE = Fraction(2, 3)
 """The part of the rest that chooses the groups; what is left counts them."""
 
 _FEW = 0.01  # the part of all memberships that a bound on groups per user may cost the numbers
+_FULLEST = (Breadth(1.0, 1.0, 1.0),)  # what is known about users is their fullest group: that is one group
 _SMALL = 4  # a wanted group is taken to hold one in 4k users
 
 
@@ -38,17 +43,34 @@ class Limits(NamedTuple):
         each: how much in each.
         paid: what choosing it cost.
         counted: whether chosen groups are counted by these users' drawn groups too; otherwise by all of their groups.
+        lost: what that takes from the numbers, as far as the profiles tell; None if nothing, or if nothing was bought.
     """
 
     groups: int | None
     each: int
     paid: Decimal
     counted: bool = True
+    lost: Lost | None = None
+
+    def believed(self, noisy: Noisy) -> list[Estimate]:
+        """The numbers of the chosen groups, with what the limits took from them: the same part as from all, give or take."""
+        deviation = noisy.noise.variance**0.5
+        plain = [Estimate(value, Additive(value, noisy.noise, 1), deviation) for value in noisy.values]
+        if self.lost is not None:
+            return believed_totals(Count(), plain, self.lost.of_total(max(sum(noisy.values), 0)))
+        return of_given_bound(Count(), plain) if self.cuts else plain
 
     @property
     def cuts(self) -> bool:
         """Whether something of a user may be missing from the numbers."""
-        return self.each > 1 or (self.groups is not None and self.counted)
+        return self.lost is not None or (self.groups is not None and self.counted)
+
+    @property
+    def error(self) -> Error:
+        """What is known about the bias of the numbers."""
+        if self.lost is not None:
+            return IN_INTERVAL
+        return UNKNOWN if self.cuts else Error(None, 0.0, "no user is cut off")
 
     def bounding(self, of: str) -> Bounding:
         """The limits in words, for what is counted."""
@@ -87,18 +109,22 @@ def chosen_limits(
         receipt: of the debit.
     """
     share, left, each, counted = split(epsilon, PROFILE)[0], epsilon, 1, True
-    groups = given_groups(given, k)
+    groups, lost = given_groups(given, k), None
     if given is None:
         left -= share
-        groups, counted = best_groups(_profile(table, users, "groups", share, receipt).support, k, left, delta)
+        histogram = _profile(table, users, "groups", share, receipt)
+        groups, counted = best_groups(histogram.support, k, left, delta)
+        if groups is not None and counted:
+            lost = Lost.of(histogram.posterior, ONCE_EACH, groups, gaussian=False)
     if of == "rows":
         left -= share
         histogram = _profile(table, users, "most", share, receipt)
         # What is cut off spreads over the groups, of which at least k matter; each gets all the noise.
         spread = min(groups or k, k) * k
         fits = int(LARGEST_SCALE * Fraction(left) / (4 * k))  # the noise of choice and counts must fit 64 bits
-        each = max(1, min(best_cap(histogram, float(left) / (3 * spread)).cap, LARGEST, fits))
-    return Limits(groups, each, epsilon - left, counted), left
+        each = max(1, min(histogram.posterior.best(math.sqrt(2) * 3 * spread / float(left)), LARGEST, fits))
+        lost = Lost.of(histogram.posterior, _FULLEST, each, gaussian=False)
+    return Limits(groups, each, epsilon - left, counted, lost), left
 
 
 def best_groups(support: Support, k: int, epsilon: Decimal, delta: Decimal) -> tuple[int | None, bool]:
