@@ -23,12 +23,17 @@ from evenhand.profiles import Array, Posterior, Support, evenly
 ONE_SIDED = 0.4
 """A prior: which part of what is cut from all users together is left after opposite directions cancel, where the sign is not known."""
 
+BUSIER = {1.0: 0.75, 2.0: 0.25}
+"""A prior: how many times more is cut on the side that is known than if busy users lay as far out as others; who stays long often earns more."""
+
+_MOST = 3.0  # times the usual that a group is believed to lose
 _INSIDE = np.array([1 / 6, 1 / 2, 5 / 6])  # where in its bucket everybody may lie
 _CURVES = 24  # of rows and of distances that stand for all
 _AMOUNTS = 41
 _SOMEBODY = math.log(2)  # expected users up there, below which there is probably nobody
-_FACTORS = np.exp(HETEROGENEITY * np.array([-1.7320508, 0.0, 1.7320508]) - HETEROGENEITY**2 / 2)  # Gauss–Hermite
-_FACTOR_WEIGHTS = np.array([1 / 6, 2 / 3, 1 / 6])
+_APART = np.exp(HETEROGENEITY * np.array([-1.7320508, 0.0, 1.7320508]) - HETEROGENEITY**2 / 2)  # Gauss–Hermite
+_FACTORS = np.outer([*BUSIER], _APART).ravel()
+_FACTOR_WEIGHTS = np.outer([*BUSIER.values()], [1 / 6, 2 / 3, 1 / 6]).ravel()
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class CutDistances:
             shares, lengths = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9), np.minimum(lengths, 1.0)
         # By place inside the buckets of rows and of distances, then by bucket of each.
         cut = np.maximum(many[:, None, :, None] * lengths[:, None, :] - bound, 0.0)
-        spread = np.mean([1 / one.groups(np.maximum(many, 1e-9)) for one in NOT_KNOWN], axis=0)
+        spread = np.mean([1 / one.groups(many) for one in NOT_KNOWN], axis=0)
         total = users @ cut @ shares.T
         squares = users @ (cut**2 * spread[:, None, :, None]) @ shares.T
         weights = np.broadcast_to(np.outer(user_weights, share_weights), total.shape).ravel()
@@ -110,7 +115,10 @@ class CutDistances:
         each = spread * self.amounts / whole
         different = np.outer(each, _FACTORS).ravel()
         usual = different[evenly(different, np.tile(_FACTOR_WEIGHTS, len(each)), _AMOUNTS)]
-        amounts = np.sort(np.clip(np.outer(side, usual), -1.0, 1.0), axis=1)
+        # Of groups, one with larger values has more of those that are cut.
+        ends = np.where(side > 0, centres, 1 - centres)
+        larger = np.clip(ends * whole / max(float(present @ ends), 1e-9), 1 / _MOST, _MOST)
+        amounts = np.sort(np.clip(np.outer(side * larger, usual), -1.0, 1.0), axis=1)
         unknown = ONE_SIDED * (1 - np.abs(side)) * likely_root_mean_square(each, np.ones(len(each)))
         return Moved(amounts, np.minimum(np.sqrt(self.per_group / (whole * present) + unknown**2), 0.5))
 
