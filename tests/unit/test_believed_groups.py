@@ -11,6 +11,7 @@ import pytest
 import evenhand as eh
 from evenhand.bounding import ONCE_EACH, Breadth, Lost, MovedWeight, fitted_breadths, losses_by_group
 from evenhand.bounding.cut_distances import CutDistances, part_lost
+from evenhand.bounding.residual_norms import _EDGES, Distances
 from evenhand.noise import Gaussian, Laplace
 from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts
 from evenhand.release import Additive, Believed, Unknown
@@ -18,9 +19,10 @@ from evenhand.release.intervals import judged, noise_only, why_not
 from evenhand.release.quotient import Quotient
 from evenhand.release.together import ends_of
 from evenhand.release.widened import Widened
-from evenhand.statistics.believed_groups import MOSTLY, REFUTED, TOTALS, believed_totals
+from evenhand.statistics.believed_groups import MOSTLY, REFUTED, TOTALS, believed_distances, believed_totals
 from evenhand.statistics.believed_ratios import believed_quotient, measured_quotient
 from evenhand.statistics.count import Count
+from evenhand.statistics.pairs import ROW
 from evenhand.statistics.statistic import Estimate
 
 
@@ -148,12 +150,44 @@ def test_weight_moves_only_where_users_are_cut_and_matters_more_in_small_groups(
 
 def test_distances_are_cut_above_the_bound_only() -> None:
     rows = Support(np.array([1.0, 10.0]), np.array([100.0, 10.0]))
-    distances = np.array([0.1]), np.ones(1)
-    assert CutDistances.of(rows, distances, 1.0, 1.0).total == 0.0
-    cut = CutDistances.of(rows, distances, 0.5, 1.0)
-    assert cut.total == pytest.approx(10 * (1.0 - 0.5))
-    assert cut.deviation(np.array([1000.0]))[0] < cut.deviation(np.array([100.0]))[0]
+    assert CutDistances.of(rows, None, 1.0, 1.0).amounts.tolist() == [0.0] * 41  # a distance of a tenth of the range
+    cut = CutDistances.of(rows, None, 0.5, 1.0)
+    assert cut.amounts == pytest.approx(np.full(41, 10 * (1.0 - 0.5)))
+    few, many = (cut.by_group(np.array([size]), np.array([0.5])).deviation[0] for size in (100.0, 1000.0))
+    assert many < few
     assert part_lost(rows, 5.0) == pytest.approx(50 / 200)
+
+
+def test_a_distance_that_is_possible_on_one_side_only_has_a_sign() -> None:
+    rows = Support(np.array([10.0]), np.array([100.0]))
+    cut = CutDistances.of(rows, None, 0.5, 1.0)
+    assert cut.side(np.array([0.04, 0.08, 0.5, 0.96])) == pytest.approx([1.0, 0.25, 0.0, -1.0])
+    moved = cut.by_group(np.array([500.0, 500.0]), np.array([0.02, 0.98]))
+    assert (np.diff(moved.amounts) >= 0).all()
+    # 100 users lose half a row each, of 1,000, or twice as much.
+    assert moved.amounts.mean(axis=1) == pytest.approx([0.0625, -0.0625], rel=0.1)
+    shown = believed_distances(eh.mean("v", bounds=(0, 10)), [_estimate(0.2), _estimate(9.8)], moved)
+    assert 0.2 < shown[0].value < 0.7
+    assert shown[1].value == pytest.approx(10 - shown[0].value)
+    low, high = shown[0].interval.at(0.95)
+    assert 0.2 < low < 0.7 < high
+
+
+def test_a_long_tail_that_is_cut_is_believed_to_be_there() -> None:
+    """Most users lie near 0 and a few far above, where no bucket stands out alone."""
+    rng, scale = np.random.default_rng(5), 30.0
+    wanted = Distances(1.0, scale, _EDGES)
+    far = np.minimum(0.01 * rng.lognormal(0.0, 1.3, 4_000), 0.9)
+    counts = np.bincount(np.searchsorted(_EDGES, far), minlength=wanted.size) + rng.laplace(0, scale, wanted.size)
+    rows = Support(np.array([1.0]) * ROW, np.array([4_000.0]))
+    cut = CutDistances.of(rows, wanted.law(counts), 0.08, ROW)
+    true = float(np.maximum(far - 0.08, 0.0).sum())
+    assert cut.amounts[2] < true < cut.amounts[-2]
+    assert cut.side(np.array([0.023]))[0] > 0.95
+
+
+def _estimate(value: float) -> Estimate:
+    return Estimate(value, Additive(value, Gaussian(Fraction(10)), 1e-4), 1e-3)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 import evenhand as eh
 from evenhand.noise import seam
 from evenhand.profiles import CELLS, extent_of, look_around
-from evenhand.profiles.visible import LEVELS
+from evenhand.profiles.visible import HIGHS, LEVELS, ZERO
 from evenhand.release import NothingFound
 from evenhand.statistics.histogram import round_edges
 from evenhand.statistics.level_cells import cells_around, numbers_of_rows
@@ -225,3 +225,18 @@ def test_a_cap_that_was_given_fits_whatever_is_found(session: eh.Session) -> Non
         assert low <= 0
         assert max(-low, high) >= cap / 2**20
     session.per_user_mean("age", epsilon=1, bounding=eh.TotalCap(5))
+
+
+def test_zeros_alone_are_not_believed_if_the_mean_says_otherwise() -> None:
+    """Half of the users have values that are spread over so many cells that none stands out."""
+    counts = np.zeros(CELLS)
+    counts[ZERO] = 500.0
+    counts[ZERO + 80 : ZERO + 180] = 5.0
+    found = extent_of(counts.tolist(), 20.0, 0.1)
+    assert (found.low, found.high, found.visible) == (0.0, 1.0, True)
+    assert found.contradicted("mean", 0.5)
+    assert not found.contradicted("mean", 0.1)  # 50 users with ones may hide
+    assert not found.contradicted("sum", 500.0)
+    counts[ZERO + 80 : ZERO + 180] = 0.0
+    counts[np.flatnonzero(HIGHS == 1.0)] = 500.0  # flags
+    assert not extent_of(counts.tolist(), 20.0, 0.1).contradicted("mean", 0.5)

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from evenhand.audit.pairs import GROUPS, HIGH, LOW
+from evenhand.bounding import Distances
 from evenhand.guarantee import Amount, parse_delta
 from evenhand.ledger import Cost
 from evenhand.profiles import Support, support_of_counts
@@ -69,8 +70,9 @@ def located_by_group(
 class GivenBound(LocatedGroups):
     """Bounds a user's distances by one usual row over the whole range."""
 
-    def _distances(self, users: Rows, support: Support, share: Fraction) -> None:
-        return None
+    def _distances(self, users: Rows, support: Support, share: Fraction) -> tuple[Distances, Sequence[int]]:
+        wanted = Distances.of(support, 1.0)
+        return wanted, [0] * wanted.size
 
 
 def distances(

@@ -5,7 +5,7 @@ from evenhand.bounding.busy_users import BusyUsers, Family, bound_for_quantiles
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
-from evenhand.bounding.cut_distances import CutDistances, part_lost
+from evenhand.bounding.cut_distances import CutDistances, Moved, part_lost
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curve, Question
 from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
@@ -80,6 +80,7 @@ __all__ = [
     "Lost",
     "MeanBelief",
     "MeanContribution",
+    "Moved",
     "MovedWeight",
     "Norm",
     "NormClip",

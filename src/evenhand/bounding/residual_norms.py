@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.profiles import Array, Support
+from evenhand.profiles import Array, Buckets, Posterior, Support, posterior
 from evenhand.profiles.occupied import CAUTIOUS, highest_occupied
 
 KAPPA = 2.0
 """How unevenly what is cut spreads over groups: G·Σp², 1 for groups of equal size, about 3 for popular things."""
 
 _EDGES = 4.0 ** (np.arange(-24, 1) / 3)  # distances per row, as parts of the range: down to 2^-16, a grid step
+_STEPS = Buckets((0, *np.rint(_EDGES * 2**16).astype(int).tolist()), 2**16)
 _WANTED = 80.0  # users in units of the noise's scale that are asked for their distance: so many show a shape
 _HEAVY = 0.2  # of all users, those with most rows are asked at least: their distances are cut, and they hold most rows
 _VISIBLE = 2.0  # scales of the noise above which a bucket counts: one empty bucket in fifteen does, which widens a bound a little
@@ -50,15 +51,22 @@ class Distances:
 
     def seen(self, counts: npt.ArrayLike) -> tuple[Array, Array] | None:
         """Distances that stand out from the noise, with how many users have each; None if none does."""
-        noisy = np.asarray(counts, dtype=np.float64)
-        noisy[-2] += noisy[-1]
-        noisy = noisy[:-1]
+        noisy = self._without_open(counts)
         top, found = highest_occupied(noisy[None, :], self.edges, self.scale, 1.0, CAUTIOUS)
         seen = np.where((noisy > _VISIBLE * self.scale) & (np.arange(len(noisy)) <= top[0]), noisy, 0.0)
         if not found[0] or not seen.any():
             return None
         there = seen > 0
         return self.edges[there] * (1 + 4 ** (-1 / 3)) / 2, seen[there]
+
+    def law(self, counts: npt.ArrayLike) -> Posterior:
+        """The same in steps of 2^-16 of the range, with those too few to stand out: the tail of what is cut."""
+        return posterior(_STEPS, np.concatenate([[0.0], self._without_open(counts), [0.0]]), self.scale)
+
+    def _without_open(self, counts: npt.ArrayLike) -> Array:
+        """The open bucket at the top holds what rounding moves above 1."""
+        noisy = np.asarray(counts, dtype=np.float64)
+        return np.append(noisy[:-2], noisy[-2] + noisy[-1])
 
 
 def norms_of(support: Support, distances: tuple[Array, Array]) -> Support:

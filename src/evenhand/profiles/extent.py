@@ -34,6 +34,8 @@ _DEEP = 30
 """Times nearer to the centre than bounds reach: users within do not count as lying on the other side."""
 _NARROWEST = 16
 """Bounds are at least this part of their distance from zero apart."""
+_SHOWS = 10.0
+"""Scales of the noise from which on a cell next to zeros stands out: about one time in a thousand it does not."""
 _BELOW, _BEYOND, _NEAR, _FARTHEST, _INSIDE = 30, 60, 4, 15, 6
 """Cells below and above the last visible one that its tail explains, how many above far from zero, and how many of them further out,
 or further in for squares, an end may lie."""
@@ -50,6 +52,7 @@ class Extent:
         tails: what may lie beyond the ends that were found, as far as a model tells.
         centre: of the cells in which values were counted.
         outer: the ends of all that is visible, where some may lie outside.
+        thin: where nothing but zeros is visible, the largest part of the users who may all have one other value and not show.
     """
 
     low: float
@@ -59,6 +62,7 @@ class Extent:
     tails: tuple[Tail, ...] = ()
     centre: float = 0.0
     outer: tuple[float, float] = (math.inf, -math.inf)
+    thin: float = 1.0
 
     @functools.cached_property
     def cut(self) -> Cut:
@@ -85,6 +89,12 @@ class Extent:
     def people(self) -> float:
         """About how many users there are; 0 where no tail was read."""
         return max((tail.people for tail in self.tails), default=0.0)
+
+    def contradicted(self, statistic: str, value: object) -> bool:
+        """Whether a mean is so large that other values than zero must be spread over cells that don't show, and so may lie anywhere."""
+        return (
+            statistic == "mean" and isinstance(value, float) and value > self.low + self.thin * (self.high - self.low)
+        )
 
     def _end(self, tail: Tail) -> float:
         return self.high if tail.sign > 0 else self.low
@@ -147,14 +157,14 @@ def extent_of(
     elif visible and high is None and top == 0.0 > bottom:  # around zero too: few columns hold negative numbers alone
         top, tail = _across(counts[::-1], scale, people, -bottom, centre)
         tails.append(tail)
+    thin = 1.0
     if bottom == top == 0.0 and given == (None, None):
-        top = (
-            1.0 if not centre else level_above(abs(centre) / 1000)
-        )  # nothing but zeros is visible: most such columns are flags
+        # Nothing but zeros is visible: most such columns are flags.
+        top, thin = (1.0 if not centre else level_above(abs(centre) / 1000)), _SHOWS * scale / (people + _SHOWS * scale)
     # All may be clamped to a bound that was given; and a bound that is seen to within a cell is not known better than that.
     while top - bottom < max(abs(bottom), abs(top)) / _NARROWEST or top == bottom:
         bottom, top = (bottom, level_above(top)) if high is None else (-level_above(-bottom), top)
-    return Extent(bottom + 0.0, top + 0.0, visible, False, tuple(tails), 0.0, outer)
+    return Extent(bottom + 0.0, top + 0.0, visible, False, tuple(tails), 0.0, outer, thin)
 
 
 def _across(counts: Array, scale: float, people: float, reach: float, centre: float) -> tuple[float, Tail]:

@@ -31,6 +31,7 @@ _FAR = {
 _FALLS = (0.0, 1.5, 3.0)  # with which power of the distance their density falls
 _ONE_SIDED = 1.0  # standard deviation of the logarithm of one side's width over the other's, beforehand
 _TOLERANCE = 0.15  # by which a curve may miss a count, besides noise and chance
+_LUMP = 1.0  # scales of the noise, besides the logarithm of the number of bins, that a count has to lie above a curve
 _FINE = 192  # points of a curve, at least
 _CURVES = 4  # that stand for all
 _HEAVIER = {0: 0.5, 1: 0.25, -1: 0.25}  # on which side the tail is heavier than a curve says, and how likely that is
@@ -101,7 +102,9 @@ def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Locat
     weights = before * np.exp(evidence - evidence.max())
     chosen = evenly(curves @ (offsets * np.abs(offsets)), weights, _CURVES)
     curves, users = curves[chosen], users[chosen]
-    chance = chance[chosen] + users.var(axis=0)
+    # Users of a few rows each lie in lumps, which no curve has: where a count stands out from a curve, it is believed.
+    lumps = np.maximum(noisy - users - (_LUMP + math.log(bins)) * scale, 0.0)
+    chance = chance[chosen] + users.var(axis=0) + lumps**2
     seen = np.maximum(users + chance / (chance + 2 * scale**2) * (noisy - users), 0.0)
     curves *= np.repeat(seen / np.maximum(users, 1e-12), fine, axis=1)
     curves /= curves.sum(axis=1, keepdims=True)

@@ -54,6 +54,7 @@ class Beyond(Derived):
         added: what the released value was corrected by.
         words: what the amounts are, in one plain sentence that names the model.
         reason: why the model can't tell; empty if it can.
+        feasible: where the truth lies, as public facts say.
     """
 
     interval: Interval
@@ -63,6 +64,7 @@ class Beyond(Derived):
     added: float
     words: str
     reason: str = ""
+    feasible: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def noise_only(self) -> Interval:
@@ -86,7 +88,8 @@ class Beyond(Derived):
 
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.interval.at(confidence)
-        least, most = (quantile(self.amounts, self.weights, (1 + side * confidence) / 2) for side in (-1, 1))
-        below = math.hypot(max(self.value - low, 0.0), max(self.added - least, 0.0))
-        above = math.hypot(max(high - self.value, 0.0), max(most - self.added, 0.0))
-        return self.value + self.added - below, self.value + self.added + above
+        few, many = (quantile(self.amounts, self.weights, (1 + side * confidence) / 2) for side in (-1, 1))
+        below = math.hypot(max(self.value - low, 0.0), max(self.added - few, 0.0))
+        above = math.hypot(max(high - self.value, 0.0), max(many - self.added, 0.0))
+        least, most = self.feasible
+        return max(self.value + self.added - below, least), min(self.value + self.added + above, most)

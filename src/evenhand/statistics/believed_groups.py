@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.bounding import Lost, MovedWeight, losses_by_group
+from evenhand.bounding import Lost, Moved, MovedWeight, losses_by_group
 from evenhand.pages.numbers import three_digits
+from evenhand.profiles import sure_part
 from evenhand.release import Additive, Believed, Error, Unknown
-from evenhand.release.widened import Widened
+from evenhand.release.intervals import Fieller, noise_only
+from evenhand.release.widened import Beyond, Widened
+from evenhand.statistics.believed_means import LEAST_SHOWN
 from evenhand.statistics.believing import UNKNOWN
 from evenhand.statistics.count import Count
 from evenhand.statistics.histogram import RowsInCells
@@ -29,6 +32,7 @@ WEIGHTED = (
     "users from others by a fortieth"
 )
 LOCATED = "covers the noise and what was cut from users far from the centres, if two fifths of that lie on one side"
+ABOVE = "and all of what was cut at distances that are possible on one side only"
 SIGNED = (
     "covers the noise and what users above the bound lost, if that has either sign and is spread evenly over the groups"
 )
@@ -97,6 +101,20 @@ def believed_averages(statistic: Statistic, estimates: Sequence[Estimate], moved
     return widened(statistic, estimates, moved.deviation(rows / rows.sum()), WEIGHTED)
 
 
+def believed_distances(statistic: OfColumn, estimates: Sequence[Estimate], moved: Moved) -> list[Estimate]:
+    """Averages by group around centres, corrected by what was surely cut on one side."""
+    range, weights = statistic.range, np.full(moved.amounts.shape[1], 1 / moved.amounts.shape[1])
+    found = widened(statistic, estimates, moved.deviation, LOCATED)
+    for group, (estimate, amounts) in enumerate(zip(found, moved.amounts * (range[1] - range[0]), strict=True)):
+        if amounts.any():
+            sure = sure_part(amounts, weights)
+            added = sure if abs(sure) > LEAST_SHOWN * estimate.noise else 0.0
+            value = min(max(estimate.value + added, range[0]), range[1])
+            interval = Beyond(estimate.interval, estimate.value, amounts, weights, added, ABOVE, feasible=range)
+            found[group] = replace(estimate, value=value, interval=interval, correction=value - estimate.value)
+    return found
+
+
 def widened(
     statistic: Statistic, estimates: Sequence[Estimate], deviations: npt.NDArray[np.float64], words: str
 ) -> list[Estimate]:
@@ -129,11 +147,17 @@ def corrections(estimates: Mapping[str, Sequence[Estimate]]) -> dict[str, Any]:
     if not some:
         return {}
     words = "; ".join(
-        f"{f'{name}: ' if len(estimates) > 1 else ''}{three_digits(math.fsum(column))} was added over all groups, which users above "
+        f"{f'{name}: ' if len(estimates) > 1 else ''}{_added(estimates[name], column)}, which users above "
         "the bound probably lost at least"
         for name, column in some.items()
     )
     return {"correction": {"words": words, "added": some}}
+
+
+def _added(estimates: Sequence[Estimate], column: Sequence[float]) -> str:
+    if isinstance(noise_only(estimates[0].interval), Fieller):  # averages do not add up
+        return f"up to {three_digits(max(column, key=abs))} was added to a group"
+    return f"{three_digits(math.fsum(column))} was added over all groups"
 
 
 def of_given_bound(statistic: Statistic, estimates: Sequence[Estimate]) -> list[Estimate]:

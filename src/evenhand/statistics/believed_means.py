@@ -31,7 +31,8 @@ NOBODY_SEEN = (
     "more people or more ε would help"
 )
 
-_LEAST_SHOWN = 0.05  # of the standard deviation of the noise: a smaller correction says nothing
+LEAST_SHOWN = 0.05
+"""Of the standard deviation of the noise: a smaller correction says nothing."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def with_amounts(
     deviation = float(np.sqrt(np.average((amounts - correction) ** 2, weights=weights)))
     interval = Believed(outcome.interval, amounts, weights, covers, why, bounds)
     outcome = replace(outcome, interval=interval, error=Error(noise, deviation, LEFT))
-    if abs(correction) < _LEAST_SHOWN * noise:
+    if abs(correction) < LEAST_SHOWN * noise:
         return outcome
     value = min(max(outcome.value + correction, bounds[0]), bounds[1])
     shown = corrected(outcome.value, value, noise)

@@ -212,7 +212,7 @@ class _Finding:
         rules = dict(outcome.rules or inner.rules)
         names = list(rules) or list(outcome.value.columns if hasattr(outcome.value, "columns") else ("",))
         for owner, one in zip(self._owners, extents, strict=True):
-            if one.coarse or not one.visible:
+            if one.coarse or not one.visible or one.contradicted(self.statistics[owner].name, outcome.value):
                 found = NothingFound("only coarse bounds" if one.visible else "no bounds")
                 rules |= {name: found for name in names if self._owner(name) == owner}
         return replace(outcome, details=details, rules=rules)

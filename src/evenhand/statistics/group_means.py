@@ -29,7 +29,7 @@ from evenhand.profiles import Support, row_buckets, support_of_histogram, users_
 from evenhand.profiles.posterior import posterior
 from evenhand.release import Bounding, Measurement, Receipt, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
-from evenhand.statistics.believed_groups import IN_INTERVAL, LOCATED, believed_averages, widened
+from evenhand.statistics.believed_groups import IN_INTERVAL, believed_averages, believed_distances
 from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.located_groups import LocatedGroups
@@ -119,7 +119,7 @@ class GroupMeans(Part):
         )
         bounding = Bounding("LocatedMean", reach, words, f"chosen from {_BASIS}", paid + choosing)
         estimates = [Estimate(mean.value, mean, mean.spread) for mean in means]
-        return widened(self.mean, estimates, moved, LOCATED), bounding
+        return believed_distances(self.mean, estimates, moved), bounding
 
     def _groups_per_user(
         self, pairs: Pairs, users: Rows, epsilon: Decimal, receipt: Receipt

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from evenhand.bounding import (
     CutDistances,
     Distances,
+    Moved,
     best_groups_bound,
     best_residual_bound,
     best_rows_bound,
@@ -54,13 +56,13 @@ class Around:
         distances: by group, in grid steps × usual rows × `FULL`.
         bound: on a user's distances, as a part of the range × usual rows.
         rows: by group, in usual rows, where they were released with the distances.
-        seen: the distances per row that stood out from noise, with how many users have each; None if none did.
+        law: users by distance per row, those too few to be seen included; None if none stood out from noise.
     """
 
     centres: Centres
     distances: Noisy
     bound: float
-    seen: tuple[Array, Array] | None
+    law: Posterior | None
     rows: Noisy | None = None
 
 
@@ -94,11 +96,8 @@ class LocatedGroups:
         """How many times the bound one user moves a bounded sum: a user whose values change may turn from one end to the other."""
         return self.pairs.table.relation.moves
 
-    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float, Array]:
-        """The means of all groups, the bound on a user's distances, and how far that moves each mean, as a part of the range.
-
-        ``users`` holds the number of groups of each user.
-        """
+    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float, Moved]:
+        """The means of all groups, the bound on a user's distances, and what that did; ``users`` holds the number of groups of each user."""
         centres, weights = self._rough(users)
         noise, placed = None, self.pairs.about(centres)
         with self._norms(placed) as users:
@@ -116,10 +115,12 @@ class LocatedGroups:
         with self._norms(placed) as users:
             second = self._around(better, placed, users, support, 1)
         means = self._means(first, second, weights, noise)
-        cut = CutDistances.of(rows, second.seen, second.bound, ROW).deviation(weights, self._spread)
+        cut = CutDistances.of(rows, second.law, second.bound, ROW)
+        moved = cut.by_group(weights, better.centres / self.pairs.grid.width, self._spread)
         # Rows that are missing count as far as the centres were off: where they ended, and by how much the second moved.
         off = np.array([math.hypot(mean.fraction, mean.gap) for mean in means]) / self.pairs.grid.width
-        return means, second.bound, np.minimum(np.hypot(cut, missing * off), 0.5)
+        deviation = np.minimum(np.hypot(moved.deviation, missing * off), 0.5)
+        return means, second.bound, replace(moved, deviation=deviation)
 
     def _norms(self, placed: Rows) -> AbstractContextManager[Rows]:
         return self.pairs.users(placed, rows_norm=placed.size, residual_norm=placed.residual)
@@ -194,7 +195,8 @@ class LocatedGroups:
     ) -> Around:
         """Distances from the centres by group, bounded for each user; with a capacity, ``rows`` by group from the same pass."""
         purse, share, width = self.purse, self.shares.sums[turn], self.pairs.grid.width
-        seen = self._distances(users, support, self.shares.distances[turn])
+        wanted, counts = self._distances(users, support, self.shares.distances[turn])
+        seen = wanted.seen(counts)
         noise, bound = purse.deviation(share, self.moves, self.moves), 1.0
         if seen is not None:
             norms = norms_of(support, seen)
@@ -207,10 +209,11 @@ class LocatedGroups:
         found = None
         if rows is not None:
             found = purse.draw(Measurement(picked(sums, "size"), rows, rows**2), self.shares.rows)
-        return Around(centres, distances, capacity / (width * FULL), seen, found)
+        law = None if seen is None else wanted.law(counts)
+        return Around(centres, distances, capacity / (width * FULL), law, found)
 
-    def _distances(self, users: Rows, support: Support, share: Fraction) -> tuple[Array, Array] | None:
-        """Distances per row, from a noisy histogram of those of users with many rows."""
+    def _distances(self, users: Rows, support: Support, share: Fraction) -> tuple[Distances, Sequence[int]]:
+        """A noisy histogram of distances per row of users with many rows."""
         import ibis
 
         scale = self.purse.deviation(share, self.moves, math.sqrt(self.moves)) / math.sqrt(2)
@@ -220,7 +223,7 @@ class LocatedGroups:
         distance = asked.residual_norm.cast("float64") * unit / asked.rows_norm.cast("float64")
         place = _place(distance, wanted.size)
         measured = users_by_place(self.pairs.table, asked, place, wanted.size, self.moves)
-        return wanted.seen(self.purse.draw(measured, share).values)
+        return wanted, self.purse.draw(measured, share).values
 
     def _moved(self, first: Around, weights: Array, noise: IntegerNoise | None) -> Centres:
         """Better centres, as far as the distances from the first ones stand out from their noise."""
