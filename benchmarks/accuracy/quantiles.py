@@ -8,7 +8,7 @@ baselines know their bound and pay nothing for it; the table is drawn anew in ea
 
 The bounds are 0 and 100, so errors are percent of their length.
 
-    python -m benchmarks.accuracy.quantiles [--short]
+    python -m benchmarks.accuracy.quantiles [--runs 200]
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from evenhand.noise import NoisyMax
 from evenhand.profiles import posterior, row_buckets
 from evenhand.release import Choices, Measurement, Noisy, OfQuantiles, Receipt, noise_for
 from evenhand.statistics import Quantiles
-from evenhand.statistics.busy_ranks import Measured, measured_ranks, moved_ranks
+from evenhand.statistics.busy_ranks import Measured, measured_ranks, moved_ranks, near_and_far
 from evenhand.statistics.finding import Points, find
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import PROFILE_SHARE
@@ -102,6 +102,11 @@ class Table:
         """The same of users who are cut."""
         each = self._each(h)
         return self._sum(np.where(each < FULL, each, 0.0))
+
+    def far(self, h: float, times: int) -> npt.NDArray[np.int64]:
+        """The same of users far above the bound: by so many times."""
+        each = self._each(h)
+        return self._sum(np.where(each * times < FULL, each, 0.0))
 
     def _each(self, h: float) -> Array:
         return np.asarray(np.minimum(np.floor(capacity_of(Fraction(h)) / self.sizes), FULL))
@@ -181,22 +186,23 @@ def search(table: Table, h: float, quantiles: Sequence[float], epsilon: float, r
     return np.array([[one.value for one in column] for column in intervals(points, wanted)])
 
 
-def intervals(points: Points, wanted: Sequence[Fraction]) -> list[list[RankInterval]]:
+def intervals(points: Points, wanted: Sequence[Fraction], crowd: float = 0.0) -> list[list[RankInterval]]:
     """By quantile and group."""
-    return [[RankInterval(GRID, *one) for one in points.of(q)] for q in wanted]
+    return [[RankInterval(GRID, *one, crowd=crowd) for one in points.of(q)] for q in wanted]
 
 
 def released(
     table: Table, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator
-) -> tuple[Array, Array, float]:
-    """As in a release: values and 95% intervals by quantile and group, and the bound."""
+) -> tuple[Array, Array, npt.NDArray[np.bool_], float]:
+    """As in a release, by quantile and group: values, 95% intervals, and whether the release says that it can't tell; and the bound."""
     buckets, part = row_buckets(), PROFILE_SHARE * epsilon
     noisy = buckets.histogram(table.rows) + discrete_laplace(rng, 1 / part, buckets.size)
     family, left = Family.of_posterior(posterior(buckets, noisy, 1 / part)), epsilon - part
     asked = Quantiles("x", list(quantiles), (0, 100))
     busy = bound_for_quantiles(family, quantiles, left, asked.deviations, table.groups)
     capacity = capacity_of(Fraction(busy.bound))
-    cells = {"rows": table.weights(busy.bound).ravel().tolist(), "cut": table.cut(busy.bound).ravel().tolist()}
+    kinds = {"rows": table.weights(busy.bound), "cut": table.cut(busy.bound), "far": table.far(busy.bound, busy.far)}
+    cells = {kind: weights.ravel().tolist() for kind, weights in kinds.items()}
     rest, receipt, wanted = Decimal(str(left)), Simulated(Decimal(str(left)), rng), sorted(set(asked.wanted))
     share = busy.best_share(quantiles, left, asked.deviations, table.groups)
     paid, rest = split(rest, share)
@@ -215,11 +221,14 @@ def released(
         rest,
         moved_ranks(busy, wanted),
         measure if share else None,
+        Secret(near_and_far(cells, POINTS)),
     )
-    each = intervals(points, asked.wanted)
+    assert points.far is not None
+    each = intervals(points, asked.wanted, busy.crowd(*(one / capacity for one in points.far)))
     ends = [[interval.at(0.95) for interval in column] for column in each]
     values = [[interval.value for interval in column] for column in each]
-    return np.array(values), np.array(ends), busy.bound
+    untold = [[bool(interval.why) for interval in column] for column in each]
+    return np.array(values), np.array(ends), np.array(untold), busy.bound
 
 
 def by_rank(table: Table, h: float, quantiles: Sequence[float], epsilon: float, rng: np.random.Generator) -> Array:
@@ -238,30 +247,34 @@ def measure(case: Case, quantiles: Sequence[float], epsilon: float, runs: int, s
     """Errors, jumps and coverage over tables drawn anew; and for each quantile the error with the best bound for it, known beforehand: by rank,
     and by the search of a release."""
     rng = np.random.default_rng(seed)
-    ours, widths, inside, usable, chosen = [], [], [], [], []
+    ours, widths, inside, usable, flagged, chosen = [], [], [], [], [], []
     simple: dict[float, list[Array]] = {h: [] for h in BOUNDS}
     same: dict[float, list[Array]] = {h: [] for h in BOUNDS}
     for _ in range(runs):
         table = draw(*case, rng)
         truth = table.truth(quantiles)
-        found, ends, h = released(table, quantiles, epsilon, rng)
+        found, ends, untold, h = released(table, quantiles, epsilon, rng)
         low, high = ends[:, :, 0], ends[:, :, 1]
         ours.append(found - truth)
         chosen.append(h)
         widths.append(high - low)
         inside.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
         largest = np.abs(found).max(axis=0)
-        usable.append((high - low) / 2 <= np.array([OfQuantiles(0.0, 100.0, one).allowed(0.0) for one in largest]))
+        narrow = (high - low) / 2 <= np.array([OfQuantiles(0.0, 100.0, one).allowed(0.0) for one in largest])
+        usable.append(narrow & ~untold)
+        flagged.append(untold)
         for bound in BOUNDS:
             simple[bound].append(by_rank(table, bound, quantiles, epsilon, rng) - truth)
             same[bound].append(search(table, bound, quantiles, epsilon, rng) - truth)
-    held, told = np.array(inside), np.array(usable)
+    held, told, silent = np.array(inside), np.array(usable), np.array(flagged)
     rmse, best = np.maximum(_rmse(ours), FLOOR), _best(same)
     return {
         "rmse": rmse.tolist(),
         "95% error": np.quantile(np.abs(ours), 0.95, axis=(0, 2)).tolist(),
         "jumps": np.mean(np.abs(ours) > 20, axis=(0, 2)).tolist(),
         "coverage": held.mean(axis=(0, 2)).tolist(),
+        "can't tell": silent.mean(axis=(0, 2)).tolist(),
+        "coverage else": ((held & ~silent).sum(axis=(0, 2)) / np.maximum((~silent).sum(axis=(0, 2)), 1)).tolist(),
         "usable": told.mean(axis=(0, 2)).tolist(),
         "width": np.median(widths, axis=(0, 2)).tolist(),
         "bound": [float(np.median(chosen))],
@@ -331,7 +344,8 @@ def report(sections: Mapping[str, Mapping[str, dict[str, Any]]], date: str, runs
 
 {runs} tables without groups, a twentieth of that with groups; quantiles 0.5, or 0.25 / 0.5 / 0.9; errors in percent of the length of the bounds, and never below
 a point of the grid (0.03). A jump is an error above 20. "by rank" and "same search" are errors with the best bound for each quantile, known for free, with all of ε;
-"multiple" is the release's error over that of the same search. Usable is what the release itself calls usable.
+"multiple" is the release's error over that of the same search. "can't tell" are releases that say so; "coverage else" is that of all others. Usable is what the release
+itself calls usable.
 
 {chr(10).join(parts)}"""
 
@@ -339,8 +353,8 @@ a point of the grid (0.03). A jump is an error above 20. "by rank" and "same sea
 def main() -> None:
     """Measure, write, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="few tables")
-    runs = 20 if parser.parse_args().short else 200
+    parser.add_argument("--runs", type=int, default=200, help="tables without groups")
+    runs = parser.parse_args().runs
     sections: dict[str, dict[str, dict[str, Any]]] = {}
     for title, cases in (("Looked at before", CASES), ("Held out", HELD_OUT), ("New", NEW)):
         results = sections.setdefault(title, {})

@@ -17,6 +17,6 @@ def test_the_truth_is_in_the_interval_of_a_quantile_where_busy_users_differ() ->
     for _ in range(20):
         table = draw("users differ 0.4", "log-normal 2", 5000, 1, rng)
         truth = table.truth(QUANTILES)[:, 0]
-        _, ends, _ = released(table, QUANTILES, 0.1, rng)
+        _, ends, _, _ = released(table, QUANTILES, 0.1, rng)
         held += int(((ends[:, 0, 0] <= truth + 1e-9) & (truth <= ends[:, 0, 1] + 1e-9)).sum())
     assert held >= 50

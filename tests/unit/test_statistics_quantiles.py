@@ -17,7 +17,15 @@ from evenhand.bounding import BusyUsers, Family
 from evenhand.guarantee import Relation
 from evenhand.noise import seam
 from evenhand.release import Measurement, Receipt
-from evenhand.statistics.busy_ranks import by_part, corrections, in_sentence, measured_ranks, moved_ranks, moves
+from evenhand.statistics.busy_ranks import (
+    by_part,
+    corrections,
+    in_sentence,
+    measured_ranks,
+    moved_ranks,
+    moves,
+    near_and_far,
+)
 from evenhand.statistics.finding import SHARES, by_cell, find, paid_for, running, score_moves, scores
 from evenhand.statistics.prefix_weights import Cells, Prefixes
 from evenhand.statistics.rank_intervals import RankInterval
@@ -74,6 +82,50 @@ def test_parts_of_both_kinds_of_users_move_by_no_more_than_is_declared(relation:
                     steps = [abs(a - b) for a, b in zip(mine, theirs, strict=True)]
                     assert sum(steps) <= l1
                     assert sum(step**2 for step in steps) <= l2_squared
+
+
+def test_weights_near_and_far_move_by_no_more_than_is_declared() -> None:
+    """All small tables of two groups: one unit of weight more of a user of either kind, who is in all cells or in the one apart."""
+    l1, l2_squared = moves(1, Relation.PRESENCE)
+    for weights in itertools.product((0, 2), repeat=4):
+        for far in ([0] * 4, list(weights)):
+            mine = near_and_far({"rows": weights, "far": far}, 2)
+            assert sum(mine) == sum(weights)
+            for other in _neighbours(weights, Relation.PRESENCE):
+                more = [a - b for a, b in zip(other, weights, strict=True)]
+                for theirs in (far, [a + b for a, b in zip(far, more, strict=True)]):
+                    cells = near_and_far({"rows": other, "far": theirs}, 2)
+                    steps = [abs(a - b) for a, b in zip(mine, cells, strict=True)]
+                    assert sum(steps) <= l1
+                    assert sum(step**2 for step in steps) <= l2_squared
+
+
+def test_a_crowd_that_the_profile_does_not_show_is_told() -> None:
+    """1,000 users with 2 rows each: 200 users with far more would hold most rows; 5 may be there, or the noise is as large as that."""
+    busy = BusyUsers.of(Family(np.array([2.0]), np.array([[1e3]]), np.ones(1)), 2.0)
+    assert busy.crowd(200.0, 40.0) == 200.0
+    assert busy.crowd(5.0, 1.0) == 0.0
+    assert busy.crowd(200.0, 120.0) == 0.0
+    tail = BusyUsers.of(Family(np.array([2.0, 100.0]), np.array([[1e3, 1e3]]), np.ones(1)), 2.0)
+    assert tail.far * tail.bound >= 100.0
+    with seam.replaced(seam.silent):
+        receipt, wanted = Receipt(Decimal(1000), Decimal(0), "test"), [Fraction(1, 4), Fraction(3, 4)]
+        rows, apart = Secret([100] * 16), Secret([90] * 16 + [160])
+        found = find(receipt, rows, 16, 1, wanted, 1, Relation.PRESENCE, Decimal(1000), None, None, apart)
+    assert found.far is not None
+    assert found.far[0] == pytest.approx(160)
+    interval = RankInterval(Grid.about((0.0, 15.0), 0.0, 4), *found.of(wanted[0])[0], crowd=200.0)
+    assert "about 200 users" in interval.why
+    assert interval.noise_only.why == ""
+
+
+def test_an_interval_of_whole_numbers_ends_where_a_cell_does() -> None:
+    """Half way to 2.5% between edges 4 and 8: values lie evenly there, or are whole numbers and may all be at the first."""
+    edges, reached = np.array([0, 4, 8, 12, 16]), np.array([0.0, 0.0, 0.05, 0.95, 1.0])
+    grid = Grid.about((0.0, 15.0), 0.0, 4)
+    even, whole = (RankInterval(grid, edges, reached, reached, 9, exact=exact).at(0.95) for exact in (False, True))
+    assert even == pytest.approx((5.5, 15.0))
+    assert whole == (4.0, 15.0)
 
 
 def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:

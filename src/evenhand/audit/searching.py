@@ -67,3 +67,12 @@ def compared(weights: Sequence[int], receipt: type[Transcript] = Transcript) -> 
     found = measured_ranks(paid, cells, [2], 4, [half], _BUSY, CAPACITY, Relation.PRESENCE, Decimal(1))
     _, uncut, _, cut = paid.seen
     return [uncut, cut, float(found.moved[half].rank)]
+
+
+def apart(weights: Sequence[int], receipt: type[Transcript] = Transcript) -> Sequence[float]:
+    """From weights at three points and, as the last one, of users far above the bound: what is measured of either, and what follows for the cell."""
+    paid = receipt(Decimal(1), Decimal(0), "audit")
+    look = Look(paid, Secret(list(weights)), len(weights) - 1, 1, CAPACITY, Relation.PRESENCE, apart=True)
+    cells = look.at(np.array([[0, len(weights) - 1]]), Decimal(1))
+    near, far = paid.seen
+    return [near, far, float(cells.weights[0, 0])]

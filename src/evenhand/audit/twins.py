@@ -19,7 +19,7 @@ from evenhand.audit.looking import LOOK_PAIRS, looked
 from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, names_of_one
-from evenhand.audit.searching import BUSY_PAIRS, CAPACITY, PAIRS, chosen, compared, searched
+from evenhand.audit.searching import BUSY_PAIRS, CAPACITY, PAIRS, apart, chosen, compared, searched
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
@@ -201,6 +201,7 @@ def twins() -> Sequence[Twin]:
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
     unbounded, of_a_row = partial(searched, capacity=CAPACITY // 20), partial(searched, receipt=CountsOfARow)
     of_one, busy = partial(chosen, receipt=ScoresOfARow), partial(compared, receipt=CountsOfARow)
+    far = partial(apart, receipt=CountsOfARow)
     largest = partial(looked, around=lambda values, _: max(values, default=0.0))
     unpaid = partial(looked, reserve=Decimal(8))
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
@@ -241,6 +242,7 @@ def twins() -> Sequence[Twin]:
             PAIRS,
         ),
         Twin(BlackBox("busy users, counted as rows", claim, busy), presence, BUSY_PAIRS[0].name, BUSY_PAIRS),
+        Twin(BlackBox("users far above the bound, counted as rows", claim, far), presence, PAIRS[0].name, PAIRS),
         Twin(BlackBox("cells around the largest value", claim, largest), presence, LOOK_PAIRS[0].name, LOOK_PAIRS),
         Twin(BlackBox("a reserve that is not paid for", claim, unpaid), presence, LOOK_PAIRS[0].name, LOOK_PAIRS),
         Twin(counts_public, presence, giant),

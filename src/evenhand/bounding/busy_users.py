@@ -43,6 +43,12 @@ _LEAST_PART = 0.05  # of the weight that either kind of users must have, to be c
 _LARGEST = ((1.9, 0.3), (0.69, 0.4), (0.16, 0.3))
 """The largest user is where so many are expected at or above, with these weights: three parts of the Poisson law."""
 _DOUBTS = np.exp(1.2 * TAIL_DOUBT * np.array([-1.0, 0.0, 1.0]))  # three equally likely factors, about
+_NEAREST, _FEW, _FARTHEST = 8, 0.02, 2**15
+"""A user is far above the bound from so many times on, at least; at more, if users beyond are believed to have more than this part of the weight; at most."""
+_EXPECTED = 0.9  # the part of the belief that expects no more users far above the bound than are taken for granted
+_SURPRISING = 2.0  # standard deviations of the noise
+_MATTERS = 0.05  # of all rows, that a crowd would have at least
+
 SHARES = (Fraction(0), Fraction(1, 10), Fraction(1, 5))
 """Of ε, for measuring r."""
 
@@ -111,6 +117,9 @@ class BusyUsers:
         chances: variance of the share below v, as a multiple of q(1−q): among users who are not cut, and among those who are.
         random: the same for the difference between weighted and all rows: where users are alike, and where all rows of a user are.
         curved: prior variance of what no line through log(rows) shows.
+        rows: of all users together.
+        far: from how many times the bound on a user is far above it.
+        beyond: users whom the profile lets expect there, at most.
     """
 
     bound: float
@@ -123,6 +132,9 @@ class BusyUsers:
     chances: tuple[float, float]
     random: tuple[float, float]
     curved: float
+    rows: float
+    far: int
+    beyond: float
 
     @classmethod
     def of(cls, family: Family, bound: float) -> BusyUsers:
@@ -146,6 +158,9 @@ class BusyUsers:
         apart = (shares - of_rows) ** 2 * users
         chi_square = np.maximum((shares**2 / of_rows * users).sum(axis=1) - 1, 0.0)
         usual, unit = float(beliefs @ lost), max(spread, 1e-12)
+        far = _NEAREST
+        while far < _FARTHEST and float(weights[sizes > far * bound].sum()) > _FEW * weight:
+            far *= 2
         return cls(
             bound,
             weight,
@@ -157,7 +172,20 @@ class BusyUsers:
             (chances[0], chances[1]),
             (float(beliefs @ (apart / sizes).sum(axis=1)), float(beliefs @ apart.sum(axis=1))),
             _CURVED**2 * float(beliefs @ chi_square),
+            float(beliefs @ rows),
+            far,
+            float(np.quantile(equally_likely(users @ (sizes > far * bound), beliefs, 20), _EXPECTED)),
         )
+
+    def crowd(self, measured: float, deviation: float) -> float:
+        """How many users far above the bound there may be whom the profile's noise hides, if they may matter; else 0.
+
+        Args:
+            measured: how many there are in all, with noise.
+            deviation: the standard deviation of the noise.
+        """
+        more = measured - self.beyond
+        return more if more > _SURPRISING * deviation and more * self.far * self.bound > _MATTERS * self.rows else 0.0
 
     @property
     def can_measure(self) -> bool:

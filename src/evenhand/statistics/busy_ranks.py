@@ -129,6 +129,12 @@ def by_part(cells: Mapping[str, Sequence[int]], edges: Sequence[int], points: in
     return [*(every - some for every, some in zip(rows, cut, strict=True)), *cut]
 
 
+def near_and_far(cells: Mapping[str, Sequence[int]], points: int) -> list[int]:
+    """The weight at each point over all groups, of users who are not far above the bound; then that of those who are, wherever it lies."""
+    near = [sum(cells["rows"][point::points]) - sum(cells["far"][point::points]) for point in range(points)]
+    return [*near, sum(cells["far"])]
+
+
 def in_sentence(moved: Mapping[Fraction, Moved]) -> str:
     """What is known about the bias."""
     if not any(one.measured for one in moved.values()):

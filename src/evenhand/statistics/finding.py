@@ -3,7 +3,7 @@
 Noisy weights of cells, a few times: even cells at first, then others, the finer the likelier a quantile is there. A user's weight is
 in one cell each time, however many cells and quantiles there are. All measurements together say how much weight lies below each
 edge (`prefix_weights.py`), and so, for any probability, where a quantile is (`rank_posterior.py`): answers and intervals come from one
-structure. A single quantile is chosen in the end, by rank, among the points that are still likely: for one number that is more precise
+structure. A single quantile of all rows is chosen in the end, by rank, among the points that are still likely: for one number that is more precise
 than cells, and the choice says where its rank is for the interval. Groups share the first measurements: what is known about all of them is where a group is looked at first.
 """
 
@@ -13,7 +13,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -51,6 +51,7 @@ class Points:
         places: the answers, as likely too low as too high; a single quantile was chosen.
         moved: where each quantile was looked for.
         measured: noisy weights of cells, of all groups or of each.
+        far: the weight of users far above the bound, and the standard deviation of its noise; if it was asked for.
     """
 
     edges: Edges
@@ -59,6 +60,7 @@ class Points:
     places: dict[Fraction, list[int]]
     moved: Mapping[Fraction, Moved]
     measured: Sequence[Cells]
+    far: tuple[float, float] | None
 
     def of(self, q: Fraction) -> list[tuple[Edges, Array, Array, int]]:
         """Of one quantile, by group: edges, both probabilities and the answer."""
@@ -80,6 +82,7 @@ def find(
     epsilon: Decimal,
     believed: Mapping[Fraction, Moved] | None = None,
     measure: Measure | None = None,
+    apart: Secret[list[int]] | None = None,
 ) -> Points:
     """Find quantiles in each group.
 
@@ -94,6 +97,7 @@ def find(
         epsilon: for everything but what ``measure`` pays.
         believed: what bounding does to the rank of each quantile; left out if nothing is known.
         measure: asks what it does.
+        apart: over all groups, the weights of all but the users far above the bound, and theirs as one number more.
     """
     wanted = sorted(set(quantiles))
     moved = dict(believed or {q: Moved(q, 0.0, 0.0, False) for q in wanted})
@@ -110,11 +114,14 @@ def find(
         shares = [*POOLED_SHARES, *OWN_SHARES]
     else:
         pooled, shares = own, list(SHARES if len(wanted) > 1 else CHOICE_SHARES)
+    if apart is not None:
+        pooled = replace(pooled, weights=apart, apart=True)
     *before, last = paid_for(epsilon, shares)
     first = before[: len(POOLED_SHARES)]
     seen = pooled.even(first[0])
     around = {q: Moved(q, 0.0, 0.0, False) for q in _ALL_OVER} if groups > 1 else {}
     seen.append(pooled.at(next_edges(Prefixes.of(seen), around | moved), first[1]))
+    far = _together([(cells.far, cells.variance) for cells in seen if cells.far is not None])
     if measure is not None:
         told = measure([located(Prefixes.of(seen), moved[q])[0] for q in wanted])
         moved = dict(told.moved)
@@ -125,7 +132,7 @@ def find(
         edges = np.repeat(prior.edges(moved), groups, axis=0)
         seen = [*own.known(), own.at(edges, before[-1])]
     prefixes = Prefixes.of(seen)
-    if len(wanted) > 1:
+    if len(wanted) > 1 or groups > 1:
         seen.append(own.at(next_edges(prefixes, moved), last))
         prefixes = Prefixes.of(seen)
         places = [located(prefixes, moved[q], prior) for q in wanted]
@@ -133,11 +140,19 @@ def find(
         answers = dict(zip(wanted, map(list, zip(*in_rows, strict=True)), strict=True))
     else:
         ((q, one),) = moved.items()
-        chosen, scale = own.chosen(one.rank, prefixes.edges, expected(prefixes, one, prior, bounded=False), last)
+        chosen, scale = own.chosen(one.rank, prefixes.edges, expected(prefixes, one, None, bounded=False), last)
         prefixes = Prefixes.of(seen, prefixes.told(chosen, float(one.rank), 2 * scale**2))
         answers = {q: chosen}
     both, noise = (in_order({q: reached(prefixes, moved[q], bounded) for q in wanted}) for bounded in (True, False))
-    return Points(prefixes.edges, both, noise, answers, moved, seen)
+    return Points(prefixes.edges, both, noise, answers, moved, seen, far)
+
+
+def _together(measured: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """Of several measurements with their variances: the mean by their precision, and its standard deviation."""
+    if not measured:
+        return None
+    precision = sum(1 / variance for _, variance in measured)
+    return sum(value / variance for value, variance in measured) / precision, precision**-0.5
 
 
 def paid_for(epsilon: Decimal, shares: Sequence[Fraction]) -> list[Decimal]:
@@ -186,7 +201,17 @@ def score_moves(rank: Fraction, relation: Relation) -> int:
 
 @dataclass(frozen=True)
 class Look:
-    """Measures weights of cells."""
+    """Measures weights of cells.
+
+    Args:
+        receipt: pays.
+        weights: at each point, group after group; then, if they come ``apart``, of users far above the bound.
+        points: of each group.
+        groups: how many.
+        capacity: the weight of one user over all groups.
+        relation: which neighbours count.
+        apart: whether users far above the bound are in none of the cells but in one of their own.
+    """
 
     receipt: Receipt
     weights: Secret[list[int]]
@@ -194,11 +219,17 @@ class Look:
     groups: int
     capacity: int
     relation: Relation
+    apart: bool = False
+
+    @property
+    def _end(self) -> int:
+        return self.points * self.groups + 1
 
     @functools.cached_property
     def before(self) -> Secret[list[int]]:
-        """The weight before each point."""
-        return self.weights.map(running)
+        """The weight before each point; behind the last one, if it comes apart, that of users far above the bound."""
+        size = self.points * self.groups
+        return self.weights.map(lambda given: [*running(given[:size]), *given[size:]])
 
     def even(self, epsilon: Decimal) -> list[Cells]:
         """Of even cells."""
@@ -209,13 +240,18 @@ class Look:
         """Of cells between these edges."""
         rows = edges.tolist()
         cells = Measurement(
-            lambda: self.before.map(lambda given: by_cell(given, rows, self.points)),
+            lambda: self.before.map(lambda given: [*by_cell(given, rows, self.points), *given[self._end :]]),
             *moves(self.capacity, self.relation),
         )
         noisy = self.receipt.numbers(cells, epsilon)
         # Weights are integers: no less than their rounding is in doubt, however large ε is.
-        variance = max(noisy.noise.variance, 1 / 12)
-        return Cells(edges, np.array(noisy.values, dtype=np.float64).reshape(len(rows), -1), variance)
+        variance, values = max(noisy.noise.variance, 1 / 12), np.array(noisy.values, dtype=np.float64)
+        if not self.apart:
+            return Cells(edges, values.reshape(len(rows), -1), variance)
+        # Where users far above the bound have their rows is not seen: they are taken to lie as the others do.
+        near, far = values[:-1].reshape(len(rows), -1), float(values[-1])
+        factor = 1 + min(max(far, 0.0) / max(float(near.sum()), 1.0), 1.0)
+        return Cells(edges, near * factor, variance * factor**2, far)
 
     def chosen(self, rank: Fraction, edges: Edges, below: Array, epsilon: Decimal) -> tuple[list[int], float]:
         """A point of each group whose rank is about this one, by rank and by how likely it is already; and the scale of its rank error, in weight."""

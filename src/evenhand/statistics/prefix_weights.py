@@ -32,11 +32,13 @@ class Cells:
         edges: the first point of each cell of a group, then the number of points; a cell may be empty.
         weights: of the cells.
         variance: of the noise in each.
+        far: the weight of users far above the bound, if that was measured apart.
     """
 
     edges: Edges
     weights: Array
     variance: float
+    far: float | None = None
 
 
 @dataclass(frozen=True)

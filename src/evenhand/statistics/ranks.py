@@ -17,7 +17,7 @@ from evenhand.noise import LARGEST_SCALE
 from evenhand.profiles import public_sizes
 from evenhand.release import Error, OfQuantiles, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
-from evenhand.statistics.busy_ranks import corrections, in_sentence, measured_ranks, moved_ranks, moves
+from evenhand.statistics.busy_ranks import corrections, in_sentence, measured_ranks, moved_ranks, moves, near_and_far
 from evenhand.statistics.cells import GridCells
 from evenhand.statistics.finding import Measure, find, least_share, rank_deviations
 from evenhand.statistics.histogram import RowsInCells
@@ -89,11 +89,13 @@ class Ranks(WeightedPart):
         strategy, words = in_words(amount, norm, statistic, groups > 1)
         return norm, amount, Choice(strategy, basis, paid, words=words, busy=busy), share.epsilon
 
-    def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int) -> Sums:
-        """The weight at each point, and that of users who are cut: those whose rows have less than full weight."""
+    def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int, choice: Choice | None = None) -> Sums:
+        """The weight at each point, and that of users who are cut, those whose rows have less than full weight, and of users far above the bound."""
         weighted = rows.weighted(users, norm, capacity)
         weight = weighted[WEIGHT]
         integers = {"rows": weight, "cut": (weight < FULL).ifelse(weight, 0)}
+        if choice is not None and choice.busy is not None:
+            integers["far"] = (weight * choice.busy.far < FULL).ifelse(weight, 0)
         return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
 
     def bounded(
@@ -106,13 +108,27 @@ class Ranks(WeightedPart):
         busy, quantiles = choice.busy, sorted(set(statistic.wanted))
         believed = None if busy is None else moved_ranks(busy, quantiles)
         left, measure = self._busy_measured(sums, keys, capacity, choice, left, receipt)
+        apart = None
+        if busy is not None and not relation.counts_are_public:
+            apart = sums().map(lambda cells: near_and_far(cells, keys.cells))
         points = find(
-            receipt, weights, keys.cells, keys.inner.groups, quantiles, capacity, relation, left, believed, measure
+            receipt,
+            weights,
+            keys.cells,
+            keys.inner.groups,
+            quantiles,
+            capacity,
+            relation,
+            left,
+            believed,
+            measure,
+            apart,
         )
+        crowd = 0.0 if busy is None or points.far is None else busy.crowd(*(one / capacity for one in points.far))
         known, estimates = choice.busy is not None, {}
         exact = statistic.of_integers(self.request.table) and keys.grid.exponent == 0
         for name, q in zip(statistic.titles, statistic.wanted, strict=True):
-            intervals = [RankInterval(keys.grid, *one, exact=exact) for one in points.of(q)]
+            intervals = [RankInterval(keys.grid, *one, exact=exact, crowd=crowd) for one in points.of(q)]
             estimates["" if statistic.single else name] = [
                 Estimate(one.value, rank_interval(one, known), one.spread) for one in intervals
             ]

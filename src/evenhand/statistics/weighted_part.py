@@ -157,7 +157,8 @@ class WeightedPart(Part):
             assert allocation is not None
             norm, amount, choice, left = self._bound(users, keys, allocation, receipt)
             capacity = capacity_of(amount)
-            yield self.bounded(keys, self._sums(rows, users, norm, capacity), norm, capacity, choice, left, receipt)
+            sums = self._sums(rows, users, norm, capacity, choice)
+            yield self.bounded(keys, sums, norm, capacity, choice, left, receipt)
 
     def bounded(
         self, keys: Keys, sums: Sums, norm: Norm, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
@@ -212,7 +213,7 @@ class WeightedPart(Part):
             return PairedRows(copy, keys, statistic.columns, distinct=statistic.distinct)
         return statistic.shape(copy, keys, statistic.columns, None if strategy is None else strategy.rows_kept)
 
-    def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int) -> Sums:
+    def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int, choice: Choice | None = None) -> Sums:
         """All integers by group, from one query that runs at most once."""
         weighted, relation = rows.weighted(users, norm, capacity), self.request.relation
         values = [weighted[f"value_{index}"] for index in range(len(self.statistic.columns))]
