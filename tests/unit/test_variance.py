@@ -60,3 +60,35 @@ def test_an_interval_lies_between_nothing_and_the_largest_variance() -> None:
     mean, far = Exact(2.0), Exact(60.0)
     assert VarianceInterval(mean, far, centre=2.0, most=6.25).at(0.95) == (6.25, 6.25)
     assert VarianceInterval(Exact(9.0), Exact(1.0), centre=2.0, most=6.25).at(0.95) == (0.0, 0.0)
+
+
+def test_squares_that_fill_their_range_are_one_mean_and_skewed_ones_a_capped_total(tmp_path: Path) -> None:
+    rows = table()
+    skewed = ask(tmp_path, rows).variance("x", bounds=(0, 1000), epsilon=EPSILON)
+    assert "squares: each user's total is capped at" in skewed.bounding.words
+    assert "rows: " in skewed.bounding.words
+    rows["x"] = 1000.0 * (rows.index % 2)
+    (tmp_path / "votes").mkdir()
+    votes = ask(tmp_path / "votes", rows).variance("x", bounds=(0, 1000), epsilon=EPSILON)
+    assert "squares: all rows of a user are used" in votes.bounding.words
+    assert "rows: " not in votes.bounding.words
+    assert votes.value == pytest.approx(rows.x.var(ddof=0), rel=0.01)
+
+
+def test_a_profile_that_a_mean_bought_serves_the_variance_once(tmp_path: Path) -> None:
+    rows = table()
+    path = tmp_path / "rows.parquet"
+    rows.to_parquet(path)
+    session = eh.Session(eh.read(path, user="u"), eh.Ledger(tmp_path / "b.db", epsilon=10 * EPSILON))
+    session.mean("x", bounds=(0, 1000), epsilon=EPSILON)
+    first, again = (session.variance("x", bounds=(0, 1000), epsilon=EPSILON) for _ in range(2))
+    assert first.guarantee.earlier
+    assert not again.guarantee.earlier
+
+
+def test_few_people_are_named_once(tmp_path: Path) -> None:
+    for name in ("variance", "std"):
+        (tmp_path / name).mkdir()
+        found: Any = getattr(ask(tmp_path / name, table(users=30)), name)("x", bounds=(0, 1000), epsilon=0.01)
+        assert not found.usable
+        assert found.why.count("too few people") <= 1

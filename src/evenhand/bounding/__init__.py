@@ -44,7 +44,7 @@ from evenhand.bounding.residual_norms import (
 )
 from evenhand.bounding.row_limit import RowLimit
 from evenhand.bounding.shrinkage import shrunken_ratios, shrunken_steps
-from evenhand.bounding.smooth_weights import SmoothWeights, smooth_bound, weight_for_average
+from evenhand.bounding.smooth_weights import SmoothWeights, choose_smooth, smooth_bound, weight_for_average
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
 from evenhand.bounding.total_cap import TotalCap, best_cap
 from evenhand.bounding.user_lists import Sizes
@@ -101,6 +101,7 @@ __all__ = [
     "best_rows_bound",
     "bound_for_quantiles",
     "breadth_of_rows",
+    "choose_smooth",
     "concentration",
     "finely",
     "fitted_breadths",

@@ -18,6 +18,7 @@ from evenhand.release.rules import NothingFound, OfQuantiles, OfSize, Rule
 if TYPE_CHECKING:
     from evenhand.release.result import Release
 
+_FEW = "too few people for this ε"
 _PRECISE = 0.1
 """What a total that is not usable is compared with: ±10%."""
 
@@ -134,7 +135,7 @@ class Verdict:
     def _too_few(self, number: Judged) -> str:
         """What it would take for a total: its error falls with ε, and with the number of people if they are alike."""
         if not number.why and math.isinf(number.reach):
-            return "too few people for this ε: the value may be anything; more people or more ε would help"
+            return f"{_FEW}: the value may be anything; more people or more ε would help"
         value, reach = (rounded(float(figure), number.reach / 2) for figure in (number.value, number.reach))
         said = f"{value} ± {reach} is too noisy to use"
         if number.why:
@@ -143,8 +144,9 @@ class Verdict:
             return said
         lost = abs(number.value) < number.reach  # it may be nothing but noise
         times = float(f"{number.reach / max(abs(number.value), number.reach) / _PRECISE:.1g}")
+        few = "" if _FEW in said else f"{_FEW}: "  # a reason may have said so
         return (
-            f"{said}; too few people for this ε: {'at least' if lost else 'about'} {times:,.0f} times more people, or ε = "
+            f"{said}; {few}{'at least' if lost else 'about'} {times:,.0f} times more people, or ε = "
             f"{times * self.epsilon:.2g}, would give ±{_PRECISE:.0%}"
         )
 

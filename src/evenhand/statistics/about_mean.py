@@ -1,38 +1,45 @@
-"""A variance without groups: the mean first, then the mean squared distance from it, as a quotient of a sum and a count.
+"""A variance without groups: the mean first, then the mean squared distance from it.
 
 Around the middle of the range a variance is the difference of two numbers that may both be far larger than it, and so is its noise. Around the
-mean that was just released nothing is subtracted but the square of the mean's own error. Squares are skewed, a few large ones among many small: a sum's
-buckets, which grow by a factor, see them where a mean's equal bins don't (docs/proofs/variance.md).
+mean that was just released nothing is subtracted but the square of the mean's own error. Squares are often skewed, a few large ones among many small: a sum's
+buckets, which grow by a factor, see them where a mean's equal bins don't. Where they fill their range, one mean of all of them has less noise than a quotient
+of a sum and a count (docs/proofs/variance.md).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
-from evenhand.guarantee import split
-from evenhand.profiles import Shelf
+from evenhand.bounding import Auto, SmoothWeights, choose_smooth
+from evenhand.guarantee import exact_sum, split
+from evenhand.profiles import Profile, Shelf, Wanted, row_buckets, rows_with, users_by_bucket
 from evenhand.release import Error, Interval, Receipt
 from evenhand.release.intervals import covers, noise_only, why_not
 from evenhand.statistics.believed_means import corrected, times
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import UNBOUNDED, Draft, Outcome
 from evenhand.statistics.mean import Mean
-from evenhand.statistics.ratio import RatioOf, quotient
+from evenhand.statistics.ratio import quotient
 from evenhand.statistics.request import Request
 from evenhand.statistics.several import joint_bounding
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.sum import Sum
 from evenhand.tables import Bounds, Grid, Table
 from evenhand.tables.grid import bits_for
-from evenhand.tables.summaries import valid_rows
+from evenhand.tables.summaries import per_user, valid_rows
 
 SQUARE = "squared_distance"
 _USUAL = (1e-100, 1e100)
 """Squared distances are in the unit of the column's square, or, where doubles end, parts of the largest."""
-MEAN_PART = Fraction(1, 5)
-"""Of ε for the mean: its error enters squared."""
+ROWS_PART = Decimal("0.15")
+"""Of ε for a profile of rows, which serves the mean and the number of rows."""
+MEAN_PART = Fraction(1, 6)
+"""Of the rest for the mean: its error enters squared."""
+SQUARES_PART = Fraction(3, 4)
+"""Of what is left then for the squares: a few users hold many times more of them than their share of the rows."""
 
 
 @dataclass(frozen=True)
@@ -79,42 +86,89 @@ class VarianceInterval:
 def variance_about_mean(statistic: Statistic, column: str, bounds: Bounds, request: Request) -> Draft:
     """Worked out from public facts."""
     low, high = bounds
-    for_mean, for_square = (replace(request, epsilon=part) for part in split(request.epsilon, MEAN_PART))
-    for_mean = replace(for_mean, shelf=request.shelf.lent())  # settled here, once
-    mean = Mean(column, bounds).ungrouped(for_mean)
-    assert mean is not None
+    lent = replace(request, shelf=request.shelf.lent())
+    wanted = lent.wants(rows_with([column], statistic.words))  # settled here, once, for the mean and the number of rows
+    paid, left = (Decimal(0), request.epsilon) if wanted is None else wanted.price(request.epsilon, _share(request))
+    for_mean, for_square = (replace(request, epsilon=part, shelf=Shelf()) for part in split(left, MEAN_PART))
+    grid = Grid.about(bounds, origin=low, bits=bits_for(request.epsilon))
 
     def run(receipt: Receipt) -> Outcome:
         with request.table.once([column]) as copy:
-            drafted = Mean(column, bounds).ungrouped(replace(for_mean, table=copy))
-            assert drafted is not None
-            around = drafted.run(receipt)
-            grid = Grid.about(bounds, origin=low, bits=bits_for(request.epsilon))
+            auto = request.auto
+            if wanted is not None:
+                auto = replace(auto, profile=_profile(wanted, copy, (column, grid), paid, receipt))
+            around = _run(Mean(column, bounds).ungrouped(replace(for_mean, table=copy, auto=auto)), receipt)
             centre = min(max(grid.steps_above(around.value), 0), grid.width)
             farthest = max(centre, grid.width - centre)
             largest = grid.units(farthest) ** 2
             unit = largest if _USUAL[0] < largest < _USUAL[1] else 1.0
             squared = with_squares(copy, column, grid, centre, farthest, unit)
-            both = {"squares": Sum(SQUARE, (0, unit)), "rows": Count()}
-            shares = RatioOf(*both.values()).shares(request.relation, for_square.epsilon)
-            outcomes = {}
-            for share, (name, part) in zip(shares, both.items(), strict=True):
-                # A profile that was given is one of rows: it says nothing about squares.
-                auto = replace(request.auto, profile=None) if name == "squares" else request.auto
-                draft = part.ungrouped(replace(for_square, epsilon=share, auto=auto, table=squared, shelf=Shelf()))
-                assert draft is not None
-                outcomes[name] = draft.run(receipt)
-        square = times(quotient(outcomes, nonnegative=True), largest / unit)
-        bounded = {"mean": around, **outcomes}
+            square, parts = _mean_square(replace(for_square, table=squared, auto=auto), unit, receipt)
+        square = times(square, largest / unit)
+        bounded = {"mean": around, **parts}
         bounding = joint_bounding(
             {name: one.bounding for name, one in bounded.items() if one.bounding is not UNBOUNDED}
         )
+        bounding = replace(bounding, epsilon=exact_sum([bounding.epsilon or Decimal(0), paid]) or None)
         return replace(_variance(around, square, low + grid.units(centre), ((high - low) / 2) ** 2), bounding=bounding)
 
-    query = {**statistic.query, "bounding": mean.bounding.to_dict()}
-    guarantee = request.guarantee().resting_on(*mean.guarantee.earlier)
+    bounding = request.pending(wanted, Decimal(_share(request)), located=True)
+    query = {**statistic.query, "bounding": bounding.to_dict()}
     rules = {statistic.name: statistic.rule}
-    return Draft(statistic.words, guarantee, request.pure(), query, mean.bounding, Error(None), run, rules)
+    return Draft(statistic.words, request.promise(wanted), request.pure(), query, bounding, Error(None), run, rules)
+
+
+def _share(request: Request) -> float | Decimal:
+    return request.auto.share or ROWS_PART
+
+
+def _mean_square(request: Request, unit: float, receipt: Receipt) -> tuple[Outcome, dict[str, Outcome]]:
+    """The mean of the squared distances, and the outcomes that it is made of.
+
+    Public numbers of rows: a sum over them. Otherwise a histogram of users by their total of squares is bought, and tells which of two ways has the smaller forecast
+    error: a capped total over the number of rows, for squares most of which are small; or one mean of all squares, for those that nearly fill their range.
+    """
+    squares, mean = Sum(SQUARE, (0, unit)), Mean(SQUARE, (0, unit))
+    if request.relation.counts_are_public:
+        parts = {
+            "squares": _run(squares.ungrouped(request), receipt),
+            "rows": _run(Count().ungrouped(request), receipt),
+        }
+        return quotient(parts, nonnegative=True), parts
+    profile = request.auto.profile
+    assert profile is not None
+    total = squares.total(replace(request, auto=replace(request.auto, profile=None)))  # that is one of rows
+    with total.users() as (_, users):
+        histogram, left = total.histogram(users, Wanted(total.about()), receipt)
+        for_squares, for_rows = split(left, SQUARES_PART)
+        capped = total.best(users, histogram, for_squares)
+        smooth = choose_smooth(profile.support, unit, float(left), request.relation)
+        count = Count().ungrouped(replace(request, epsilon=for_rows))
+        assert count is not None
+        noise = total.forecast(users, capped.strategy).noise or 0.0
+        rows = max(profile.rows, 1.0)
+        each = histogram.support.rows * total.unit / rows  # about what is to be found
+        forecast = math.hypot(capped.error(noise).total or math.inf, each * (count.error.total or 0.0)) / rows
+        if smooth.forecast < min(forecast, each):
+            auto = Auto(profile=profile, strategy=SmoothWeights())
+            outcome = _run(mean.ungrouped(replace(request, epsilon=left, auto=auto)), receipt)
+            return outcome, {"squares": outcome}
+        parts = {"squares": total.finish(users, capped, for_squares, receipt), "rows": _run(count, receipt)}
+    return quotient(parts, nonnegative=True), parts
+
+
+def _run(draft: Draft | None, receipt: Receipt) -> Outcome:
+    assert draft is not None
+    return draft.run(receipt)
+
+
+def _profile(wanted: Wanted, table: Table, column: tuple[str, Grid], paid: Decimal, receipt: Receipt) -> Profile:
+    """Users by number of rows: known, or bought."""
+    buckets, users = row_buckets(), per_user(table, (column,))
+    histogram = wanted.get(receipt, buckets, users_by_bucket(table, users, users.rows, buckets), paid)
+    if wanted.known is not None:
+        return wanted.known
+    return Profile.bought(buckets, [int(count) for count in histogram.counts], table.guarantee(paid, Decimal(0)))
 
 
 def _variance(mean: Outcome, square: Outcome, centre: float, most: float) -> Outcome:

@@ -17,9 +17,9 @@ OPEN = (
 )
 _POINTS = 25  # of what bounding may have taken from one of the two
 _LEAST_DIVISOR = 0.1  # of the measured one: where bounding leaves less, the quotient says nothing
-ALIKE = 0.6
-"""A prior: the correlation of what the two lost, of their normal scores. The bounds cut the same users in both, but each loss was seen through a noise
-of its own."""
+ALIKE = 0.3
+"""A prior: the correlation of what the two lost, of their normal scores. The bounds cut the same users in both, but what is not known about each loss is mostly
+the noise of the histogram that it was seen through, and each has its own."""
 
 
 def believed_quotient(numerator: Interval, denominator: Interval, nonnegative: bool) -> tuple[float, Interval]:

@@ -17,6 +17,7 @@ from evenhand.bounding import PROFILE_SHARE, Choice, Contribution, Strategy, Sum
 from evenhand.profiles import (
     About,
     Buckets,
+    Histogram,
     Profile,
     Wanted,
     over,
@@ -64,7 +65,7 @@ class PerUser(ABC):
         wanted = request.wants(self.about())
 
         def choose_and_run(receipt: Receipt) -> Outcome:
-            with self._users() as (table, users):
+            with self.users() as (table, users):
                 choice, left = self.choose(users, wanted, receipt)
                 kept = choice.strategy.rows_kept
                 bounded = users if kept is None else per_user(table, self.columns, kept)
@@ -103,7 +104,7 @@ class PerUser(ABC):
         return Measurement(totals, contribution.l1, contribution.l2_squared)
 
     @contextmanager
-    def _users(self) -> Iterator[tuple[Table, Rows]]:
+    def users(self) -> Iterator[tuple[Table, Rows]]:
         """The summaries that a bound is chosen from and then applied to, and the rows they come from.
 
         A strategy that draws rows needs them again once its bound is known: then a copy of them is kept.
@@ -149,15 +150,22 @@ class Total(PerUser):
 
     def choose(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Choice, Decimal]:
         assert wanted is not None  # a total is chosen for only where row counts are hidden
+        histogram, left = self.histogram(users, wanted, receipt)
+        return self.best(users, histogram, left, wanted.about.quantity == "rows"), left
+
+    def histogram(self, users: Rows, wanted: Wanted, receipt: Receipt) -> tuple[Histogram, Decimal]:
+        """The profile that was wanted, and what is left of ε."""
         request, summary = self.request, self.summary(users)
         by_rows = wanted.about.quantity == "rows"
         buckets = self._buckets(summary, by_rows)
         quantity = summary.rows if by_rows or summary.grid is None else summary.total.abs()
         paid, left = wanted.price(request.epsilon, request.auto.share or self.share)
-        measurement = users_by_bucket(request.table, users, quantity, buckets)
-        histogram = wanted.get(receipt, buckets, measurement, paid)
-        choice = request.auto.for_total.best_for_total(histogram, float(left), summary, by_rows)
-        return choice.costing(histogram.paid), left
+        return wanted.get(receipt, buckets, users_by_bucket(request.table, users, quantity, buckets), paid), left
+
+    def best(self, users: Rows, histogram: Histogram, epsilon: Decimal, by_rows: bool = False) -> Choice:
+        """The bound with the least forecast error, given a profile and what is left of ε."""
+        best = self.request.auto.for_total.best_for_total(histogram, float(epsilon), self.summary(users), by_rows)
+        return best.costing(histogram.paid)
 
     def expected(self, profile: Profile) -> Error:
         by_rows, users = self.about().quantity == "rows", per_user(self.request.table, self.columns)

@@ -39,6 +39,10 @@ class Sum(OfColumn):
         # A strategy that is for means alone moves a total either way, by what public row counts bound.
         if request.relation.counts_are_public and (named is None or named.chosen_for == {"mean"}):
             return self._rows_times_mean(request)
+        return self.total(request).draft()
+
+    def total(self, request: Request) -> Total:
+        """The road of a sum whose number of rows is not public, or whose bound is given."""
         grid = Grid.about(_reachable(request, self.range), origin=0.0, bits=bits_for(request.epsilon))
         return Total(
             self,
@@ -46,7 +50,7 @@ class Sum(OfColumn):
             ((self.column, grid),),
             contribute=lambda strategy, summary: strategy.of_sum(summary, request.relation),
             unit=grid.units(1),
-        ).draft()
+        )
 
     def _rows_times_mean(self, request: Request) -> Draft:
         """The mean can be located."""
