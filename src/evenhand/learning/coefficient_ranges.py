@@ -132,12 +132,13 @@ def spread(curvature: Curvature, start: Start, done: Descent, regularisation: fl
         return Spread.none(
             "noise hides how curved the loss is: too few users for so many coefficients, or too correlated features"
         )
-    summed = (least + regularisation) * start.weight
+    held = directions.T**2 @ done.pull
+    summed = (least + regularisation + held) * start.weight
     variance, _ = _responses(summed, done)
     cut = _CUT * (done.beyond or 0.0) * done.clip / math.sqrt(len(own)) / summed
     # On the way to the model the loss was more curved than where it ends, most of all along the model.
-    steeper = (own * (1 + np.maximum(start.curvature / ended, 1.0)) / 2 + regularisation) * start.weight
-    left = np.abs(_responses(steeper, done)[1])
+    steeper = (own * (1 + np.maximum(start.curvature / ended, 1.0)) / 2 + regularisation + held) * start.weight
+    left = np.abs(_responses(steeper, done)[1]) + held / (own + regularisation + held)
     for part in _PASSED:  # momentum may have carried it too far at any of these curvatures
         left = np.maximum(left, -_responses(summed + part * (2 * steeper - summed), done)[1])
     learned = directions.T @ (done.f - done.first)

@@ -170,11 +170,12 @@ class WeightedERM(LinearModel):
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)
-            if support is None:
-                prepared = found(sums, slopes, box, self.weight_bound, self.clip, self._whitens(box))
-            else:
-                prepared = published(sums, slopes, box, self.weight_bound, support, self.feature_bounds is not None)
-            h, standard, start, follow = prepared
+            h, standard, start, follow = (
+                found(sums, slopes, box, self.weight_bound, self.clip, self._whitens(box))
+                if support is None
+                else published(sums, slopes, box, self.weight_bound, support, self.feature_bounds is not None)
+            )
+            start = replace(start, margins=math.inf) if self._as_given() else start
             regularisation = float(self.regularisation) * slopes.unit / slopes.steepest
             done = descend(
                 sums, slopes, box.size * slopes.scores, h, start,
@@ -202,10 +203,10 @@ class WeightedERM(LinearModel):
         self.noise_scale_ = float(done.noise[-1]) / start.weight
         if isinstance(slopes, ByClass) and not as_published:  # its features are not standardised
             meant = ByClass.of(loss_named(str(self.loss), None), self._class_weights(targets))
-            self.forecast_ = LossForecast.of_two_classes(start, done, plan, len(names), slopes, meant)
+            self.forecast_ = LossForecast.of_two_classes(start, done, len(names), slopes, meant)
         else:
             unit = slopes.steepest * slopes.unit
-            self.forecast_ = LossForecast.of(start, done, plan, f[:, : len(names)].ravel(), unit, self._classifies)
+            self.forecast_ = LossForecast.of(start, done, f[:, : len(names)].ravel(), unit, self._classifies)
         self.usable_ = self.forecast_.loss_above_constant < 0
         return self
 
