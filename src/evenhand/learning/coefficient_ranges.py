@@ -28,6 +28,7 @@ SHARE = Fraction(3, 100)
 MOST = 64
 """Coefficients up to which it is bought: its noise grows with the square of their number."""
 
+_CLAMP = 1.5  # of a usual user's second derivatives; cutting longer ones makes ranges wider, not shorter
 _CUT = 0.05  # what the clamp cuts off, all users together: this times how many are beyond it, in units of the clamp (measured)
 _UNLEARNED = 0.1  # the part of the margins' variance that steps may have left before nothing can be said
 _PASSED = np.linspace(0.0, 1.0, 9)  # from the curvature where a descent ended to twice that on its way
@@ -52,9 +53,7 @@ def bought_curvature(
     """Ask for the sum of users' second derivatives at a released model; what noise hides is as if features were normal and uncorrelated."""
     usual, size = min(max(start.weight / max(users, 1.0), 1.0), h), len(f)
     expected = _expected(slopes, f, intercept)
-    # One and a half times that of a usual user; cutting longer ones makes ranges wider, not shorter.
-    longest = 1.5 * usual * float(np.trace(expected))
-
+    longest = _CLAMP * usual * float(np.trace(expected))
     row, column = np.triu_indices(size)
     twice = np.where(row == column, 1.0, math.sqrt(2))  # a number off the diagonal stands for two
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.learning.descent import Descent, Start
 from evenhand.learning.private_values import Floats
-from evenhand.learning.slopes import ByClass
+from evenhand.learning.slopes import ByClass, Slopes
 
 _SCORES = np.linspace(-5.0, 5.0, 401)
 _CHANCES = np.exp(-(_SCORES**2) / 2) / np.exp(-(_SCORES**2) / 2).sum()
@@ -53,17 +53,13 @@ class LossForecast:
         )
 
     @classmethod
-    def of(cls, start: Start, done: Descent, coefficients: Floats, unit: float, classifies: bool) -> LossForecast:
-        """From where a descent started and ended, and its coefficients of features, for a loss taken for a parabola.
-
-        Args:
-            unit: the loss in whose units slopes and coefficients are.
-        """
+    def of(cls, start: Start, done: Descent, coefficients: Floats, slopes: Slopes, classifies: bool) -> LossForecast:
+        """From where a descent started and ended, and its coefficients of features, for a loss taken for a parabola."""
         if start.hidden:
             return cls(math.inf, 0.0)
         curvature = start.curvature / (_FLATTER if classifies else 1)
         by_noise = len(coefficients) * (_noise(start, done) / (curvature + done.pull[0])) ** 2
-        half = curvature / 2 * unit
+        half = curvature / 2 * slopes.steepest * slopes.unit
         return cls(half * by_noise, half * max(float(coefficients @ coefficients) - by_noise, 0.0))
 
     @classmethod
