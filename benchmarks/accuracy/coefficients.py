@@ -118,11 +118,14 @@ def measure(table: Table, draws: int, repeats: int, seed: int) -> dict[str, floa
         X, y, counts = table.draw(rng)
         users = np.repeat(np.arange(len(counts)), counts)
         loss, labels = (Squared(2.0), y) if table.squared else (CappedLogistic(), 2 * y - 1)
-        truth = minimum(X, labels, (np.minimum(counts, 3) / counts)[users], loss)
+        minima: dict[float, Floats] = {}
         for _ in range(repeats):
             with seam.replaced(drawn):
                 model = WeightedERM(table.epsilon, 1e-6, feature_bounds=(0, 1), **kind).fit(X, y, users=users)
-            values = np.r_[np.ravel(model.coef_), model.intercept_]
+            h, values = model.weight_bound_, np.r_[np.ravel(model.coef_), model.intercept_]
+            if h not in minima:
+                minima[h] = minimum(X, labels, (np.minimum(counts, h) / counts)[users], loss)
+            truth = minima[h]
             curvature = 1.0 if table.squared else np.mean(y) * (1 - np.mean(y)) * 2
             unit = 2.0 if table.squared else 1.0
             naive = 1.96 * model.noise_scale_ / np.sqrt(model.steps / 2) / curvature * unit / X.std(axis=0)

@@ -322,6 +322,8 @@ def test_a_bought_vector_that_forgets_the_clamp_moves_further(
 ) -> None:
     """Second moments, sums of slopes and second derivatives: only a user who is cut reaches the bound."""
     monkeypatch.setattr("evenhand.learning.calibration._LEAST", 0.01)  # so that slopes of a few rows are cut
+    for shortened in ("whitening", "coefficient_ranges"):
+        monkeypatch.setattr(f"evenhand.learning.{shortened}._CLAMP", 0.1)
 
     def moves() -> list[tuple[Fraction, Fraction]]:
         found = [descent(seed, "squared", "presence", "auto") for seed in range(4)]

@@ -15,6 +15,7 @@ from evenhand.learning.card import model_card
 from evenhand.learning.loss_forecast import _gain, curvatures
 from evenhand.learning.losses import CappedLogistic, Logistic
 from evenhand.learning.slopes import ByClass
+from evenhand.learning.standard import _typical_length
 from evenhand.noise import seam
 
 CAPPED = ByClass.of(CappedLogistic(), np.ones(2))
@@ -112,3 +113,49 @@ def test_a_forecast_beforehand_knows_classes_and_how_rare_they_are(tmp_path: Pat
     with pytest.raises(eh.UsageError, match="one part for each of the 2 classes"):
         WeightedERM(1, class_prior=(1, 1, 1), **given).fit(*rows)
     assert ledger.spent == spent
+
+
+def _with_normal_noise(seed: int, **given: Any) -> WeightedERM:
+    """A fit whose noise comes from a seed."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(name: str, values: Any, scale: Any) -> list[int]:
+        return [value + round(rng.normal(0.0, float(scale))) for value in values]
+
+    X, y, users = (given.pop(name) for name in ("X", "y", "users"))
+    with seam.replaced(drawn):
+        return WeightedERM(feature_bounds=(-1, 1), **given).fit(X, y, users=users)
+
+
+def test_a_model_that_noise_alone_may_have_made_is_not_called_usable() -> None:
+    rng = np.random.default_rng(6)
+    X, users = rng.normal(0, 0.4, (4000, 8)).clip(-1, 1), np.arange(4000)
+    y = (rng.random(4000) < 0.02).astype(int)  # nothing to learn
+    fits = [_with_normal_noise(seed, epsilon=0.5, X=X, y=y, users=users) for seed in range(3)]
+    assert not any(fit.usable_ for fit in fits)
+    y = (rng.random(4000) < 1 / (1 + np.exp(-4 * X[:, 0]))).astype(int)
+    assert _with_normal_noise(1, epsilon=0.5, X=X, y=y, users=users).usable_
+
+
+def test_labels_in_a_corner_of_their_bounds_are_learned() -> None:
+    """The first clamp comes from how far labels are from their average, not from the middle of the bounds."""
+    rng = np.random.default_rng(7)
+    X, users = rng.uniform(-1, 1, (6000, 3)), np.repeat(np.arange(3000), 2)
+    y = 1 + 0.5 * X[:, 0] + rng.normal(0, 0.2, 6000)
+    model = _with_normal_noise(2, epsilon=1.0, loss="squared", label_bounds=(0, 100), X=X, y=y, users=users)
+    assert np.mean((model.predict(X) - y) ** 2) < 0.5 * np.var(y)
+    assert model.clip_ < 0.1  # in label widths: two rows of 0.005 each, times √4
+
+
+def test_a_typical_length_is_not_lost_among_empty_octaves() -> None:
+    rng = np.random.default_rng(8)
+
+    class Noisy:
+        def ask(self, per_user: Any, size: int, l2_squared: int) -> tuple[Any, float]:
+            counts = np.zeros(size)
+            counts[23:28] = 200, 400, 600, 400, 100
+            return counts + rng.normal(0, 85, size), 85.0
+
+    found = [np.log2(_typical_length(Noisy(), np.zeros(6), 1700.0)[0]) for _ in range(200)]  # type: ignore[arg-type]
+    assert min(found) >= 24
+    assert max(found) <= 28

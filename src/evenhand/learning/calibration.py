@@ -21,6 +21,7 @@ from evenhand.learning.user_rows import FULL, UNIT, UserRows, clamped
 SHARE = Fraction(1, 40)
 """The share of the vector of this one number."""
 
+_OF_RARER = 4
 _PART = 1 / 16  # of h: the clamp of a user's sum of slopes
 _LEAST = (
     8.0  # rows at the steepest slope that are never cut: with a rare class, a shorter clamp would cut that class alone
@@ -30,7 +31,10 @@ _LEAST = (
 def calibrated(sums: NoisySums, slopes: Slopes, h: float, start: Start, done: Descent) -> Descent:
     """The intercept, which is last, moved to where slopes add up to nothing; as far as what they add up to differs from noise."""
     f = done.f
-    longest = max(_PART * h, _LEAST)
+    # What noise adds is at most a fraction of what the rarer class adds, if one row of a user may count.
+    longest = min(max(_PART * h, _LEAST), max(start.weight * start.curvature / (_OF_RARER * sums.sd), 1.0))
+    if slopes.by_label_width:  # rows that are off by as much as labels vary
+        longest *= min(math.sqrt(start.margins), 1.0)
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
         weights = rows.weights(h) * (FULL / (longest * SLOPE * UNIT))
@@ -47,4 +51,4 @@ def calibrated(sums: NoisySums, slopes: Slopes, h: float, start: Start, done: De
         moved[-1] = level(slopes, float(f[-1]), math.sqrt(float(f[:-1] @ f[:-1])), off)
     else:
         moved[-1] -= off / slopes.bend
-    return replace(done, f=moved, recalibrated=noise)
+    return replace(done, f=moved, moved=float(moved[-1] - f[-1]), recalibrated=noise)

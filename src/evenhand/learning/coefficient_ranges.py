@@ -28,6 +28,7 @@ SHARE = Fraction(3, 100)
 MOST = 64
 """Coefficients up to which it is bought: its noise grows with the square of their number."""
 
+_CLAMP = 1.5  # of a usual user's second derivatives; cutting longer ones makes ranges wider, not shorter
 _CUT = 0.05  # what the clamp cuts off, all users together: this times how many are beyond it, in units of the clamp (measured)
 _UNLEARNED = 0.1  # the part of the margins' variance that steps may have left before nothing can be said
 _PASSED = np.linspace(0.0, 1.0, 9)  # from the curvature where a descent ended to twice that on its way
@@ -52,9 +53,7 @@ def bought_curvature(
     """Ask for the sum of users' second derivatives at a released model; what noise hides is as if features were normal and uncorrelated."""
     usual, size = min(max(start.weight / max(users, 1.0), 1.0), h), len(f)
     expected = _expected(slopes, f, intercept)
-    # One and a half times that of a usual user; cutting longer ones makes ranges wider, not shorter.
-    longest = 1.5 * usual * float(np.trace(expected))
-
+    longest = _CLAMP * usual * float(np.trace(expected))
     row, column = np.triu_indices(size)
     twice = np.where(row == column, 1.0, math.sqrt(2))  # a number off the diagonal stands for two
 
@@ -132,12 +131,13 @@ def spread(curvature: Curvature, start: Start, done: Descent, regularisation: fl
         return Spread.none(
             "noise hides how curved the loss is: too few users for so many coefficients, or too correlated features"
         )
-    summed = (least + regularisation) * start.weight
+    held = directions.T**2 @ done.pull
+    summed = (least + regularisation + held) * start.weight
     variance, _ = _responses(summed, done)
     cut = _CUT * (done.beyond or 0.0) * done.clip / math.sqrt(len(own)) / summed
     # On the way to the model the loss was more curved than where it ends, most of all along the model.
-    steeper = (own * (1 + np.maximum(start.curvature / ended, 1.0)) / 2 + regularisation) * start.weight
-    left = np.abs(_responses(steeper, done)[1])
+    steeper = (own * (1 + np.maximum(start.curvature / ended, 1.0)) / 2 + regularisation + held) * start.weight
+    left = np.abs(_responses(steeper, done)[1]) + held / (own + regularisation + held)
     for part in _PASSED:  # momentum may have carried it too far at any of these curvatures
         left = np.maximum(left, -_responses(summed + part * (2 * steeper - summed), done)[1])
     learned = directions.T @ (done.f - done.first)

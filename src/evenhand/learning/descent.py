@@ -27,6 +27,7 @@ BEYOND = math.isqrt(FULL**2 // 19)
 _RATE = 0.125  # how far the logarithm of the clamp moves for as many users too many as the noise of their count
 _LONGEST, _LEAST = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
 _LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
+_MARGINS = 4.0  # the variance of classes' scores that is to be expected: chances are mostly between 2 and 98 percent
 _SEEN = 8  # times its noise, which the number of users exceeds where a model can be relied on
 _COUNTED = 10.0  # up to which a user's weight counts, or up to a quarter of the largest: few have more, and noise covers what one may add
 _PART = FULL  # what a user adds to each of the sums that set the length of steps
@@ -41,6 +42,7 @@ class Start:
     ``curvature`` is that of the average loss where the descent starts, in units of the steepest slope; a model that tells more is flatter.
     ``averaged``: the part of the iterates that is averaged; ``constant``: the score of the constant model to start from.
     ``shortest``, ``longest``: the clamp stays between them.
+    ``margins``: about how much scores may vary with a model, beforehand; infinite if nothing is held against large coefficients.
     ``hidden``: so few users that noise hides what was prepared, and nobody should rely on the model.
     """
 
@@ -53,6 +55,7 @@ class Start:
     shortest: float = 0.0
     longest: float = math.inf
     hidden: bool = False
+    margins: float = math.inf
 
 
 def started(
@@ -64,13 +67,15 @@ def started(
     target: float,
     along: float,
     clip: float | None = None,
+    constant: float = 0.0,
 ) -> Start:
-    """Ask for sums of weights and of targets, and for a histogram of the lengths of gradients where scores are 0."""
-    zero, most = np.zeros(size * slopes.scores), min(h, max(h / 4, _COUNTED))
+    """Ask for sums of weights and of targets, and for a histogram of the lengths of gradients where all scores are ``constant``, if the last coefficient is one."""
+    first, most = np.zeros(size * slopes.scores), min(h, max(h / 4, _COUNTED))
+    first[-1] = constant
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
         weights = rows.weights(h)
-        for (part, targets), (_, gradients) in zip(rows.sums_of_targets(), rows.gradients(zero, slopes), strict=True):
+        for (part, targets), (_, gradients) in zip(rows.sums_of_targets(), rows.gradients(first, slopes), strict=True):
             weight, counts = weights[part], rows.counts[part]
             above = (targets / slopes.largest_target / counts + 1) / 2  # a user's average target, from 0 to 1
             totals = np.column_stack([weight * counts / most, above])
@@ -80,20 +85,24 @@ def started(
     total, sd = total / _PART, sd / _PART
     weight = max(float(total[0]), 2 * sd)
     rare = min(sd / users, 0.5)  # what noise could be taken for is no rare class
-    constant, curvature, largest = slopes.start(float(np.clip(total[1] / users, rare, 1 - rare)))
+    score, curvature, largest = slopes.start(float(np.clip(total[1] / users, rare, 1 - rare)))
     longer = np.cumsum(total[:1:-1])[::-1]  # users with gradients in this octave or above
     hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
     above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
     found = 2.0 ** (int(above[-1]) - _FINEST - 0.5) if len(above) else 1.0
     shortest, longest = 0.0, 2 * found  # slopes may be twice as steep with another model than with none
+    margins = math.inf
+    if slopes.by_label_width:  # labels may be skewed, and predictions vary no more than they do
+        longest, margins = 8 * found, found**2 / size
     if slopes.steepest_at_zero:
         # A usual row at the steepest slope stays whole: with rare positives, these rows are all that there is to learn from.
         shortest = math.sqrt(size)
         found = longest = max(found, shortest)
+        margins = _MARGINS
     weight, clip = weight * most, clip or found
     length, averaged = _pace(sums.plan, slopes, size, weight, clip, curvature, largest * along)
     seen = users >= _SEEN * sd
-    return Start(weight, clip, length, curvature, averaged, constant, shortest, longest, not seen)
+    return Start(weight, clip, length, curvature, averaged, score, shortest, longest, not seen, margins)
 
 
 def _pace(
@@ -126,7 +135,8 @@ class Descent:
     """What a descent did: where it started, the averaged iterate, the last clamp, and the noise in the gradient of each step.
 
     ``length``: how far it stepped along a gradient; ``averaged``: from which step on; ``beyond``: how many users were beyond the clamp in
-    an average step of those, None if they were not counted; ``recalibrated``: the noise of the average slope that the intercept was moved by.
+    an average step of those, None if they were not counted; ``pull``: how strongly each coefficient is held where it started;
+    ``moved``: how far the intercept was moved in the end, and ``recalibrated``: the noise of the average slope that it was moved by.
     """
 
     first: Floats
@@ -136,6 +146,8 @@ class Descent:
     length: float
     averaged: int
     beyond: float | None
+    pull: Floats
+    moved: float = 0.0
     recalibrated: float = 0.0
 
 
@@ -163,7 +175,7 @@ def descend(
     f, speed, average = (np.zeros(size) for _ in range(3))
     if intercept:
         f[-1] = start.constant
-    origin, first = f, steps - math.ceil(start.averaged * steps)
+    origin, first, pull = f, steps - math.ceil(start.averaged * steps), _pulled(sums.plan, start, size, intercept)
     clip, noise, beyond = start.clip, np.zeros(steps), 0.0
     for step in range(steps):
         total, sd = sums.ask(
@@ -172,7 +184,7 @@ def descend(
             FULL**2 + (BEYOND**2 if follow is not None else 0),
         )
         gradient, noise[step] = total[:size] * (clip / FULL), sd * clip / FULL
-        speed = MOMENTUM * speed - length * (gradient + regularisation * start.weight * f)
+        speed = MOMENTUM * speed - length * (gradient + start.weight * (regularisation * f + pull * (f - origin)))
         f, before = f + speed, f
         if nearest is not None:
             f = nearest(f)
@@ -183,7 +195,19 @@ def descend(
         if follow is not None:
             clip = _followed(clip, total[size] / BEYOND, sd / BEYOND, follow)
             clip = min(max(clip, start.shortest), start.longest)
-    return Descent(origin, average, clip, noise, length, first, None if follow is None else max(beyond, 0.0))
+    return Descent(origin, average, clip, noise, length, first, None if follow is None else max(beyond, 0.0), pull)
+
+
+def _pulled(plan: Plan, start: Start, size: int, intercept: bool) -> Floats:
+    """How strongly each coefficient is held where it started, against the average loss: by its noise over what it may be beforehand.
+
+    A coefficient with the error s/κ that varies by τ² has its best estimate κ/(κ + s²/(κτ²)) of the way. Scores vary with all features
+    together; a constant moves by half their standard deviation. Where a class is rare and the loss flat, nothing else would hold them.
+    """
+    expected = np.full(size, start.margins / max(size - intercept, 1))
+    if intercept:
+        expected[-1] = start.margins / 4
+    return np.asarray((plan.sd_of_all() * start.clip / start.weight) ** 2 / (start.curvature * expected))
 
 
 def _gradient(f: Floats, slopes: Slopes, h: float, clip: float, counted: bool) -> PerUser:

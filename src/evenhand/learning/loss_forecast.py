@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.learning.descent import Descent, Start
-from evenhand.learning.noisy_sums import Plan
 from evenhand.learning.private_values import Floats
-from evenhand.learning.slopes import ByClass
+from evenhand.learning.slopes import ByClass, Slopes
 
 _SCORES = np.linspace(-5.0, 5.0, 401)
 _CHANCES = np.exp(-(_SCORES**2) / 2) / np.exp(-(_SCORES**2) / 2).sum()
@@ -26,7 +25,7 @@ class LossForecast:
 
     For two classes, assumed are normal margins, labels whose chances are what the model says, uncorrelated features, and a descent that has
     converged: curvature and gain are then integrals over the margin, whose variance is the sum of squared coefficients of
-    standardised features. Noise is a known part of that sum on average, and is taken off.
+    standardised features. Noise is a known part of that sum on average, and is taken off; so is what noise alone would have made of it.
     Otherwise the loss is taken for a parabola.
 
     Attributes:
@@ -54,24 +53,18 @@ class LossForecast:
         )
 
     @classmethod
-    def of(
-        cls, start: Start, done: Descent, plan: Plan, coefficients: Floats, unit: float, classifies: bool
-    ) -> LossForecast:
-        """From where a descent started and ended, and its coefficients of features, for a loss taken for a parabola.
-
-        Args:
-            unit: the loss in whose units slopes and coefficients are.
-        """
+    def of(cls, start: Start, done: Descent, coefficients: Floats, slopes: Slopes, classifies: bool) -> LossForecast:
+        """From where a descent started and ended, and its coefficients of features, for a loss taken for a parabola."""
         if start.hidden:
             return cls(math.inf, 0.0)
         curvature = start.curvature / (_FLATTER if classifies else 1)
-        by_noise = len(coefficients) * (_noise(start, done, plan) / curvature) ** 2
-        half = curvature / 2 * unit
+        by_noise = len(coefficients) * (_noise(start, done) / (curvature + done.pull[0])) ** 2
+        half = curvature / 2 * slopes.steepest * slopes.unit
         return cls(half * by_noise, half * max(float(coefficients @ coefficients) - by_noise, 0.0))
 
     @classmethod
     def of_two_classes(
-        cls, start: Start, done: Descent, plan: Plan, features: int, minimised: ByClass, meant: ByClass
+        cls, start: Start, done: Descent, features: int, minimised: ByClass, meant: ByClass
     ) -> LossForecast:
         """The same for two classes, with the coefficients of standardised features first.
 
@@ -80,15 +73,17 @@ class LossForecast:
         """
         if start.hidden:
             return cls(math.inf, 0.0)
-        noise = _noise(start, done, plan)
+        noise = _noise(start, done)
         squares, others = float(done.f[:features] @ done.f[:features]), features - 1
         middle = float(done.f[features:].sum())  # the intercept, if there is one
-        across, along, _ = curvatures(minimised, middle, math.sqrt(squares))
+        across, along, _ = (one + done.pull[0] for one in curvatures(minimised, middle, math.sqrt(squares)))
         own_across, own_along, _ = curvatures(meant, middle, math.sqrt(squares))
-        by_noise = noise**2 * (others / across**2 + 1 / along**2)
         cost = noise**2 / 2 * (others * own_across / across**2 + own_along / along**2)
-        gain = _gain(meant, middle, math.sqrt(max(squares - by_noise, 0.0)))
-        return cls(cost * meant.steepest, gain * meant.steepest)
+        push = noise * math.sqrt(features)
+        alone = _length(minimised, start.constant, middle - done.moved, push, float(done.pull[0]))
+        cost = max(cost * meant.steepest, push * alone / 2 * minimised.steepest)
+        by_noise = max(noise**2 * (others / across**2 + 1 / along**2), alone**2)
+        return cls(cost, _gain(meant, middle, math.sqrt(max(squares - by_noise, 0.0))) * meant.steepest)
 
     @classmethod
     def of_regression(cls, design: Floats, coefficients: Floats, covariance: Floats) -> LossForecast:
@@ -99,9 +94,10 @@ class LossForecast:
         return cls(float(np.sum(covariance * second)) / 2, max(explained, 0.0) / 2)
 
 
-def _noise(start: Start, done: Descent, plan: Plan) -> float:
+def _noise(start: Start, done: Descent) -> float:
     """Of the gradient, averaged over users and over the steps whose iterates are."""
-    return plan.sd_of_all() * done.clip / start.weight / math.sqrt(start.averaged)
+    averaged = done.noise[done.averaged :]
+    return float(np.linalg.norm(averaged)) / len(averaged) / start.weight
 
 
 def _chance(slopes: ByClass, margins: Floats) -> Floats:
@@ -127,6 +123,20 @@ def level(slopes: ByClass, middle: float, sd: float, off: float) -> float:
         tried = (low + high) / 2
         chance = _chance(slopes, tried + sd * _SCORES)
         low, high = (tried, high) if ((1 - chance) * negative + chance * positive) @ _CHANCES > off else (low, tried)
+    return (low + high) / 2
+
+
+def _length(slopes: ByClass, constant: float, middle: float, push: float, pull: float) -> float:
+    """How long coefficients a push by noise alone would make, at this intercept, if labels had nothing to do with features.
+
+    With a rare class and a low intercept the loss is flat to one side, and that is longer than curvatures tell.
+    """
+    chance, low, high = float(_chance(slopes, np.array([constant]))[0]), 0.0, 8.0
+    for _ in range(40):
+        tried = (low + high) / 2
+        negative, positive = slopes.by_class(middle + tried * _SCORES)
+        back = ((1 - chance) * negative + chance * positive) @ (_CHANCES * _SCORES) + pull * tried
+        low, high = (tried, high) if back < push else (low, tried)
     return (low + high) / 2
 
 

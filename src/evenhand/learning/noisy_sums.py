@@ -63,6 +63,11 @@ class NoisySums:
         """Replace standardised features by linear functions of them, from released numbers."""
         self._rows.map(lambda rows: rows.whiten(means, matrix))
 
+    @property
+    def sd(self) -> float:
+        """The noise of the next vector, in units of one user's norm."""
+        return self.plan.sd(self._place, 1)
+
     def ask(self, per_user: PerUser, size: int, l2_squared: int) -> tuple[Floats, float]:
         """The noisy sum of vectors whose squared norm is at most ``l2_squared``, and the noise in each number."""
         sd = self.plan.sd(self._place, l2_squared)

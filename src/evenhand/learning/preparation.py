@@ -13,7 +13,7 @@ from evenhand.learning.features import FeatureMap
 from evenhand.learning.noisy_sums import NoisySums
 from evenhand.learning.slopes import Slopes
 from evenhand.learning.standard import Standard, bought
-from evenhand.learning.user_rows import UNIT, WHOLE
+from evenhand.learning.user_rows import BOX, UNIT, WHOLE
 from evenhand.learning.whitening import bought_whitening
 from evenhand.profiles import Sums, Support
 
@@ -31,7 +31,7 @@ def found(
     sums: NoisySums, slopes: Slopes, box: FeatureMap, weight_bound: float | str, clip: float | str, whitens: bool
 ) -> Prepared:
     """Centres, spreads, correlations, length of steps and first clamp from noisy sums."""
-    standard = bought(sums, len(box.centre), box.intercept)
+    standard = bought(sums, len(box.centre), box.intercept, slopes.by_label_width)
     h = max(BUSY * standard.rows, LEAST_WEIGHT) if isinstance(weight_bound, str) else float(weight_bound)
     sums.standardise(standard.centre, standard.ratio)
     steepest = float(box.size)
@@ -44,7 +44,8 @@ def found(
     # pointing one way √size·σ users beyond would be best; it never does, and ten times as many cost less noise.
     follow = min(10 * math.sqrt(box.size * slopes.scores) * sums.plan.sd_of_all(), standard.users / 4)
     given = None if isinstance(clip, str) else float(clip)
-    start = started(sums, slopes, box.size, h, standard.users, follow, steepest, given)
+    constant = standard.target / (2 * BOX) if box.intercept else 0.0
+    start = started(sums, slopes, box.size, h, standard.users, follow, steepest, given, constant)
     return h, standard, start, follow if given is None else None
 
 

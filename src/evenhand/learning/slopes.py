@@ -69,6 +69,9 @@ class Slopes(ABC):
     largest_target: ClassVar[int] = 1
     """Targets are from minus to plus this, where their average is used."""
 
+    by_label_width: ClassVar[bool] = False
+    """Whether labels are numbers, and scores in units of the width of their bounds."""
+
     steepest_at_zero: ClassVar[bool] = False
     """Whether no slope is steeper than where scores are 0."""
 
@@ -132,7 +135,7 @@ class ByClass(Slopes):
 class ByDifference(Slopes):
     """Numbers, for a loss of score minus label, in units of the width of the label bounds."""
 
-    at_constant, largest_target = True, LABEL_STEPS // 2
+    at_constant, by_label_width, largest_target = True, True, LABEL_STEPS // 2
 
     @classmethod
     def of(cls, loss: MarginLoss, targets: Bounded) -> ByDifference:

@@ -20,19 +20,21 @@ VECTORS = 3
 """How many noisy vectors `bought` asks for."""
 
 _ROWS = 12  # octaves of rows per user, up to 2^11
+_NEAR = 4  # octaves within which users count for a typical length, those further away less
 
 
 @dataclass(frozen=True, eq=False)
 class Standard:
     """``(x − centre)·ratio``, from steps of the box to steps of a spread, times a matrix if features were whitened.
 
-    ``users``: a noisy number of users; ``rows``: as many as a busy user has.
+    ``users``: a noisy number of users; ``rows``: as many as a busy user has; ``target``: the average of users' labels in `BOX` steps, if it was asked for.
     """
 
     centre: Floats
     ratio: Floats
     users: float = math.nan
     rows: float = math.nan
+    target: float = 0.0
     whitened: Floats | None = None
 
     @classmethod
@@ -47,23 +49,26 @@ class Standard:
         return np.column_stack([scaled, f[:, -1] - scaled @ (self.centre / BOX)]) if intercept else scaled
 
 
-def bought(sums: NoisySums, features: int, centred: bool) -> Standard:
-    """Ask for centres and spreads; without an intercept the centre stays where the bounds put it."""
-    centre, users = _centre(sums, features)
-    centre = centre if centred else np.zeros(features)
+def bought(sums: NoisySums, features: int, centred: bool, labels: bool) -> Standard:
+    """Ask for centres and spreads, and the average of labels that are numbers; without an intercept the centre stays where the bounds put it."""
+    found, users = _centre(sums, features, labels)
+    centre = found[:features] if centred else np.zeros(features)
     longest, rows = _typical_length(sums, centre, users)
     spread = _spread(sums, centre, longest, users)
-    return Standard(centre, UNIT / spread, users, rows)
+    return Standard(centre, UNIT / spread, users, rows, float(found[features:].sum()))
 
 
-def _centre(sums: NoisySums, features: int) -> tuple[Floats, float]:
-    one = math.isqrt(features * BOX**2)  # the number of users counts as much as all features together
+def _centre(sums: NoisySums, features: int, labels: bool) -> tuple[Floats, float]:
+    size = features + labels
+    one = math.isqrt(size * BOX**2)  # the number of users counts as much as all averages together
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
-        for _, mean in rows.moments(1, np.zeros(features)):
-            yield np.column_stack([np.clip(mean, -BOX, BOX), np.full(len(mean), float(one))])
+        for (part, mean), (_, targets) in zip(rows.moments(1, np.zeros(features)), rows.sums_of_targets(), strict=True):
+            own = np.rint(targets / rows.counts[part])[:, None]
+            means = np.clip(np.hstack([mean, own] if labels else [mean]), -BOX, BOX)
+            yield np.column_stack([means, np.full(len(mean), float(one))])
 
-    total, sd = sums.ask(per_user, features + 1, features * BOX**2 + one**2)
+    total, sd = sums.ask(per_user, size + 1, size * BOX**2 + one**2)
     users = max(total[-1], sd) / one
     centre, noise = total[:-1] / users, sd / users
     # What noise alone would do is taken off: a centre that is mostly noise would make features depend on the constant.
@@ -72,7 +77,7 @@ def _centre(sums: NoisySums, features: int) -> tuple[Floats, float]:
 
 
 def _typical_length(sums: NoisySums, centre: Floats, users: float) -> tuple[float, float]:
-    """Twice the median length of users' vectors of average squared deviations, and the rows that a twentieth of the users exceed, to a factor of two."""
+    """Twice the typical length of users' vectors of average squared deviations, and the rows that a twentieth of the users exceed, to a factor of two."""
     size = 31 + (len(centre).bit_length() + 1) // 2  # octaves from 1 to √features · 2^30, the largest length
     # Squared deviations are below 2^30; with so many bits taken away, squares of what is left add up exactly.
     coarse = max(30 - (53 - len(centre).bit_length()) // 2, 0)
@@ -86,9 +91,9 @@ def _typical_length(sums: NoisySums, centre: Floats, users: float) -> tuple[floa
 
     found, sd = sums.ask(per_user, size + _ROWS, 2)
     counts = found[:size]
-    balance = np.cumsum(counts) - np.cumsum(counts[::-1])[::-1]  # not longer, minus not shorter
-    balance[-1] = 0
-    return float(2.0 ** (int(np.argmax(balance >= 0)) + 1)), _busy(found[size:], users, sd)
+    # The octave with most users near it: a median of all octaves would add up the noise of the many empty ones.
+    near = np.maximum(_NEAR - np.abs(np.subtract.outer(np.arange(size), np.arange(size))), 0)
+    return float(2.0 ** (int(np.argmax(near @ counts)) + 1)), _busy(found[size:], users, sd)
 
 
 def _busy(octaves: Floats, users: float, sd: float) -> float:

@@ -72,7 +72,7 @@ class WeightedERM(LinearModel):
             ``"lipschitz"``: epasto2020's Algorithm 2 as it stands: h times the largest gradient of a row, features
             scaled by their bounds alone, h from a profile of rows per user.
         steps: gradient steps; more of them optimise better and need more noise each.
-        regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features.
+        regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features; 0: only noise holds coefficients back.
         constraint: ``Ball(radius)`` or ``Box(low, high)``: where the coefficients may lie, for features as they came.
         profile: a public or bought `Profile` of rows per user: before anything is paid, ``fit`` forecasts from it whether the model will
             beat a constant one (``plan_``), and warns if not, for a named loss; with ``clip="lipschitz"`` h comes from it instead.
@@ -162,19 +162,20 @@ class WeightedERM(LinearModel):
         plan = Plan(left, usable, source.relation, self._shares(slopes, box))
         rho = rho_with_pure(rho_of_vectors(left, usable, source.relation), spent)
         guarantee = source.guarantee(epsilon, delta, self.profile)
-        query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
         named = None if isinstance(slopes, ByLabel) else str(self.loss)
-        facts = source.relation, len(names), self.classes, self.class_prior
-        self.plan_ = None if as_published else planned(self.profile, named, epsilon, delta, *facts)
+        facts = epsilon, delta, source.relation, len(names), self.classes, self.class_prior
+        self.plan_ = None if as_published else planned(self.profile, named, *facts)
+        query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)
-            if support is None:
-                prepared = found(sums, slopes, box, self.weight_bound, self.clip, self._whitens(box))
-            else:
-                prepared = published(sums, slopes, box, self.weight_bound, support, self.feature_bounds is not None)
-            h, standard, start, follow = prepared
+            h, standard, start, follow = (
+                found(sums, slopes, box, self.weight_bound, self.clip, self._whitens(box))
+                if support is None
+                else published(sums, slopes, box, self.weight_bound, support, self.feature_bounds is not None)
+            )
+            start = replace(start, margins=math.inf) if self._as_given() else start
             regularisation = float(self.regularisation) * slopes.unit / slopes.steepest
             done = descend(
                 sums, slopes, box.size * slopes.scores, h, start,
@@ -202,10 +203,9 @@ class WeightedERM(LinearModel):
         self.noise_scale_ = float(done.noise[-1]) / start.weight
         if isinstance(slopes, ByClass) and not as_published:  # its features are not standardised
             meant = ByClass.of(loss_named(str(self.loss), None), self._class_weights(targets))
-            self.forecast_ = LossForecast.of_two_classes(start, done, plan, len(names), slopes, meant)
+            self.forecast_ = LossForecast.of_two_classes(start, done, len(names), slopes, meant)
         else:
-            unit = slopes.steepest * slopes.unit
-            self.forecast_ = LossForecast.of(start, done, plan, f[:, : len(names)].ravel(), unit, self._classifies)
+            self.forecast_ = LossForecast.of(start, done, f[:, : len(names)].ravel(), slopes, self._classifies)
         self.usable_ = self.forecast_.loss_above_constant < 0
         return self
 
