@@ -30,7 +30,8 @@ CONSTANT_SHARE = Decimal("0.2")
 LOSS_SHARE = Decimal("0.5")
 """The part of the rest that goes into the loss itself; the other part into the difference to the constant's."""
 
-_EXTREME = 1e-3  # a constant never gives a class less than this
+EXTREME = 1e-3
+"""A constant never gives a class less than this."""
 
 
 @dataclass(frozen=True)
@@ -174,12 +175,12 @@ def _measured(
     shown: float | tuple[float, ...]
     if isinstance(targets, Classes) and len(targets.labels) > 2:
         found = np.maximum(parts(class_parts(rows, len(targets.labels))), 0.0) + 1.0
-        found = np.maximum(found / found.sum(), _EXTREME)
+        found = np.maximum(found / found.sum(), EXTREME)
         shown, margin = tuple((found / found.sum()).tolist()), np.log(found)
     else:
         label = average(user_labels(rows, targets), UNIT).value
         shown = targets.bounds[0] + label * targets.width if isinstance(targets, Bounded) else label
-        margin = np.array(_constant_margin(label, targets))
+        margin = np.array(constant_margin(label, targets))
     own = user_losses(model, rows, targets, scoring)
     constant = mean_losses(np.broadcast_to(margin, (len(rows.targets), *margin.shape)), rows, targets, scoring)
     most = scoring.regret
@@ -200,18 +201,22 @@ def class_parts(rows: MemoryRows, classes: int) -> list[int]:
 
 def user_labels(rows: MemoryRows, targets: Targets) -> Integers:
     """Each user's mean label in steps, from 0 (the first class, the lowest label) to UNIT; a whole number per user."""
-    low, width = (-targets.width / 2, targets.width) if isinstance(targets, Bounded) else (-1.0, 2.0)
-    steps = np.clip(np.floor((rows.targets - low) / width * UNIT), 0, UNIT).astype(np.int64)
     totals = np.zeros(len(rows.counts), dtype=np.int64)
-    np.add.at(totals, rows.users, steps)
+    np.add.at(totals, rows.users, label_steps(rows.targets, targets))
     return totals // np.maximum(rows.counts, 1)
 
 
-def _constant_margin(label: float, targets: Targets) -> float:
+def label_steps(truth: Floats, targets: Targets) -> Integers:
+    """Each row's label in steps, from 0 (the first class, the lowest label) to UNIT."""
+    low, width = (-targets.width / 2, targets.width) if isinstance(targets, Bounded) else (-1.0, 2.0)
+    return np.clip(np.floor((truth - low) / width * UNIT), 0, UNIT).astype(np.int64)
+
+
+def constant_margin(label: float, targets: Targets) -> float:
     """The margin of the best constant for this average label."""
     if isinstance(targets, Bounded):
         return targets.bounds[0] + label * targets.width
-    part = min(max(label, _EXTREME), 1 - _EXTREME)
+    part = min(max(label, EXTREME), 1 - EXTREME)
     return math.log(part / (1 - part))
 
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import pay
 from evenhand.learning.inputs import Features, Frame, Integers, PerRow, label_column, take_apart, user_codes
-from evenhand.learning.judging import Scoring, scoring_for, user_losses
+from evenhand.learning.judging import Scoring, regrets, scoring_for, user_losses
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.private_values import Floats, unwarned
 from evenhand.learning.purse import Division, Model, Purse, amounts, fitted, quote
@@ -218,8 +218,7 @@ def coins(users: int) -> NDArray[np.bool_]:
 
 def scores(losses: Integers, scoring: Scoring) -> list[int]:
     """Of each candidate: minus the sum of what users hold against it, each from 0 to ``scoring.regret``."""
-    regrets = np.minimum(losses - losses.min(axis=0, initial=scoring.largest), scoring.regret)
-    return [-int(total) for total in regrets.sum(axis=1)]
+    return [-int(total) for total in regrets(losses, scoring.regret).sum(axis=1)]
 
 
 def _rows_of(places: Integers, X: Features, y: PerRow, users: PerRow) -> tuple[Any, Any, Any]:

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 
 _NUMBERS = {
     "WeightedERM": ("weight_bound_", "clip_", "noise_multiplier_", "noise_scale_", "usable_"),
-    "BoundedERM": ("rows_per_user_", "regularisation_", "method_", "sensitivity_", "noise_scale_", "usable_"),
+    "BoundedERM": (
+        "rows_per_user_",
+        "regularisation_",
+        "method_",
+        "sensitivity_",
+        "noise_scale_",
+        "model_part_",
+        "usable_",
+    ),
 }
 """The estimators that a server fits, and what they say of a fit beside the model itself."""
 
@@ -120,8 +128,8 @@ def read_model(data: Mapping[str, Any]) -> Model:
         model.classes_ = np.array(data["classes"])
     kind: type[LossForecast] | type[RowChoice] = LossForecast if "clip_" in data["numbers"] else RowChoice
     model.forecast_ = kind(**read_value(data["forecast"]))
+    model.plan_ = None
     if kind is LossForecast:
-        model.plan_ = None
         _read_ranges(model, data["ranges"])
     for name, value in data["numbers"].items():
         setattr(model, name, read_value(value))
