@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from evenhand.guarantee import Relation
 from evenhand.learning import BoundedERM, beside_constant
 from evenhand.learning.beside_constant import PARTS, Beside
-from evenhand.learning.evaluation import UNIT
-from evenhand.learning.judging import regrets, scoring_for
+from evenhand.learning.judging import UNIT, regrets, scoring_for
 from evenhand.learning.losses import LOSSES
 from evenhand.noise import seam
 from evenhand.release import Receipt

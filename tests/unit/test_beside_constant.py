@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ def test_noise_is_not_kept() -> None:
     """There is nothing to learn, and the sampler makes the coefficients wild."""
     y = np.arange(4000) % 4 == 0
 
-    def wild(name: str, values: list[int], scale: object) -> list[int]:
+    def wild(name: str, values: Sequence[int], scale: Fraction) -> list[int]:
         return [2**48, -(2**48), 2**48, 0] if name == "blockwise" else list(values)
 
     model = BoundedERM(1.0, feature_bounds=(-1, 1))

@@ -104,7 +104,7 @@ def row_losses(margin: Floats, target: Floats, targets: Targets, scoring: Scorin
 
 def regrets(losses: Integers, most: int) -> Integers:
     """What is held against each candidate: its loss above that of the best one, row by row or user by user, at most ``most``."""
-    return np.minimum(losses - losses.min(axis=0), most)
+    return np.asarray(np.minimum(losses - losses.min(axis=0), most))
 
 
 def margins(model: Model, X: Floats) -> Floats:

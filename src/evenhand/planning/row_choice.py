@@ -124,7 +124,7 @@ class Scales:
         """The guesses for a loss and a shape of rows; ``norm`` is that of good coefficients, where it is known."""
         features, radius = shape.features, shape.radius
         # Not small: the loss is less curved along the coefficients than across, so shrinking them costs more than is forecast.
-        typical = (6.0 if loss.classifies else loss.steepest * 3 / 8) * math.sqrt(features)
+        typical = (7.0 if loss.classifies else loss.steepest * 7 / 16) * math.sqrt(features)
         norm = typical if norm is None else norm
         # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
         counts, roundness = [float(features)], loss.roundest * loss.typical
