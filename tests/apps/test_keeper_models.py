@@ -167,7 +167,8 @@ def test_a_search_over_a_server(place: tuple[Server, Accounts, str], frame: pd.D
     assert list(found.predict(frame)) == list(here.predict(frame))
     assert (found.guarantee_.epsilon, found.guarantee_.delta) == (here.guarantee_.epsilon, here.guarantee_.delta)
     assert ann.budget()["yours"]["spent"] != before
-    assert "chosen" in shown(json.loads(answer_text(Fitted(_written(search, "likes"), here, "e")))).html()
+    page: Any = shown(json.loads(answer_text(Fitted(_written(search, "likes"), here, "e"))))
+    assert "chosen" in page.html()
     alone = PrivateSearchCV(base, {"regularisation": [1e6, 1e-3]}, epsilon=1, delta=1e-4, refit=False)
     assert not hasattr(ann.fit(alone, "likes"), "best_estimator_")
 

@@ -97,7 +97,8 @@ class BoundedERM(LinearModel):
         forecast_: `RowChoice`, the forecast excess of the average loss and its parts; NaN if τ and Λ are given.
         model_part_: how much of the fitted model was kept beside a constant one (0: nothing but the constant), chosen on one row of
             each user; 1 if Λ is given, without an intercept, and with ``method="output"``, where nothing is compared.
-        usable_: whether something was kept and the forecast leaves half of what there may be to learn, a tenth of a constant model's loss.
+        usable_: whether something was kept, the forecast leaves half of what there may be to learn, a tenth of a constant model's loss, and the
+            coefficients promise to bring more than the forecast costs.
         plan_: the forecast before anything was paid, if ``profile`` was given; a warning says if it is not worth its ε.
 
     Example:
@@ -201,9 +202,10 @@ class BoundedERM(LinearModel):
             unit = targets.width**2 if isinstance(targets, Bounded) else 1.0
             shares = (1 - beside.label, beside.label) if compared else (0.5, 0.5)
             likely = beats_constant(chosen.excess / unit, constant_loss(str(self.loss), shares))
+            gain = beside.gain(self) if compared else math.inf
             self.model_part_ = beside.kept_part(self, likely, judging, receipt) if compared else 1.0
         self.guarantee_, self.forecast_ = guarantee, chosen
-        self.usable_ = likely == "yes" and self.model_part_ > 0
+        self.usable_ = likely == "yes" and self.model_part_ > 0 and gain >= chosen.excess
         return self
 
     def interval(self, confidence: float = 0.95) -> Floats:
