@@ -27,13 +27,6 @@ from evenhand.tables import Secret
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Of the model, the rest being the constant."""
 
-_LIKELY = {
-    "yes": (0.02, 0.02, 0.06, 0.1, 0.8),
-    "can't tell": (0.2, 0.2, 0.2, 0.2, 0.2),
-    "no": (0.6, 0.1, 0.1, 0.1, 0.1),
-}
-"""Chances of each part to be the best, by whether the model is forecast to beat a constant one."""
-
 _MOST = {
     "neg_log_loss": UNIT,
     "accuracy": UNIT,
@@ -79,12 +72,12 @@ class Beside:
         label = min(max(upper / (upper + lower), EXTREME), 1 - EXTREME)
         return cls(rows, source.relation, targets, (given[0], given[-1]), scoring_for(None, model), label)
 
-    def kept_part(self, model: LinearModel, likely: str, epsilon: Decimal, receipt: Receipt) -> float:
-        """Shrink a released model toward the constant by what rows lose with it, and by whether it is forecast to be worth keeping."""
+    def kept_part(self, model: LinearModel, lost: float, epsilon: Decimal, receipt: Receipt) -> float:
+        """Shrink a released model toward the constant by what rows lose with it; ``lost``, forecast, is the part of what there may be to learn."""
         most = self.most(model)
         monotone = self.relation is Relation.PRESENCE  # one row more lowers every score, or leaves it
         unit = (1 if monotone else 2) * most / float(epsilon)
-        beforehand = [round(unit * math.log(chance)) for chance in _LIKELY[likely]]
+        beforehand = [round(unit * math.log(chance)) for chance in _chances(lost)]
         scores = self.rows.map(lambda own: [self.scores(model, *own, most, beforehand)])
         (place,) = receipt.choices(scores, most, epsilon, monotone).places
         part = PARTS[place]
@@ -124,6 +117,14 @@ class Beside:
             found.append(np.floor(losses * weight).astype(np.int64))
         against = regrets(np.array(found), most).sum(axis=1)
         return [said - int(total) for said, total in zip(beforehand, against, strict=True)]
+
+
+def _chances(lost: float) -> tuple[float, ...]:
+    """Of each part to be the best, by how much of what there may be to learn is forecast to be lost."""
+    if lost > 0.5:
+        return (0.6, 0.1, 0.1, 0.1, 0.1) if lost >= 1 else (0.2,) * 5
+    doubt = max(0.4 * lost, 1e-6)
+    return (doubt / 10, doubt / 10, 0.3 * doubt, 0.5 * doubt, 1 - doubt)
 
 
 def _counted(noisy: int, scale: float) -> float:

@@ -39,7 +39,7 @@ from evenhand.planning.row_choice import (
     choose_rows,
     comparing,
 )
-from evenhand.planning.worth import beats_constant, constant_loss
+from evenhand.planning.worth import LEARNABLE, constant_loss
 from evenhand.profiles import Profile
 from evenhand.release import Receipt
 
@@ -201,11 +201,11 @@ class BoundedERM(LinearModel):
             self._release(Problem(source, loss, mapped, chosen, left), scales, receipt, targets)
             unit = targets.width**2 if isinstance(targets, Bounded) else 1.0
             shares = (1 - beside.label, beside.label) if compared else (0.5, 0.5)
-            likely = beats_constant(chosen.excess / unit, constant_loss(str(self.loss), shares))
+            lost = chosen.excess / unit / (LEARNABLE * constant_loss(str(self.loss), shares))
             gain = beside.gain(self) if compared else math.inf
-            self.model_part_ = beside.kept_part(self, likely, judging, receipt) if compared else 1.0
+            self.model_part_ = beside.kept_part(self, lost, judging, receipt) if compared else 1.0
         self.guarantee_, self.forecast_ = guarantee, chosen
-        self.usable_ = likely == "yes" and self.model_part_ > 0 and gain >= chosen.excess
+        self.usable_ = lost <= 0.5 and self.model_part_ > 0 and gain >= chosen.excess
         return self
 
     def interval(self, confidence: float = 0.95) -> Floats:
