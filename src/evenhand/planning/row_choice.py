@@ -40,7 +40,7 @@ INEXACT = 50 * 2.0**-14
 (`learning/objective_perturbation.py`)."""
 
 
-LARGEST_SHARE, LEAST_SHARE = Decimal("0.05"), Decimal("0.01")
+LARGEST_SHARE, LEAST_SHARE = Decimal("0.03"), Decimal("0.01")
 """Of ε, for a constant model and for the comparison with it, each."""
 
 _ENOUGH = 100  # users times ε of either: with more, a smaller share tells the models apart
