@@ -13,11 +13,13 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.learning import Ball, BoundedERM, Box, LabelPrivateRegression, Loss, WeightedERM
+from evenhand.learning import Ball, BoundedERM, Box, LabelPrivateRegression, Loss, PrivateSearchCV, WeightedERM
 from evenhand.learning.card import card_text, model_card
 from evenhand.noise import seam
 from evenhand.service.accounts import Accounts, Role
 from evenhand.service.client import Remote
+from evenhand.service.fits import Fitted
+from evenhand.service.stored import answer_text, shown
 from keeper_process import Server
 
 pytestmark = pytest.mark.xdist_group("keeper")
@@ -150,6 +152,27 @@ def test_a_profile_that_was_bought_chooses(place: tuple[Server, Accounts, str]) 
     assert [one.event for one in ann.fit(asked, "age").guarantee_.earlier] == [profile.event]
 
 
+def test_a_search_over_a_server(place: tuple[Server, Accounts, str], frame: pd.DataFrame) -> None:
+    """Without noise and at a large ε the choice is that of the table; coins are drawn by the engine, so models of candidates differ."""
+    ann = remote(place, "ann")
+    base = WeightedERM(steps=5, features=["age"], feature_bounds=(0, 90), classes=("no", "yes"))
+    search = PrivateSearchCV(base, {"regularisation": [1e6, 1e-3]}, epsilon=4, delta=1e-4)
+    assert ann.preview.fit(search, "likes").affordable
+    before = ann.budget()["yours"]["spent"]
+    found = ann.fit(search, "likes")
+    assert found.best_params_ == {"regularisation": 1e-3}
+    assert found.cv_results_ == {"params": [{"regularisation": 1e6}, {"regularisation": 1e-3}]}
+    here = local(search, frame, "likes")
+    same(found.best_estimator_, here.best_estimator_)
+    assert list(found.predict(frame)) == list(here.predict(frame))
+    assert (found.guarantee_.epsilon, found.guarantee_.delta) == (here.guarantee_.epsilon, here.guarantee_.delta)
+    assert ann.budget()["yours"]["spent"] != before
+    page: Any = shown(json.loads(answer_text(Fitted(_written(search, "likes"), here, "e"))))
+    assert "chosen" in page.html()
+    alone = PrivateSearchCV(base, {"regularisation": [1e6, 1e-3]}, epsilon=1, delta=1e-4, refit=False)
+    assert not hasattr(ann.fit(alone, "likes"), "best_estimator_")
+
+
 class Mine(Loss):
     """A loss of somebody's own."""
 
@@ -165,6 +188,9 @@ REFUSED: list[tuple[Any, str]] = [
     (WeightedERM(population="others", feature_norm=1), "population= is the keeper's"),
     (LabelPrivateRegression(label_bounds=(0, 1)), "LabelPrivateRegression can't be fitted by a server"),
     (type("WeightedERM", (WeightedERM,), {})(feature_norm=1), "can't be fitted by a server"),
+    (PrivateSearchCV(WeightedERM(feature_norm=1), {"steps": list(range(1, 40))}), "at most 32 over a server"),
+    (PrivateSearchCV(WeightedERM(feature_norm=1), {"population": ["x"]}), "that can be sent"),
+    (PrivateSearchCV(WeightedERM(loss=Mine(), feature_norm=1), {"steps": [5]}), "no code of an analyst's"),
     (WeightedERM(features=["x"]), "neither feature_bounds= nor feature_norm="),
     (WeightedERM(feature_norm=1, features=["nothing"]), "nothing"),
 ]
@@ -173,6 +199,7 @@ FORGED: list[dict[str, Any]] = [
     {"estimator": "WeightedERM", "ledger": "x.db"}, {"estimator": "WeightedERM", "profile": {}},
     {"estimator": "WeightedERM", "constraint": {"Loss": {}}}, {"estimator": "WeightedERM", "constraint": {"Ball": {"radius": "x"}}},
     {"estimator": "WeightedERM", "classes": 3}, {"estimator": "WeightedERM", "class_weight": {"pairs": [[[], 1]]}},
+    {"estimator": "PrivateSearchCV", "of": {"estimator": "WeightedERM"}},
     {"estimator": "WeightedERM", "steps": [5]}, {"estimator": ["WeightedERM"]}, {"estimator": "WeightedERM", "label": {"x": 1}},
 ]  # fmt: skip
 

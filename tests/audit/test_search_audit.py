@@ -64,7 +64,7 @@ def loss(largest: int) -> BlackBox:
         margin = np.full(len(judges.targets), -9.0)
         values = mean_losses(margin, judges, Classes((0, 1)), Scoring("neg_log_loss", "", largest))
         receipt = Receipt(Decimal(1), Decimal(0), "audit")
-        return evaluation._bought(values, UNIT, Decimal(1), Relation.PRESENCE, receipt).value
+        return evaluation._bought(Secret(values), UNIT, Decimal(1), Relation.PRESENCE, receipt).value
 
     return BlackBox("loss of a model", Claim(1.0), run)
 

@@ -27,7 +27,7 @@ from test_learning_outcomes import (
 )
 
 from evenhand.guarantee import EvenhandError, Relation
-from evenhand.learning import BoundedERM, PrivateSearchCV, model_loss, search_cv
+from evenhand.learning import BoundedERM, PrivateSearchCV, model_loss, parting, search_cv
 from evenhand.learning.judging import SCORINGS, margins, user_losses
 from evenhand.learning.purse import Division, Purse
 from evenhand.learning.sources import MemoryRows
@@ -124,7 +124,7 @@ def search(
     with monkeypatch.context() as patch, seam.replaced(lambda name, values, scale: list(values)):
         patch.setattr(BoundedERM, "fit", watching)
         patch.setattr(NoisyMax, "choose", choose)
-        patch.setattr(search_cv, "coins", lambda users: judges[:users])
+        patch.setattr(parting, "coins", lambda users: judges[:users])
         base = BoundedERM(rows_per_user=2, feature_norm=1.0)
         PrivateSearchCV(base, {"regularisation": [1.0, 5.0]}, 1, 0, refit=False).fit(*data)
     return seen

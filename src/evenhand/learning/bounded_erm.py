@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
+from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, parse_epsilon
 from evenhand.learning.base import choice, is_auto, pay, public_number
+from evenhand.learning.beside_constant import Beside
 from evenhand.learning.categories import Categories
 from evenhand.learning.features import FeatureBounds, FeatureMap
 from evenhand.learning.inputs import Features, PerRow
@@ -25,12 +26,20 @@ from evenhand.learning.own_loss import Loss
 from evenhand.learning.perturbation import Problem
 from evenhand.learning.private_values import Floats
 from evenhand.learning.progress import fitting
-from evenhand.learning.row_profile import profile_price, require_public, rows_per_user, rows_support
-from evenhand.learning.sources import Source
+from evenhand.learning.row_profile import planned_rows, profile_price, require_public, rows_per_user, rows_support
 from evenhand.learning.targets import Bounded, Targets
 from evenhand.ledger import Cost, Ledger
-from evenhand.planning.row_choice import LARGEST_REGULARISATION, METHODS, SHRINKS, RowChoice, Scales, choose_rows
-from evenhand.planning.worth import beats_constant, constant_loss
+from evenhand.planning.row_choice import (
+    LARGEST_REGULARISATION,
+    METHODS,
+    SHRINKS,
+    LossFacts,
+    RowChoice,
+    Scales,
+    choose_rows,
+    comparing,
+)
+from evenhand.planning.worth import LEARNABLE, constant_loss
 from evenhand.profiles import Profile
 from evenhand.release import Receipt
 
@@ -86,8 +95,11 @@ class BoundedERM(LinearModel):
         sensitivity_, noise_scale_: Δ and Δ/ε: for the coefficients of the scaled features with output perturbation, for
             coordinates of the gradient with objective perturbation.
         forecast_: `RowChoice`, the forecast excess of the average loss and its parts; NaN if τ and Λ are given.
-        usable_: whether that leaves half of what there may be to learn, a tenth of a constant model's loss, if classes are about
-            equally large. How rare a class is, is not known here: see ``eh.plan("erm", ..., classes=...)`` and `model_loss`.
+        model_part_: how much of the fitted model was kept beside a constant one (0: nothing but the constant), chosen on one row of
+            each user; 1 if Λ is given, without an intercept, and with ``method="output"``, where nothing is compared.
+        usable_: whether something was kept, the forecast leaves half of what there may be to learn, a tenth of a constant model's loss, and the
+            coefficients promise to bring more than the forecast costs.
+        plan_: the forecast before anything was paid, if ``profile`` was given; a warning says if it is not worth its ε.
 
     Example:
         >>> BoundedERM(epsilon=1.0, feature_bounds=(0, 1)).fit(X, y, users=ids).predict(X)
@@ -152,9 +164,14 @@ class BoundedERM(LinearModel):
         loss = self._loss(targets)
         tau, regularisation = rows_per_user(self.rows_per_user), self._regularisation()
         source, names, mapped = self._open(X, y, users, targets)
-        _, left = self._price(source, epsilon, tau, regularisation)
-        scales = self._scales(loss, mapped, left, source.relation)
+        given = tau is not None and regularisation is not None
+        left = epsilon if given else profile_price(source, self.profile, epsilon)[1]
+        compared = self._compared(regularisation)
+        least = exact_difference(left, 2 * comparing(epsilon, 0.0)) if compared else left
+        scales = self._scales(loss.facts, mapped, least, source.relation)
         self._check_given(tau, regularisation, scales, least_regularisation(tau or 1, loss, mapped, source.relation))
+        known = self.profile if compared else None
+        self.plan_ = planned_rows(known, str(self.loss), epsilon, source.relation, len(mapped.centre))
         guarantee = source.guarantee(epsilon, profile=self.profile)
         receipt = pay(
             self.ledger,
@@ -165,9 +182,16 @@ class BoundedERM(LinearModel):
         with source.reading():
             if tau is None or regularisation is None:
                 support = rows_support(source, self.profile, epsilon, receipt)
+                facts = loss.facts
+                if compared:
+                    constant = comparing(epsilon, support.people)
+                    beside = Beside.bought(source, self, targets, constant, receipt)
+                    judging = comparing(epsilon, support.people, beside.balance)
+                    left = exact_difference(left, constant + judging)
+                    facts = replace(facts, typical=beside.balance)
                 shrunk = [mapped.shrunk(factor) for factor in (SHRINKS if self.fit_intercept else (1,))]
                 tried = [mapped] if regularisation is not None else shrunk
-                ways = [(one, self._scales(loss, one, left, source.relation)) for one in tried]
+                ways = [(one, self._scales(facts, one, left, source.relation)) for one in tried]
                 choices = [choose_rows(support, given, self.method, tau, regularisation) for _, given in ways]
                 best = min(range(len(ways)), key=lambda place: choices[place].excess)
                 (mapped, scales), chosen = ways[best], choices[best]
@@ -175,9 +199,13 @@ class BoundedERM(LinearModel):
             else:  # nothing to choose, so nothing is bought, and there is nothing to forecast from
                 chosen = RowChoice(tau, regularisation, self._possible(tau, regularisation, scales), *[math.nan] * 4)
             self._release(Problem(source, loss, mapped, chosen, left), scales, receipt, targets)
+            unit = targets.width**2 if isinstance(targets, Bounded) else 1.0
+            shares = (1 - beside.label, beside.label) if compared else (0.5, 0.5)
+            lost = chosen.excess / unit / (LEARNABLE * constant_loss(str(self.loss), shares))
+            gain = beside.gain(self) if compared else math.inf
+            self.model_part_ = beside.kept_part(self, lost, judging, receipt) if compared else 1.0
         self.guarantee_, self.forecast_ = guarantee, chosen
-        unit = targets.width**2 if isinstance(targets, Bounded) else 1.0
-        self.usable_ = beats_constant(chosen.excess / unit, constant_loss(str(self.loss), (0.5, 0.5))) == "yes"
+        self.usable_ = lost <= 0.5 and self.model_part_ > 0 and gain >= chosen.excess
         return self
 
     def interval(self, confidence: float = 0.95) -> Floats:
@@ -211,17 +239,14 @@ class BoundedERM(LinearModel):
         loss = loss_named(self.loss, None)
         return loss if self.class_weight is None else Weighted(loss, *weights.tolist())
 
+    def _compared(self, regularisation: float | None) -> bool:
+        """Whether the model is compared with a constant one: with settings of an analyst's own, or noise on the minimiser, it is released as it is."""
+        return regularisation is None and self.fit_intercept and self.method != "output"
+
     def _regularisation(self) -> float | None:
         """Λ as the analyst set it; None if it is left to a forecast."""
         given = self.regularisation
         return None if is_auto("regularisation", given) else public_number("regularisation", given)
-
-    def _price(
-        self, source: Source, epsilon: Decimal, tau: int | None, regularisation: float | None
-    ) -> tuple[Decimal, Decimal]:
-        """What choosing takes of ε, and what it leaves."""
-        given = tau is not None and regularisation is not None
-        return (Decimal(0), epsilon) if given else profile_price(source, self.profile, epsilon)
 
     def _check_given(self, tau: int | None, regularisation: float | None, scales: Scales, least: float) -> None:
         """Refuse, from public parameters and before the debit, what could not be carried out for every table."""
@@ -244,10 +269,10 @@ class BoundedERM(LinearModel):
         least = least_for_objective(tau, scales.epsilon, scales.trace, scales.size)
         return "objective" if regularisation >= least else "output"
 
-    def _scales(self, loss: MarginLoss, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
+    def _scales(self, facts: LossFacts, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
         guess = self.coefficient_norm
         norm = None if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
-        return Scales.of(loss.facts, mapped.row_shape, norm, relation.moves, float(epsilon))
+        return Scales.of(facts, mapped.row_shape, norm, relation.moves, float(epsilon))
 
     def _release(self, problem: Problem, scales: Scales, receipt: Receipt, targets: Targets) -> None:
         chosen = problem.chosen

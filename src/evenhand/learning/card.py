@@ -113,17 +113,18 @@ def _bounded(model: BoundedERM, confidence: float) -> dict[str, Any]:
             "excess_loss_by_regularisation": _known(forecast.shrinkage),
             "bias_of_the_row_limit": _known(forecast.bias),
         },
-        **({} if math.isnan(forecast.excess) else {"likely": _lost(forecast.excess, model.usable_)}),
+        **({} if math.isnan(forecast.excess) else {"likely": _lost(forecast.excess, model.usable_, model.model_part_)}),
     }
 
 
-def _lost(excess: float, usable: bool) -> str:
+def _lost(excess: float, usable: bool, part: float) -> str:
     verdict = (
         "likely to beat a constant model"
         if usable
         else "not sure to beat a constant model, if a tenth of its loss can be saved"
     )
-    return f"by forecast it loses {excess:.2g} of the average loss to noise and bounding: {verdict}. A rare class leaves less to save."
+    kept = "" if part == 1 else f" Beside a constant model, {part:.0%} of it was kept."
+    return f"by forecast it loses {excess:.2g} of the average loss to noise and bounding: {verdict}.{kept}"
 
 
 def _weighted(model: WeightedERM, confidence: float) -> dict[str, Any]:

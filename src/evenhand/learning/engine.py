@@ -22,7 +22,7 @@ from evenhand.learning.losses import EXPRESSIONS, MarginLoss
 from evenhand.learning.minimise import Coefficients
 from evenhand.learning.private_values import Floats
 from evenhand.learning.slopes import target_steps
-from evenhand.learning.sources import FINE_BITS, KeptRows, Source
+from evenhand.learning.sources import FINE_BITS, KeptRows, MemoryRows, Source
 from evenhand.learning.targets import Classes, Targets
 from evenhand.learning.user_rows import BOX, UNIT, UserRows, box_grid
 from evenhand.profiles import Buckets, Support, exact_sizes, or_one, users_by_bucket
@@ -64,12 +64,18 @@ class EngineRows(Source):
     def sample(self, tau: int) -> Secret[tuple[Floats, Floats]]:
         raw = [f"raw_{index}" for index in range(len(self._features))]
         chosen = sampled_rows(self._table, self._valid(), tau).select("target", *raw)
+        return self._table.engine.fetch(chosen).map(lambda rows: _arrays(rows, raw))
 
-        def arrays(rows: ArrowTable) -> tuple[Floats, Floats]:
-            columns = [np.asarray(rows[name].to_numpy(), dtype=np.float64) for name in ("target", *raw)]
-            return np.column_stack(columns[1:]), columns[0]
+    def fetched(self) -> Secret[MemoryRows]:
+        raw = [f"raw_{index}" for index in range(len(self._features))]
+        rows = self._valid()
+        chosen = rows.select("target", *raw, code=user_numbers(self._table, rows))
 
-        return self._table.engine.fetch(chosen).map(arrays)
+        def in_memory(frame: ArrowTable) -> MemoryRows:
+            codes = np.unique(frame["code"].to_numpy(), return_inverse=True)[1].astype(np.int64)
+            return MemoryRows(*_arrays(frame, raw), codes, self.relation, self.unit, self.public)
+
+        return self._table.engine.fetch(chosen).map(in_memory)
 
     @contextmanager
     def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:
@@ -94,9 +100,7 @@ class EngineRows(Source):
         small = rows.select(
             *self._table.user_names, "target", **steps
         )  # before users are numbered: an engine holds all rows for that
-        # Users as numbers, so that a user's rows come together and no id leaves the engine.
-        codes = ibis.dense_rank().over(ibis.window(order_by=[small[name] for name in self._table.user_names]))
-        chosen = small.select("target", *names, code=codes.cast("int64"))
+        chosen = small.select("target", *names, code=user_numbers(self._table, small))
         fetched = self._table.engine.fetch(chosen)
         return fetched.map(lambda frame: _user_rows(frame, names, box, targets))
 
@@ -205,6 +209,20 @@ class _KeptTable(KeptRows):
         upper = np.zeros((size, size))
         upper[places] = self._open(_fetch(self._table, weighted, products))
         return upper + np.triu(upper, 1).T
+
+
+def user_numbers(table: Table, rows: Rows) -> Column:
+    """Users as numbers, so that a user's rows come together and no id leaves the engine."""
+    import ibis
+
+    ranks: Column = ibis.dense_rank().over(ibis.window(order_by=[rows[name] for name in table.user_names]))
+    return ranks.cast("int64")
+
+
+def _arrays(rows: ArrowTable, raw: Sequence[str]) -> tuple[Floats, Floats]:
+    """Features and targets."""
+    columns = [np.asarray(rows[name].to_numpy(), dtype=np.float64) for name in ("target", *raw)]
+    return np.column_stack(columns[1:]), columns[0]
 
 
 def _user_rows(frame: ArrowTable, names: Sequence[str], box: FeatureMap, targets: Targets) -> UserRows:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -30,7 +31,11 @@ CONSTANT_SHARE = Decimal("0.2")
 LOSS_SHARE = Decimal("0.5")
 """The part of the rest that goes into the loss itself; the other part into the difference to the constant's."""
 
-_EXTREME = 1e-3  # a constant never gives a class less than this
+PerUser: TypeAlias = Callable[[MemoryRows], Integers]
+"""A whole number for each user."""
+
+EXTREME = 1e-3
+"""A constant never gives a class less than this."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def model_loss(
 
     Args:
         model: a fitted `BoundedERM` or `WeightedERM`.
-        X, y, users: rows in memory, as in ``fit``; better of other people than those it was fitted on.
+        X, y, users: as in ``fit``, an `eh.read` table too, whose rows are taken into memory; better of other people than those it was fitted on.
         epsilon: what to spend; left out for ``public`` rows.
         public: the rows are public: exact averages, with sampling error, at no cost.
         scoring: as in `PrivateSearchCV`.
@@ -129,62 +134,76 @@ def model_loss(
         raise UsageError(
             "give epsilon=, which is spent on private rows, or public=True, which costs nothing; not both."
         )
-    if isinstance(X, Table):
-        raise UsageError("a model is judged on rows in memory: give arrays or a data frame instead of a table.")
+    if public and isinstance(X, Table):
+        raise UsageError("public=True is for rows in memory: give arrays or a data frame instead of a table.")
     judged = scoring_for(scoring, model)
     template = clone(model)
     targets = template._targets()
-    rows, names, _ = template._open(X, y, users, targets)
-    assert isinstance(rows, MemoryRows)
+    source, names, _ = template._open(X, y, users, targets)
     if epsilon is None:
-        if not len(rows.targets):
-            raise UsageError(
-                "there is no complete row to judge the model on; expected public rows with labels and users."
-            )
-        return _measured(model, rows, targets, judged, None, _exactly, np.array)
+        assert isinstance(source, MemoryRows)
+        return _exact_loss(model, source, targets, judged)
     amount = parse_epsilon(epsilon)
-    guarantee = rows.guarantee(amount)
+    guarantee = source.guarantee(amount)
     query = {"statistic": "loss of a model", "scoring": judged.name, "features": list(names)}
     receipt = pay(ledger or model.ledger, guarantee, Cost.pure(amount), query)
     first, rest = split(amount, CONSTANT_SHARE)
     shares = iter((first, *split(rest, LOSS_SHARE)))
+    with source.reading(copied=False):
+        rows = source.fetched()
 
-    def noisy(values: Integers, width: int) -> Average:
-        return _bought(values, width, next(shares), rows.relation, receipt)
+    def noisy(values: PerUser, width: int) -> Average:
+        return _bought(rows.map(values), width, next(shares), source.relation, receipt)
 
-    def noisy_parts(totals: list[int]) -> Floats:
+    def noisy_parts(totals: Callable[[MemoryRows], list[int]]) -> Floats:
         # A user adds UNIT to all of them together; changed, they take it from some and give it to others.
-        moved = rows.relation.moves * UNIT
-        parts = Measurement(lambda: Secret(totals), l1=moved, l2_squared=moved * UNIT)
+        moved = source.relation.moves * UNIT
+        parts = Measurement(lambda: rows.map(totals), l1=moved, l2_squared=moved * UNIT)
         return np.array([float(value) for value in receipt.numbers(parts, next(shares)).values])
 
-    return _measured(model, rows, targets, judged, guarantee, noisy, noisy_parts)
+    return _measured(model, targets, judged, guarantee, noisy, noisy_parts)
+
+
+def _exact_loss(model: LinearModel, rows: MemoryRows, targets: Targets, scoring: Scoring) -> ModelLoss:
+    """Of public rows."""
+    if not len(rows.targets):
+        raise UsageError("there is no complete row to judge the model on; expected public rows with labels and users.")
+
+    def exactly(values: PerUser, width: int) -> Average:
+        return _exactly(values(rows))
+
+    return _measured(model, targets, scoring, None, exactly, lambda totals: np.array(totals(rows), dtype=np.float64))
 
 
 def _measured(
     model: LinearModel,
-    rows: MemoryRows,
     targets: Targets,
     scoring: Scoring,
     guarantee: Guarantee | None,
-    average: Callable[[Integers, int], Average],
-    parts: Callable[[list[int]], Floats],
+    average: Callable[[PerUser, int], Average],
+    parts: Callable[[Callable[[MemoryRows], list[int]]], Floats],
 ) -> ModelLoss:
     """Average label, loss and gain over the constant, in this order: the constant is made of the first."""
     shown: float | tuple[float, ...]
     if isinstance(targets, Classes) and len(targets.labels) > 2:
-        found = np.maximum(parts(class_parts(rows, len(targets.labels))), 0.0) + 1.0
-        found = np.maximum(found / found.sum(), _EXTREME)
+        found = np.maximum(parts(lambda rows: class_parts(rows, len(targets.labels))), 0.0) + 1.0
+        found = np.maximum(found / found.sum(), EXTREME)
         shown, margin = tuple((found / found.sum()).tolist()), np.log(found)
     else:
-        label = average(user_labels(rows, targets), UNIT).value
+        label = average(lambda rows: user_labels(rows, targets), UNIT).value
         shown = targets.bounds[0] + label * targets.width if isinstance(targets, Bounded) else label
-        margin = np.array(_constant_margin(label, targets))
-    own = user_losses(model, rows, targets, scoring)
-    constant = mean_losses(np.broadcast_to(margin, (len(rows.targets), *margin.shape)), rows, targets, scoring)
+        margin = np.array(constant_margin(label, targets))
     most = scoring.regret
-    gains = np.clip(constant - own, -most, most) + most
-    loss = average(own, scoring.largest)
+
+    def losses(rows: MemoryRows) -> Integers:
+        return user_losses(model, rows, targets, scoring)
+
+    def gains(rows: MemoryRows) -> Integers:
+        everywhere = np.broadcast_to(margin, (len(rows.targets), *margin.shape))
+        constant = mean_losses(everywhere, rows, targets, scoring)
+        return np.asarray(np.clip(constant - losses(rows), -most, most) + most)
+
+    loss = average(losses, scoring.largest)
     gain = average(gains, 2 * most)
     return ModelLoss(scoring.words, shown, loss, _shifted(gain, -most / UNIT), guarantee)
 
@@ -200,39 +219,43 @@ def class_parts(rows: MemoryRows, classes: int) -> list[int]:
 
 def user_labels(rows: MemoryRows, targets: Targets) -> Integers:
     """Each user's mean label in steps, from 0 (the first class, the lowest label) to UNIT; a whole number per user."""
-    low, width = (-targets.width / 2, targets.width) if isinstance(targets, Bounded) else (-1.0, 2.0)
-    steps = np.clip(np.floor((rows.targets - low) / width * UNIT), 0, UNIT).astype(np.int64)
     totals = np.zeros(len(rows.counts), dtype=np.int64)
-    np.add.at(totals, rows.users, steps)
+    np.add.at(totals, rows.users, label_steps(rows.targets, targets))
     return totals // np.maximum(rows.counts, 1)
 
 
-def _constant_margin(label: float, targets: Targets) -> float:
+def label_steps(truth: Floats, targets: Targets) -> Integers:
+    """Each row's label in steps, from 0 (the first class, the lowest label) to UNIT."""
+    low, width = (-targets.width / 2, targets.width) if isinstance(targets, Bounded) else (-1.0, 2.0)
+    return np.clip(np.floor((truth - low) / width * UNIT), 0, UNIT).astype(np.int64)
+
+
+def constant_margin(label: float, targets: Targets) -> float:
     """The margin of the best constant for this average label."""
     if isinstance(targets, Bounded):
         return targets.bounds[0] + label * targets.width
-    part = min(max(label, _EXTREME), 1 - _EXTREME)
+    part = min(max(label, EXTREME), 1 - EXTREME)
     return math.log(part / (1 - part))
 
 
-def _bought(values: Integers, width: int, epsilon: Decimal, relation: Relation, receipt: Receipt) -> Average:
+def _bought(values: Secret[Integers], width: int, epsilon: Decimal, relation: Relation, receipt: Receipt) -> Average:
     """The average of whole numbers from 0 to ``width``, one per user, in units of UNIT, with Laplace noise."""
     if relation.counts_are_public:
-        count = max(receipt.public(Secret(len(values)), relation), 1)
-        total = Measurement(lambda: Secret([int(values.sum())]), l1=width, l2_squared=width**2)
+        count = max(receipt.public(values.map(len), relation), 1)
+        total = Measurement(lambda: values.map(lambda own: [int(own.sum())]), l1=width, l2_squared=width**2)
         noisy = receipt.numbers(total, epsilon)
         unit = 1 / (UNIT * count)
         found = Additive(noisy.values[0] * unit, noisy.noise, unit, (0.0, width / UNIT))
         return Average(min(max(found.value, 0.0), width / UNIT), found.at)
     # A user adds v to one sum and width − v to the other: together width.
-    pair = Measurement(lambda: Secret([int(values.sum()), int((width - values).sum())]), l1=width, l2_squared=width**2)
-    noisy = receipt.numbers(pair, epsilon)
+    both = values.map(lambda own: [int(own.sum()), int((width - own).sum())])
+    noisy = receipt.numbers(Measurement(lambda: both, l1=width, l2_squared=width**2), epsilon)
     one, other = noisy.values
     ratio = Ratio(one, one + other, (noisy.noise, noisy.noise), (0.0, 1.0), 0.0, width / UNIT, paired=True)
     return Average(ratio.value, ratio.at)
 
 
-def _exactly(values: Integers, width: int) -> Average:
+def _exactly(values: Integers) -> Average:
     """The average over public users, and what it may be for others like them: normal, by the spread between users."""
     mean, spread = float(np.mean(values)) / UNIT, float(np.std(values)) / UNIT / math.sqrt(max(len(values), 1))
 

@@ -90,11 +90,21 @@ def user_losses(model: Model, rows: MemoryRows, targets: Targets, scoring: Scori
 
 def mean_losses(margin: Floats, rows: MemoryRows, targets: Targets, scoring: Scoring) -> Integers:
     """Each user's mean loss of these margins, one per row."""
-    unknown = np.isnan(margin) if margin.ndim == 1 else np.isnan(margin).any(axis=1)
-    losses = np.where(unknown, scoring.largest, _steps(margin, rows.targets, targets, scoring))
+    losses = row_losses(margin, rows.targets, targets, scoring)
     totals = np.zeros(len(rows.counts), dtype=np.int64)
     np.add.at(totals, rows.users, np.clip(losses, 0, scoring.largest).astype(np.int64))
     return totals // np.maximum(rows.counts, 1)
+
+
+def row_losses(margin: Floats, target: Floats, targets: Targets, scoring: Scoring) -> Floats:
+    """Each row's loss in steps, a whole number; a margin that is none has the largest."""
+    unknown = np.isnan(margin) if margin.ndim == 1 else np.isnan(margin).any(axis=1)
+    return np.where(unknown, scoring.largest, _steps(margin, target, targets, scoring))
+
+
+def regrets(losses: Integers, most: int) -> Integers:
+    """What is held against each candidate: its loss above that of the best one, row by row or user by user, at most ``most``."""
+    return np.asarray(np.minimum(losses - losses.min(axis=0), most))
 
 
 def margins(model: Model, X: Floats) -> Floats:

@@ -12,6 +12,8 @@ from evenhand.learning.base import is_auto, whole_number
 from evenhand.learning.sources import Source
 from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.planning.row_choice import LARGEST_TAU
+from evenhand.planning.rows_plan import RowsPlan, plan_rows
+from evenhand.planning.worth import AgainstConstant
 from evenhand.profiles import About, Profile, Support, Wanted, row_buckets
 from evenhand.release import Receipt
 
@@ -73,6 +75,22 @@ def planned(
         )
     kind = "squared" if loss == "squared" else "logistic"
     plan = plan_model(profile, epsilon, delta, features, relation, kind, prior or len(classes))
-    if not plan.usable:
-        warnings.warn(f"the model is not likely to be worth its ε: {plan.why}.", UserWarning, stacklevel=5)
+    _warn_of(plan)
     return plan
+
+
+def planned_rows(
+    profile: Profile | None, loss: str, epsilon: Decimal, relation: Relation, features: int
+) -> RowsPlan | None:
+    """The same for at most τ rows per user and pure ε, for classes of equal size."""
+    if profile is None:
+        return None
+    require_public(profile)
+    plan = plan_rows(profile, epsilon, features, relation, loss)
+    _warn_of(plan)
+    return plan
+
+
+def _warn_of(plan: AgainstConstant) -> None:
+    if not plan.usable:
+        warnings.warn(f"the model is not likely to be worth its ε: {plan.why}.", UserWarning, stacklevel=6)

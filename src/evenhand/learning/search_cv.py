@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.base import pay
-from evenhand.learning.inputs import Features, Frame, Integers, PerRow, label_column, take_apart, user_codes
-from evenhand.learning.judging import Scoring, scoring_for, user_losses
+from evenhand.learning.inputs import Features, Frame, Integers, PerRow
+from evenhand.learning.judging import Scoring, regrets, scoring_for, user_losses
 from evenhand.learning.linear_model import LinearModel
+from evenhand.learning.parting import Given, codes_of, parted, without_rows
 from evenhand.learning.private_values import Floats, unwarned
+from evenhand.learning.public_rows import column_names
 from evenhand.learning.purse import Division, Model, Purse, amounts, fitted, quote
 from evenhand.learning.sources import MemoryRows
 from evenhand.pages.progress import watched
 from evenhand.release import Receipt
-from evenhand.tables import Secret, Table
-
-JUDGES = Fraction(1, 5)
-"""The part of the users that judges candidates; the others train them."""
+from evenhand.tables import Table
 
 MOST_CANDIDATES = 1000
 
@@ -90,38 +87,40 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Debit everything, fit the candidates on some users, choose on the others, and fit the winner on all.
 
         Args:
-            X: an array or a data frame; ``y``, ``users``: as in `BoundedERM.fit`.
+            X, y, users: as in `BoundedERM.fit`; of a table the rows of those who judge are taken into memory.
         """
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
         candidates, scoring = self._candidates(), scoring_for(self.scoring, self.estimator)
         division = Division.of(epsilon, delta, bool(self.refit))
-        relation = Relation.parse(self.estimator.protects)
-        codes = self._codes(X, y, users, relation)
-        without_rows = _rows_of(np.zeros(0, dtype=np.int64), X, y, users)
-        each = amounts(self.estimator, candidates, without_rows, delta, division)
-        quoted = quote(self.estimator, candidates[0], each[0], delta, without_rows)
+        estimator, features = self.estimator, self.estimator.features
+        if isinstance(X, Table):  # a part of it has columns of its own
+            features = column_names(X, y, features)[1]
+            estimator = clone(estimator).set_params(features=list(features))
+        codes = codes_of(X, y, users, features, estimator.protects)
+        nobody = without_rows(X, y, users)
+        each = amounts(estimator, candidates, nobody, delta, division)
+        quoted = quote(estimator, candidates[0], each[0], delta, nobody)
         assert quoted.guarantee is not None
         guarantee: Guarantee = replace(quoted.guarantee, epsilon=epsilon, delta=delta)
-        query = {"statistic": f"search among {len(candidates)} settings of {type(self.estimator).__name__}",
+        query = {"statistic": f"search among {len(candidates)} settings of {type(estimator).__name__}",
                  "settings": [{name: str(value) for name, value in one.items()} for one in candidates],
                  "scoring": scoring.name, "refit": bool(self.refit)}  # fmt: skip
         receipt = pay(self.estimator.ledger, guarantee, division.cost, query)
-        judging, known = np.zeros(len(codes), dtype=bool), codes >= 0
-        judging[known] = coins(int(codes.max(initial=-1)) + 1)[codes[known]]
-        with watched(f"{len(candidates)} candidates"):
+        with (
+            watched(f"{len(candidates)} candidates"),
+            parted(X, y, users, features, codes) as (training, judges),
+        ):
             purse = Purse(division.search, division.pure, receipt.event)
-            training = _rows_of(np.flatnonzero(~judging), X, y, users)
             models = [
-                fitted(self.estimator, candidate, own, delta, purse, training)
+                fitted(estimator, candidate, own, delta, purse, training)
                 for candidate, own in zip(candidates, each, strict=True)
             ]
-            judges = _rows_of(np.flatnonzero(judging), X, y, users)
-            self.best_index_ = self._choose(models, judges, scoring, division.judging, receipt)
+            self.best_index_ = self._choose(models, estimator, judges, scoring, division.judging, receipt)
             self.best_params_ = candidates[self.best_index_]
             if self.refit:
                 last = Purse(division.refit, division.pure, receipt.event)
-                own = amounts(self.estimator, [self.best_params_], without_rows, delta, division, last.left)[0]
-                model = fitted(self.estimator, self.best_params_, own, delta, last, (X, y, users))
+                own = amounts(estimator, [self.best_params_], nobody, delta, division, last.left)[0]
+                model = fitted(estimator, self.best_params_, own, delta, last, (X, y, users))
                 model.guarantee_ = guarantee  # there would be no such model without the search
                 self.best_estimator_ = model.set_params(ledger=self.estimator.ledger)
         self.cv_results_ = {"params": candidates}
@@ -130,16 +129,24 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _choose(
-        self, models: Sequence[LinearModel], judges: Sequence[Any], scoring: Scoring, epsilon: Decimal, receipt: Receipt
+        self,
+        models: Sequence[LinearModel],
+        estimator: LinearModel,
+        judges: Given,
+        scoring: Scoring,
+        epsilon: Decimal,
+        receipt: Receipt,
     ) -> int:
-        template = clone(self.estimator)
+        template = clone(estimator)
         targets = template._targets()
-        rows, _, _ = template._open(*judges, targets)
-        assert isinstance(rows, MemoryRows)
-        losses = np.array([user_losses(model, rows, targets, scoring) for model in models])
+        source, _, _ = template._open(*judges, targets)
+
+        def judged(rows: MemoryRows) -> list[list[int]]:
+            return [scores(np.array([user_losses(model, rows, targets, scoring) for model in models]), scoring)]
+
         # Under presence one user more lowers every score, or leaves it.
-        monotone = rows.relation is Relation.PRESENCE
-        (place,) = receipt.choices(Secret([scores(losses, scoring)]), scoring.regret, epsilon, monotone).places
+        monotone = source.relation is Relation.PRESENCE
+        (place,) = receipt.choices(source.fetched().map(judged), scoring.regret, epsilon, monotone).places
         return place
 
     def _candidates(self) -> list[dict[str, Any]]:
@@ -158,16 +165,6 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if len(candidates) > MOST_CANDIDATES:
             raise UsageError(f"param_grid has {len(candidates)} candidates; expected at most {MOST_CANDIDATES}.")
         return candidates
-
-    def _codes(self, X: Features, y: PerRow, users: PerRow, relation: Relation) -> Integers:
-        if isinstance(X, Table):
-            raise UsageError(
-                "a search fits parts of the rows in memory: give arrays or a data frame instead of a table."
-            )
-        given = take_apart(X, y, users, self.estimator.features)
-        rows = int(given.X.shape[0]) if hasattr(given.X, "shape") else len(given.X)
-        label_column(given.y, rows)
-        return user_codes(given.users, rows, drop_null=relation is Relation.PRESENCE)
 
     def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:
         """What the winner predicts."""
@@ -210,20 +207,6 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def coins(users: int) -> NDArray[np.bool_]:
-    """For each user, whether they judge: an independent secret coin."""
-    draws = np.frombuffer(secrets.token_bytes(8 * users), dtype=np.uint64)
-    return np.asarray(draws < np.uint64(int(JUDGES * 2**64)))
-
-
 def scores(losses: Integers, scoring: Scoring) -> list[int]:
     """Of each candidate: minus the sum of what users hold against it, each from 0 to ``scoring.regret``."""
-    regrets = np.minimum(losses - losses.min(axis=0, initial=scoring.largest), scoring.regret)
-    return [-int(total) for total in regrets.sum(axis=1)]
-
-
-def _rows_of(places: Integers, X: Features, y: PerRow, users: PerRow) -> tuple[Any, Any, Any]:
-    """Some rows of what the caller gave; names of columns stay names."""
-    return tuple(
-        given if given is None or isinstance(given, str) else _safe_indexing(given, places) for given in (X, y, users)
-    )  # type: ignore[return-value]
+    return [-int(total) for total in regrets(losses, scoring.regret).sum(axis=1)]

@@ -91,6 +91,10 @@ class Source(ABC):
         """Features as they came (NaN where missing) and targets of at most ``tau`` random rows of each user, in memory."""
 
     @abstractmethod
+    def fetched(self) -> Secret[MemoryRows]:
+        """All rows in memory, for computations whose results get noise before anybody sees them."""
+
+    @abstractmethod
     @contextmanager
     def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:
         """At most ``tau`` random rows of each user, for a while; their exact sums are opened with ``opener``."""
@@ -126,6 +130,9 @@ class MemoryRows(Source):
     def sample(self, tau: int) -> Secret[tuple[Floats, Floats]]:
         kept = random_ranks(self.users, self.counts) < tau
         return Secret((self.X[kept], self.targets[kept]))
+
+    def fetched(self) -> Secret[MemoryRows]:
+        return Secret(self)
 
     @contextmanager
     def limited(self, features: FeatureMap, tau: int, opener: Opener) -> Iterator[KeptRows]:

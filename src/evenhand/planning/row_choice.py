@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import numpy as np
 
+from evenhand.guarantee import split
 from evenhand.profiles import Array, Sums, Support
 
 LARGEST_TAU = 2**20
@@ -26,7 +28,7 @@ _LEAST_LEFT = 0.1  # of ε for the linear term: more than the second noise takes
 
 METHODS = ("objective", "output")
 
-HETEROGENEITY = 1 / 20
+HETEROGENEITY = 1 / 14
 """ρ: how far the average slope of users with many rows is from that of the others, in standard deviations of a row's."""
 
 
@@ -36,6 +38,23 @@ SHRINKS = (1, 4, 16)
 INEXACT = 50 * 2.0**-14
 """How inexactly a minimum with a linear term is found, as the scale of the noise that covers it at ε = 1, in units of a row's gradient
 (`learning/objective_perturbation.py`)."""
+
+
+LARGEST_SHARE, LEAST_SHARE = Decimal("0.03"), Decimal("0.01")
+"""Of ε, for a constant model and for the comparison with it, each."""
+
+_ENOUGH = 100  # users times ε of either: with more, a smaller share tells the models apart
+
+
+def comparing(epsilon: Decimal, users: float, balance: float = 1.0) -> Decimal:
+    """The part of ε for a constant model, or for the comparison with it, given how many users there are."""
+    wanted = Decimal(repr(_ENOUGH / max(users * balance * float(epsilon), 1.0)))
+    return split(epsilon, min(max(wanted, LEAST_SHARE), LARGEST_SHARE))[0]
+
+
+def balance_of(lower: float, upper: float) -> float:
+    """How curved the average loss of a constant model is, in units of the most, for two classes of such weights."""
+    return 4 * lower * upper / (lower + upper)
 
 
 @dataclass(frozen=True)
@@ -105,7 +124,7 @@ class Scales:
         """The guesses for a loss and a shape of rows; ``norm`` is that of good coefficients, where it is known."""
         features, radius = shape.features, shape.radius
         # Not small: the loss is less curved along the coefficients than across, so shrinking them costs more than is forecast.
-        typical = (8.0 if loss.classifies else loss.steepest / 2) * math.sqrt(features)
+        typical = (7.0 if loss.classifies else loss.steepest * 7 / 16) * math.sqrt(features)
         norm = typical if norm is None else norm
         # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
         counts, roundness = [float(features)], loss.roundest * loss.typical

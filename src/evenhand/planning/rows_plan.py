@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, plain
+from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, parse_epsilon, plain
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.plan import rows_plan_chart, rows_plan_page
 from evenhand.pages.style import written
 from evenhand.planning.checking import parse_dimension, relation_of
-from evenhand.planning.row_choice import SHRINKS, LossFacts, RowChoice, RowShape, Scales, row_forecasts
+from evenhand.planning.row_choice import (
+    SHRINKS,
+    LossFacts,
+    RowChoice,
+    RowShape,
+    Scales,
+    balance_of,
+    comparing,
+    row_forecasts,
+)
 from evenhand.planning.worth import AgainstConstant, parse_worth
 from evenhand.profiles import Profile, Sums
 
@@ -173,7 +182,7 @@ def plan_rows(
     classes: int | Sequence[float] = 2,
     learnable: float | None = None,
 ) -> RowsPlan:
-    """Check what was asked for, and plan it: features in given bounds, an intercept, and ε for the fit alone."""
+    """Check what was asked for, and plan it: features in given bounds, an intercept, and ε for the fit and its comparison with a constant model."""
     features = parse_dimension(dimension)
     if loss not in LOSSES:
         raise UsageError(f"loss={loss!r} can't be planned; expected one of {list(LOSSES)}.")
@@ -183,11 +192,14 @@ def plan_rows(
             f"classes={classes!r}; expected two of them for BoundedERM. With delta= a plan is for WeightedERM, which takes more."
         )
     relation, granted = relation_of(profile, protects), parse_epsilon(epsilon)
-    sums = Sums.of(profile.support)
+    sums, shares = Sums.of(profile.support), worth[0]
+    balance = balance_of(*shares) if shares else 1.0
+    facts, people = replace(LOSSES[loss], typical=balance), profile.support.people
+    left = exact_difference(granted, comparing(granted, people) + comparing(granted, people, balance))
     found: dict[int, RowChoice] = {}
     for factor in SHRINKS:
         shape = RowShape(features, edge=1 / math.sqrt(features)).shrunk(factor)
-        scales = Scales.of(LOSSES[loss], shape, None, relation.moves, float(granted))
+        scales = Scales.of(facts, shape, None, relation.moves, float(left))
         for choice in row_forecasts(profile.support, scales, "auto"):
             if choice.tau not in found or choice.excess < found[choice.tau].excess:
                 found[choice.tau] = choice

@@ -66,10 +66,14 @@ class AgainstConstant(ABC):
         if self.usable:
             return ""
         goal = self.learnable * self.constant / 2
+        try:
+            more = f", or ε = {self.epsilon_for(goal):.2g},"
+        except UsageError:  # what the bounds cost is more than that
+            more = ""
         return (
             f"noise is forecast to cost {percent(self.excess / self.constant)} of a constant model's loss, where {percent(self.learnable)} is taken "
-            f"to be there to save; too few people for this ε: about {written(math.sqrt(self.excess / goal), 2)} times as many people, or "
-            f"ε = {self.epsilon_for(goal):.2g}, would keep half of it"
+            f"to be there to save; too few people for this ε: about {written(math.sqrt(self.excess / goal), 2)} times as many people{more} "
+            "would keep half of it"
         )
 
     def epsilon_for(self, excess: float) -> float:

@@ -118,7 +118,7 @@ class Remote(_Asking[Release]):
     def fit(self, estimator: A, label: str) -> A:
         """As ``estimator.fit(table, label)``, on the keeper's table: a fitted copy that holds released numbers only.
 
-        For `BoundedERM` and `WeightedERM` with a named loss: no code is sent. It can take minutes.
+        For `BoundedERM`, `WeightedERM` and `PrivateSearchCV` among settings of one of them, with a named loss: no code is sent. It can take minutes.
 
         Example:
             >>> model = remote.fit(WeightedERM(epsilon=1, delta=1e-6, features=["age"], feature_bounds=(0, 120)), "smokes")

@@ -17,17 +17,26 @@ from evenhand.profiles import Profile
 from evenhand.release import Bounding, Error, Receipt
 from evenhand.release.written import plain_value, read_guarantee, read_value, write_guarantee
 from evenhand.service.parameters import as_data, from_data
+from evenhand.service.searches import SEARCH, made_search, read_search, search_card, search_data, search_question
 from evenhand.statistics import Draft, Outcome
 from evenhand.tables import Table
 
 if TYPE_CHECKING:
-    from evenhand.learning import BoundedERM, WeightedERM
+    from evenhand.learning import BoundedERM, PrivateSearchCV, WeightedERM
 
     Model = BoundedERM | WeightedERM
 
 _NUMBERS = {
     "WeightedERM": ("weight_bound_", "clip_", "noise_multiplier_", "noise_scale_", "usable_"),
-    "BoundedERM": ("rows_per_user_", "regularisation_", "method_", "sensitivity_", "noise_scale_", "usable_"),
+    "BoundedERM": (
+        "rows_per_user_",
+        "regularisation_",
+        "method_",
+        "sensitivity_",
+        "noise_scale_",
+        "model_part_",
+        "usable_",
+    ),
 }
 """The estimators that a server fits, and what they say of a fit beside the model itself."""
 
@@ -46,11 +55,19 @@ _BOUNDED = Bounding("of the estimator", None, "all rows of a user together are b
 _AFTERWARDS = _NotYet(None, None, "not known before the fit; the model says what noise does to it")
 
 
-def write_fit(estimator: Model, label: str) -> dict[str, Any]:
+def write_fit(estimator: Model | PrivateSearchCV, label: str) -> dict[str, Any]:
     """An estimator as data: its name, the label, and the parameters that are not defaults."""
     name = type(estimator).__name__
+    if name == SEARCH and type(estimator) is _kind(name):
+        search: Any = estimator
+        return {
+            "ask": "fit",
+            "estimator": name,
+            "label": label,
+            **search_question(search, write_fit(search.estimator, label)),
+        }
     if name not in _NUMBERS or type(estimator) is not _kind(name):
-        raise UsageError(f"a {name} can't be fitted by a server; expected one of {list(_NUMBERS)}.")
+        raise UsageError(f"a {name} can't be fitted by a server; expected one of {[*_NUMBERS, SEARCH]}.")
     given = estimator.get_params(deep=False)
     for one in _KEEPERS:
         if given[one] is not None:
@@ -62,7 +79,7 @@ def write_fit(estimator: Model, label: str) -> dict[str, Any]:
         raise UsageError(
             f"loss={type(given['loss']).__name__}: no code of an analyst's runs on a keeper's server; expected the name of a loss."
         )
-    usual = type(estimator)().get_params(deep=False)
+    usual = _kind(name)().get_params(deep=False)
     written = {one: _constraint_data(value) if one == "constraint" else as_data(value) for one, value in given.items()}
     chosen = {one: value for one, value in written.items() if one == "epsilon" or value != as_data(usual[one])}
     return {"ask": "fit", "estimator": name, "label": label, **chosen}
@@ -73,12 +90,15 @@ class Fitted:
     """A model that may leave, with the question that it answers."""
 
     question: Mapping[str, Any]
-    model: Model
+    model: Model | PrivateSearchCV
     event: str
 
     def to_dict(self) -> dict[str, Any]:
         """The released numbers, and the public facts that predicting needs."""
-        model, mapped, encoding = self.model, self.model.feature_map_, self.model.encoding_
+        model: Any = self.model
+        if self.question["estimator"] == SEARCH:
+            return {"question": dict(self.question), "event": self.event, **search_data(model, self._winner(model))}
+        mapped, encoding = model.feature_map_, model.encoding_
         classes = getattr(model, "classes_", None)
         return {
             "question": dict(self.question),
@@ -97,6 +117,13 @@ class Fitted:
             "ranges": _ranges_data(model),
         }
 
+    def _winner(self, search: PrivateSearchCV) -> dict[str, Any] | None:
+        """The model of a search; its debit was that of the search."""
+        if not search.refit:
+            return None
+        best = search.best_estimator_.set_params(**dict.fromkeys(_KEEPERS))
+        return Fitted(write_fit(best, self.question["label"]), best, self.event).to_dict()
+
 
 def read_model(data: Mapping[str, Any]) -> Model:
     """The fitted estimator, as the keeper's server released it."""
@@ -108,6 +135,9 @@ def read_model(data: Mapping[str, Any]) -> Model:
     from evenhand.planning.row_choice import RowChoice
 
     model: Any = _estimator(data["question"])
+    if "chosen" in data:
+        read_search(model, data, None if data["best"] is None else read_model(data["best"]))
+        return model  # type: ignore[no-any-return]
     model.encoding_ = Encoding(tuple(data["columns"]), {name: tuple(levels) for name, levels in data["levels"]})
     model.columns_, names = model.encoding_.columns, model.encoding_.names
     model.n_features_in_, model.feature_names_in_ = len(names), np.array(names, dtype=object)
@@ -120,8 +150,8 @@ def read_model(data: Mapping[str, Any]) -> Model:
         model.classes_ = np.array(data["classes"])
     kind: type[LossForecast] | type[RowChoice] = LossForecast if "clip_" in data["numbers"] else RowChoice
     model.forecast_ = kind(**read_value(data["forecast"]))
+    model.plan_ = None
     if kind is LossForecast:
-        model.plan_ = None
         _read_ranges(model, data["ranges"])
     for name, value in data["numbers"].items():
         setattr(model, name, read_value(value))
@@ -155,9 +185,13 @@ def _read_ranges(model: WeightedERM, data: Mapping[str, Any]) -> None:
     model.curvature_ = None if data["curvature"] is None else np.array(data["curvature"])
 
 
-def model_card(model: Model, label: str) -> Card:
-    """What the page shows of a model."""
-    from evenhand.learning import card
+def model_card(model: Model | PrivateSearchCV, label: str) -> Card:
+    """What the page shows of a model; of a search, of its winner."""
+    from evenhand.learning import PrivateSearchCV, card
+
+    if isinstance(model, PrivateSearchCV):
+        winner = model_card(model.best_estimator_, label) if model.refit else None
+        return search_card(model, label, winner)
     from evenhand.pages.card import coefficients, worth_lines
 
     told = card.model_card(model, label)
@@ -185,15 +219,21 @@ def fit_draft(table: Table, profile: Profile | None, question: Mapping[str, Any]
     estimator, label = _estimator(question), question.get("label")
     from evenhand.learning.purse import Paid, Quote
 
-    if hasattr(estimator, "rows_per_user") or getattr(estimator, "clip", None) == "lipschitz":
-        estimator.set_params(profile=profile)
-    quote = Quote.of(lambda ledger: estimator.set_params(ledger=ledger).fit(table, label))
+    inner = estimator.estimator if question["estimator"] == SEARCH else estimator
+    if hasattr(inner, "rows_per_user") or getattr(inner, "clip", None) == "lipschitz":
+        inner.set_params(profile=profile)
+
+    def paid_by(ledger: Quote | Paid) -> Any:  # noqa: ANN401 - a fitted estimator
+        inner.set_params(ledger=ledger)
+        return estimator.fit(table, label)
+
+    quote = Quote.of(paid_by)
     cost, guarantee = quote.cost, quote.guarantee
     assert cost is not None
     assert isinstance(guarantee, Guarantee)
 
     def fit(event: str) -> Fitted:
-        return Fitted(question, estimator.set_params(ledger=Paid(cost, event)).fit(table, label), event)
+        return Fitted(question, paid_by(Paid(cost, event)), event)
 
     words = f"{type(estimator).__name__} of {label}"
     query = dict(quote.query or {})
@@ -208,8 +248,10 @@ def _estimator(question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one of the
     """The estimator that a question names, with its parameters."""
     rest = {name: given for name, given in question.items() if name not in ("ask", "label")}
     name = rest.pop("estimator", None)
+    if name == SEARCH:
+        return made_search(_kind(SEARCH), rest, _estimator, _KEEPERS)
     if name not in _NUMBERS:
-        raise UsageError(f"estimator={name!r}: expected one of {list(_NUMBERS)}.")
+        raise UsageError(f"estimator={name!r}: expected one of {[*_NUMBERS, SEARCH]}.")
     kind = _kind(name)
     known = [one for one in inspect.signature(kind).parameters if one not in (*_KEEPERS, "protects")]
     for one in rest:
