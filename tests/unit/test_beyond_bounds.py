@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,3 +146,16 @@ def test_coarse_bounds_are_not_usable(tmp_path: Path) -> None:
     assert release.details["bounds"] == [1500, 2500]
     assert isinstance(release.rules["mean"], NothingFound)
     assert "only coarse bounds could be found" in release.why
+
+
+@pytest.mark.parametrize("ask", [eh.mean("v"), eh.sum("v"), eh.median("v"), eh.std("v")], ids=lambda ask: ask.name)
+def test_values_beyond_all_bounds_are_said_to_be(ask: Any, tmp_path: Path) -> None:
+    """Nanoseconds since 1970 lie beyond the range in which bounds are looked for: a number at its end says nothing about them."""
+    times = pd.DataFrame({"u": range(3000), "v": np.arange(3000) * 10**9 + 17 * 10**17})
+    session = eh.Session(eh.read(times, user="u"), eh.Ledger(str(tmp_path / "b.db"), epsilon=10))
+    with seam.replaced(seam.silent):
+        release = session.ask(ask, epsilon=1)
+    assert not release.usable
+    assert release.why.endswith("values lie beyond ± 10^15, where none are looked for; give bounds=(low, high)")
+    assert "10^15" in release.details["finding"]["words"]
+    assert release.interval() == (-math.inf, math.inf)

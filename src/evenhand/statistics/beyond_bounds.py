@@ -7,12 +7,15 @@ heavy tail may depend on values that nobody can see; then the release says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evenhand.pages.numbers import rounded
 from evenhand.profiles import Cut, Extent, added
-from evenhand.release import Bounding
+from evenhand.release import Bounding, NothingFound
+from evenhand.release.believed import Unknown
+from evenhand.release.intervals import noise_only
 from evenhand.release.widened import Beyond
 from evenhand.statistics.believed_groups import corrections
 from evenhand.statistics.believed_means import corrected
@@ -28,8 +31,18 @@ from evenhand.statistics.sum import Sum
 from evenhand.statistics.variance import Variance
 
 WORDS = "and values beyond the bounds that were found, if their number falls off smoothly"
+_OPEN = "values lie beyond ± 10^15, where none are looked for"
 _NOTICED = 0.05  # standard deviations of the noise from which a correction is worth making
 _LIKELY = 0.975  # the upper end of a 95% interval
+
+
+def nothing_found(extent: Extent) -> NothingFound | None:
+    """Why numbers within such bounds say nothing; None if they do."""
+    if extent.open:
+        return NothingFound(why=_OPEN, help="give bounds=(low, high)")
+    if not extent.visible:
+        return NothingFound()
+    return NothingFound("only coarse bounds") if extent.coarse else None
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,10 @@ class Found:
             bounding: how users were bounded, if it is the only number.
         """
         statistic, extent, interval, value = self.statistic, self.extents[0], estimate.interval, estimate.value
+        if any(one.open for one in self.extents):
+            return replace(
+                estimate, interval=Unknown(noise_only(interval), f"covers anything: {_OPEN}", -math.inf, math.inf)
+            )
         if isinstance(statistic, OfRanks):
             wider = replace(interval, beyond=extent.outer) if isinstance(interval, RankInterval) else interval
             return replace(estimate, interval=wider)
