@@ -153,7 +153,8 @@ def extent_of(
         )  # nothing but zeros is visible: most such columns are flags
     # All may be clamped to a bound that was given; and a bound that is seen to within a cell is not known better than that.
     while top - bottom < max(abs(bottom), abs(top)) / _NARROWEST or top == bottom:
-        bottom, top = (bottom, level_above(top)) if high is None else (-level_above(-bottom), top)
+        upwards = high is None and (low is not None or top < LEVELS[-1])
+        bottom, top = (bottom, level_above(top)) if upwards else (-level_above(-bottom), top)
     beyond_all = visible and ((high is None and last == CELLS - 1) or (low is None and first == 0))
     return Extent(bottom + 0.0, top + 0.0, visible, False, beyond_all, tuple(tails), 0.0, outer)
 
