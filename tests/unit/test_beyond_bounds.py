@@ -124,6 +124,9 @@ def test_a_release_says_what_lies_beyond(session: eh.Session) -> None:
     std = session.std("v", epsilon=1)  # a single value may decide it
     assert not std.usable
     assert "values beyond the bounds that were found" in std.why
+    each = session.per_user_mean("v", epsilon=1)  # a user with a value beyond the bounds may have a mean below the cap
+    assert "values beyond the bounds that were found" in each.covers
+    assert each.interval()[1] - each.value > each.value - each.interval()[0]
     groups = session.sum("v", by="g", keys=["a", "b"], epsilon=1)
     assert (groups.interval().sum_high - groups.value["sum"] > groups.value["sum"] - groups.interval().sum_low).all()
     assert len(groups.details["correction"]["added"]["sum"]) == 2
