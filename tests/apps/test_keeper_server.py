@@ -32,6 +32,7 @@ from keeper_process import Server
 pytestmark = pytest.mark.xdist_group("keeper")  # one server for the module
 
 CANARY = "canary-7f3a"
+CAP = {"strategy": "TotalCap", "T": 3}  # given: one that is chosen is far off once in 10⁵ times
 FILE = """
 deadline = {deadline}
 
@@ -124,7 +125,7 @@ def keeper_call(place: tuple[Server, Accounts], path: str, data: Any = None) -> 
 
 def test_questions_of_a_session(place: tuple[Server, Accounts]) -> None:
     ann = remote(place)
-    assert abs(ann.count(epsilon=1).value - 1200) < 200
+    assert abs(ann.count(epsilon=1, bounding=eh.TotalCap(3)).value - 1200) < 200
     table = ann.mean("v", bounds=(0, 6), by="g", keys=["a", "b"], epsilon=1)
     assert list(table.value["g"]) == ["a", "b"]
     both = ann.aggregate(
@@ -149,7 +150,7 @@ def test_a_view_that_the_keeper_offers(place: tuple[Server, Accounts]) -> None:
     vic = remote(place, "vic")
     (described,) = vic.tables()
     assert [column["name"] for column in described["columns"]] == ["u", "v", "g", "twice"]
-    assert abs(vic.count(epsilon=2).value - 684) < 60
+    assert abs(vic.count(epsilon=2, bounding=eh.TotalCap(3)).value - 684) < 60
     with pytest.raises(eh.UsageError, match="no table 'visits' for you"):
         eh.connect(vic.url, token=vic._token, table="visits").count(epsilon=1)
 
@@ -159,7 +160,7 @@ def test_a_profile_is_its_buyers(place: tuple[Server, Accounts]) -> None:
     assert pat.preview.count(epsilon=1).to_dict()["error"]["noise"] is None
     assert pat.preview.profile(epsilon="0.5").affordable
     profile = pat.profile(epsilon="0.5")
-    assert abs(profile.users - 400) < 100
+    assert abs(profile.users - 400) < 200
     assert eh.plan("count", profile, epsilon=1).best is not None
     assert pat.preview.count(epsilon=1).to_dict()["error"]["noise"] > 0
     assert bob.preview.count(epsilon=1).to_dict()["error"]["noise"] is None
@@ -209,7 +210,9 @@ def test_the_description_is_that_of_the_routes(place: tuple[Server, Accounts]) -
 def test_an_answer_appears_at_its_deadline(place: tuple[Server, Accounts]) -> None:
     """However quickly it was there: for analysts whom the keeper does not trust with timing."""
     bob, started = remote(place, "bob"), time.monotonic()
-    first = bob._call("POST", "/v1/questions", {"key": "k", "question": {"ask": "count", "epsilon": "1"}})
+    first = bob._call(
+        "POST", "/v1/questions", {"key": "k", "question": {"ask": "count", "epsilon": "1", "bounding": CAP}}
+    )
     assert "answer" not in first
     assert first["standing"] == "paid"
     release = bob.answer(first["id"])
@@ -231,7 +234,7 @@ def test_a_key_pays_once(place: tuple[Server, Accounts]) -> None:
 def test_approval(place: tuple[Server, Accounts]) -> None:
     ann = remote(place)
     with pytest.raises(eh.BudgetExceeded, match="waits for the keeper"):
-        ann.count(epsilon=2)
+        ann.count(epsilon=2, bounding=eh.TotalCap(3))
     (waiting,) = (one for one in ann.history() if one["standing"] == "waiting")
     with pytest.raises(eh.UsageError, match="for keeper"):
         ann._call("POST", f"/v1/questions/{waiting['id']}/decision", {"approve": True})

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from evenhand.audit import BlackBox, Claim, LikelihoodRatio, Pair, audit
+from test_learning_audit import caught
+
+from evenhand.audit import BlackBox, Claim, Pair, audit
 from evenhand.audit.broken_receipts import NoMargin
 from evenhand.noise import TopK
 
@@ -48,14 +50,12 @@ def _hidden(top: TopK) -> BlackBox:
 
 def test_choices_that_share_epsilon_stand_and_others_are_caught() -> None:
     assert not audit(_public(TopK(3, 2, None, Decimal(2))), RISING, 3000).refuted
-    # One look at a confidence of 1 − 10⁻⁶ is as sure as the five of `audit`, on the pair that gives the twin away: 2.5 or more.
-    found = LikelihoodRatio(1 - 1e-6).examine(_public(Unshared(3, 2, None, Decimal(2))), RISING[0], 3000)
-    assert found.epsilon > 2
+    assert caught(
+        _public(Unshared(3, 2, None, Decimal(2))), RISING[:1], 3000
+    )  # on the pair that gives it away: 2.5 or more
 
 
 def test_hidden_names_stand_and_without_a_margin_they_are_caught() -> None:
     assert not audit(_hidden(TopK(2, 1, None, Decimal(2))), ALONE, 3000).refuted
     assert not audit(_hidden(TopK(2, 1, 1, Decimal(2))), (Pair("one name", (9, 8, 1), (9, 8)),), 3000).refuted
-    assert audit(
-        _hidden(NoMargin(2, 1, None, Decimal(2))), ALONE, 600
-    ).refuted  # at least 3.2 in six tries, where 2 is claimed
+    assert caught(_hidden(NoMargin(2, 1, None, Decimal(2))), ALONE, 600)

@@ -36,9 +36,9 @@ def happens_at_least(hits: int, trials: int, probability: float) -> bool:
 
 
 def centred(errors: Sequence[float]) -> bool:
-    """Two-sided test: is the mean of these independent errors zero?"""
+    """Student's two-sided test: is the mean of these independent errors zero?"""
     spread = float(np.std(errors, ddof=1)) / math.sqrt(len(errors))
-    return abs(float(np.mean(errors))) <= float(stats.norm.isf(FALSE_ALARM / 2)) * spread
+    return abs(float(np.mean(errors))) <= float(stats.t.isf(FALSE_ALARM / 2, len(errors) - 1)) * spread
 
 
 def _quantile(cdf: Cdf, probability: float) -> int:

@@ -85,7 +85,7 @@ def test_noise_is_added_to_the_value_and_independently() -> None:
 @pytest.mark.parametrize("off", [None, 0.7, 1.3])
 def test_the_chooser_prefers_by_its_scale(off: float | None) -> None:
     """Permute-and-flip between scores 0 and −d takes the worse one with probability e^(−d/scale)/2."""
-    scale, distance, trials = 1000.0, 1000, 6000
+    scale, distance, trials = 1000.0, 1000, 8000
     chooser = NoisyMax(Fraction(scale * (off or 1)))
     worse = sum(chooser.choose([0, -distance]) for _ in range(trials))
     claimed = math.exp(-distance / scale) / 2

@@ -71,16 +71,16 @@ def test_a_row_limit_has_no_favourites_by_order(order: str) -> None:
     values = np.tile(np.arange(ROWS, dtype=float), USERS)
     rows = pa.table({"u": np.repeat(np.arange(USERS), ROWS), "v": values if order == "rising" else values[::-1]})
     errors = _drawn(3, eh.RowLimit, rows)
-    assert len(set(errors)) > 30, "the draw does not change from query to query"
+    assert len(set(errors)) > 10, "the draw does not change from query to query"
     assert centred(errors)
     first = float(np.asarray(rows["v"]).reshape(USERS, ROWS)[:, :3].sum()) - float(np.asarray(rows["v"]).sum()) * 0.3
     assert not centred([error + first for error in errors]), "keeping the first rows goes unnoticed"
 
 
 def test_a_row_limit_keeps_each_row_equally_often() -> None:
-    """One user with a single large row among many: it is kept h/s of the time."""
+    """One user with a single large row among many: it is kept h/s of the time. The twin goes unnoticed once in 10⁷ runs."""
     rows = pa.table({"u": np.zeros(20, dtype=int), "v": np.r_[np.zeros(19), 16.0]})
-    table, trials = eh.read(rows, user="u"), 200
+    table, trials = eh.read(rows, user="u"), 280
 
     def kept() -> bool:
         steps = integers(table, lambda ask: ask.sum("v", bounds=(0, 16), epsilon=1, bounding=eh.RowLimit(5)))

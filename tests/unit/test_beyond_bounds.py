@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -123,6 +124,9 @@ def test_a_release_says_what_lies_beyond(session: eh.Session) -> None:
     std = session.std("v", epsilon=1)  # a single value may decide it
     assert not std.usable
     assert "values beyond the bounds that were found" in std.why
+    each = session.per_user_mean("v", epsilon=1)  # a user with a value beyond the bounds may have a mean below the cap
+    assert "values beyond the bounds that were found" in each.covers
+    assert each.interval()[1] - each.value > each.value - each.interval()[0]
     groups = session.sum("v", by="g", keys=["a", "b"], epsilon=1)
     assert (groups.interval().sum_high - groups.value["sum"] > groups.value["sum"] - groups.interval().sum_low).all()
     assert len(groups.details["correction"]["added"]["sum"]) == 2
@@ -145,3 +149,16 @@ def test_coarse_bounds_are_not_usable(tmp_path: Path) -> None:
     assert release.details["bounds"] == [1500, 2500]
     assert isinstance(release.rules["mean"], NothingFound)
     assert "only coarse bounds could be found" in release.why
+
+
+@pytest.mark.parametrize("ask", [eh.mean("v"), eh.sum("v"), eh.median("v"), eh.std("v")], ids=lambda ask: ask.name)
+def test_values_beyond_all_bounds_are_said_to_be(ask: Any, tmp_path: Path) -> None:
+    """Nanoseconds since 1970 lie beyond the range in which bounds are looked for: a number at its end says nothing about them."""
+    times = pd.DataFrame({"u": range(3000), "v": np.arange(3000) * 10**9 + 17 * 10**17})
+    session = eh.Session(eh.read(times, user="u"), eh.Ledger(str(tmp_path / "b.db"), epsilon=10))
+    with seam.replaced(seam.silent):
+        release = session.ask(ask, epsilon=1)
+    assert not release.usable
+    assert release.why.endswith("values lie beyond ± 10^15, where none are looked for; give bounds=(low, high)")
+    assert "10^15" in release.details["finding"]["words"]
+    assert release.interval() == (-math.inf, math.inf)

@@ -32,7 +32,7 @@ from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.statistics import Draft
 
 BOB = Account("bob", Role.ANALYST)
-COUNT = {"key": "k", "question": {"ask": "count", "epsilon": "5"}}
+COUNT = {"key": "k", "question": {"ask": "count", "epsilon": "5", "bounding": {"strategy": "TotalCap", "T": 3}}}
 FIT: dict[str, Any] = {
     "ask": "fit", "estimator": "BoundedERM", "label": "y", "features": ["x"], "feature_norm": 1, "epsilon": "4",
     "loss": "squared", "label_bounds": [-1, 1], "regularisation": 30, "rows_per_user": 3, "method": "output",

@@ -260,6 +260,8 @@ def test_a_table_with_public_features(data: Any) -> None:
             assert fitted.guarantee_.relation is Relation.parse(protects)
     with pytest.raises(UsageError, match="protects='labels'"):
         model().fit(eh.read(frame, user="who"), "label")
+    with pytest.raises(DataError, match="no rows"):
+        model().fit(eh.read(frame.head(0), user="who", protects="labels"), "label")
     with pytest.raises(UsageError, match="public"):
         model().fit(eh.read(frame, user="who", protects="values"), "label")
 

@@ -57,6 +57,8 @@ class PublicRows:
         import pandas as pd
 
         frame = self._first
+        if not frame.num_rows:
+            raise DataError("the table has no rows with a user; expected some: there is nothing to learn from.")
         keys = [name for name in self._public if name.startswith("feature_")]
         features = pd.DataFrame({name: frame[key].to_pandas() for name, key in zip(names, keys, strict=True)})
         gaps = [name for name in names if features[name].isna().any()]

@@ -49,6 +49,7 @@ class Extent:
         low, high: round numbers, or the bound that was given.
         visible: whether values stood out from the noise at all; if not, the bounds are the outer range, so that intervals stay true.
         coarse: whether they lie within a small part of the bounds, and it could not be seen where.
+        open: whether values stand out beyond the outer range, so that it is not known how far they reach.
         tails: what may lie beyond the ends that were found, as far as a model tells.
         centre: of the cells in which values were counted.
         outer: the ends of all that is visible, where some may lie outside.
@@ -59,6 +60,7 @@ class Extent:
     high: float
     visible: bool
     coarse: bool = False
+    open: bool = False
     tails: tuple[Tail, ...] = ()
     centre: float = 0.0
     outer: tuple[float, float] = (math.inf, -math.inf)
@@ -163,8 +165,10 @@ def extent_of(
         top, thin = (1.0 if not centre else level_above(abs(centre) / 1000)), _SHOWS * scale / (people + _SHOWS * scale)
     # All may be clamped to a bound that was given; and a bound that is seen to within a cell is not known better than that.
     while top - bottom < max(abs(bottom), abs(top)) / _NARROWEST or top == bottom:
-        bottom, top = (bottom, level_above(top)) if high is None else (-level_above(-bottom), top)
-    return Extent(bottom + 0.0, top + 0.0, visible, False, tuple(tails), 0.0, outer, thin)
+        upwards = high is None and (low is not None or top < LEVELS[-1])
+        bottom, top = (bottom, level_above(top)) if upwards else (-level_above(-bottom), top)
+    beyond_all = visible and ((high is None and last == CELLS - 1) or (low is None and first == 0))
+    return Extent(bottom + 0.0, top + 0.0, visible, False, beyond_all, tuple(tails), 0.0, outer, thin)
 
 
 def _across(counts: Array, scale: float, people: float, reach: float, centre: float) -> tuple[float, Tail]:

@@ -112,15 +112,19 @@ class NothingFound:
 
     Args:
         what: what could be found.
+        why: why no more.
+        help: what to do.
     """
 
     what: str = "no bounds"
+    why: str = "too few people for this ε"
+    help: str = "give bounds=(low, high), or more ε"
 
     def allowed(self, value: float) -> float:
         return -1.0
 
     def needed(self, reach: float, value: float, rows: float | None) -> str:
-        return f"{self.what} could be found: too few people for this ε; give bounds=(low, high)"
+        return f"{self.what} could be found: {self.why}; {self.help}"
 
 
 def about(size: float) -> str:

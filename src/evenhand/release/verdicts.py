@@ -106,10 +106,9 @@ class Verdict:
         each = {name: self._why(column) for name, column in self.numbers.items()}
         found = {name: words for name, words in each.items() if words}
         words = "; ".join(f"{name}: {why}" if len(each) > 1 else why for name, why in found.items())
-        told = any(
-            number.why or isinstance(number.rule, OfSize) for column in self.numbers.values() for number in column
-        )
-        told = told and not self.groups
+        judged = [number for column in self.numbers.values() for number in column]
+        told = not self.groups and any(number.why or isinstance(number.rule, OfSize) for number in judged)
+        told |= any(isinstance(number.rule, NothingFound) for number in judged)
         help = "more ε or larger groups would help" if self.groups else "more ε would help"
         return words if self.usable or told else f"{words}; {help}"
 

@@ -7,18 +7,22 @@ heavy tail may depend on values that nobody can see; then the release says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evenhand.pages.numbers import rounded
 from evenhand.profiles import Cut, Extent, added
-from evenhand.release import Bounding
+from evenhand.release import Bounding, NothingFound
+from evenhand.release.believed import Unknown
+from evenhand.release.intervals import noise_only
 from evenhand.release.widened import Beyond
 from evenhand.statistics.believed_groups import corrections
 from evenhand.statistics.believed_means import corrected
 from evenhand.statistics.draft import Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.mean import Mean
+from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import OfRanks
 from evenhand.statistics.ratio import RatioOf
@@ -28,8 +32,19 @@ from evenhand.statistics.sum import Sum
 from evenhand.statistics.variance import Variance
 
 WORDS = "and values beyond the bounds that were found, if their number falls off smoothly"
+_OPEN = "values lie beyond ± 10^15, where none are looked for"
 _NOTICED = 0.05  # standard deviations of the noise from which a correction is worth making
 _LIKELY = 0.975  # the upper end of a 95% interval
+
+
+def nothing_found(extent: Extent, statistic: str, value: object) -> NothingFound | None:
+    """Why numbers within such bounds say nothing; None if they do."""
+    if extent.open:
+        return NothingFound(why=_OPEN, help="give bounds=(low, high)")
+    if not extent.visible:
+        return NothingFound()
+    coarse = extent.coarse or extent.contradicted(statistic, value)
+    return NothingFound("only coarse bounds") if coarse else None
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,10 @@ class Found:
             bounding: how users were bounded, if it is the only number.
         """
         statistic, extent, interval, value = self.statistic, self.extents[0], estimate.interval, estimate.value
+        if any(one.open for one in self.extents):
+            return replace(
+                estimate, interval=Unknown(noise_only(interval), f"covers anything: {_OPEN}", -math.inf, math.inf)
+            )
         if isinstance(statistic, OfRanks):
             wider = replace(interval, beyond=extent.outer) if isinstance(interval, RankInterval) else interval
             return replace(estimate, interval=wider)
@@ -61,7 +80,13 @@ class Found:
             variance = replace(estimate, value=value**2, interval=interval.interval, noise=2 * value * estimate.noise)
             found = self._with(variance, extent.cut_of_squares)
             return replace(estimate, interval=RootInterval(found.interval))
-        if bounding is not None and bounding.strategy == "TotalCap" and _within(bounding.parameter, extent):
+        of_totals = not isinstance(statistic, PerUserMean) or statistic.of == "total"
+        if (
+            of_totals
+            and bounding is not None
+            and bounding.strategy == "TotalCap"
+            and _within(bounding.parameter, extent)
+        ):
             return estimate  # a user with a value beyond the bounds is beyond the cap too, and what that took is in the interval
         cut = self._cut(estimate, bounding)
         return estimate if cut is None else self._with(estimate, cut)
@@ -95,16 +120,23 @@ class Found:
         # A tail of squares is mostly guessed: it is in the interval, and not in the value.
         sure = 0.0 if isinstance(self.statistic, Variance) else cut.sure
         correction = sure if abs(sure) > _NOTICED * estimate.noise else 0.0
-        why = ""
-        if most - least > 2 * self.statistic.rule.allowed(value):
-            farthest = rounded(float(f"{max(most, -least):.2g}"))
-            why = (
-                f"values beyond the bounds that were found may change it by up to about {farthest}: too few people, or too little "
-                "ε, to see them"
-            )
+        why = self._why(value, least, most)
         interval = Beyond(estimate.interval, value, cut.amounts, cut.weights, correction, WORDS, why)
         return replace(
             estimate, value=value + correction, interval=interval, correction=estimate.correction + correction
+        )
+
+    def _why(self, value: float, least: float, most: float) -> str:
+        """Why a number to which so much may have to be added can't be told; empty if it can. For a standard deviation they are squares."""
+        if isinstance(self.statistic, Std):
+            root = math.sqrt(max(value, 0.0))
+            value, least, most = root, *(math.sqrt(max(value + one, 0.0)) - root for one in (least, most))
+        if most - least <= 2 * self.statistic.rule.allowed(value):
+            return ""
+        farthest = rounded(float(f"{max(most, -least):.2g}"))
+        return (
+            f"values beyond the bounds that were found may change it by up to about {farthest}: too few people, or too little ε, to see "
+            "them"
         )
 
 

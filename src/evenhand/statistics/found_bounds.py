@@ -20,7 +20,7 @@ from evenhand.ledger import Cost, rho_with_pure
 from evenhand.pages.numbers import written
 from evenhand.profiles import FIRST_LOOK, Extent, Given, Look, look_around
 from evenhand.release import NothingFound, Receipt, noise_for
-from evenhand.statistics.beyond_bounds import Found, completed
+from evenhand.statistics.beyond_bounds import Found, completed, nothing_found
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.level_cells import cells_around, numbers_of_rows, totals_of_users, users_by_cell, weighted_once
 from evenhand.statistics.request import Request
@@ -207,14 +207,16 @@ class _Finding:
         outcome = completed(outcome, by_owner, self._owner)
         pairs = {name: [one.low, one.high] for name, one in zip(self._names(), extents, strict=True)}
         alone = next(iter(pairs.values())) if len(pairs) == 1 else pairs
-        words = _words(pairs, paid, [name for name, one in zip(pairs, extents, strict=True) if not one.visible])
+        nothing = [
+            nothing_found(one, self.statistics[owner].name, outcome.value)
+            for owner, one in zip(self._owners, extents, strict=True)
+        ]
+        words = _words(pairs, paid, {name: why for name, why in zip(pairs, nothing, strict=True) if why})
         details = {**outcome.details, "bounds": alone, "finding": {"epsilon": float(paid), "words": words}}
         rules = dict(outcome.rules or inner.rules)
         names = list(rules) or list(outcome.value.columns if hasattr(outcome.value, "columns") else ("",))
-        for owner, one in zip(self._owners, extents, strict=True):
-            if one.coarse or not one.visible or one.contradicted(self.statistics[owner].name, outcome.value):
-                found = NothingFound("only coarse bounds" if one.visible else "no bounds")
-                rules |= {name: found for name in names if self._owner(name) == owner}
+        for owner, why in zip(self._owners, nothing, strict=True):
+            rules |= {name: why for name in names if why and self._owner(name) == owner}
         return replace(outcome, details=details, rules=rules)
 
     @property
@@ -279,13 +281,12 @@ def _together(cost: Cost, paid: Decimal, epsilon: Decimal) -> Cost:
     return replace(cost, epsilon=epsilon, rho=rho_with_pure(Fraction(cost.rho), paid))
 
 
-def _words(pairs: Mapping[str, Sequence[float]], paid: Decimal, blind: Sequence[str]) -> str:
+def _words(pairs: Mapping[str, Sequence[float]], paid: Decimal, blind: Mapping[str, NothingFound]) -> str:
     if blind:
+        found = next(iter(blind.values()))
         which = f" for {', '.join(blind)}" if len(pairs) > 1 else ""
-        return (
-            f"no bounds could be found{which} with ε = {plain(paid)} of this release: too few people for this ε. Give bounds=(low, high), "
-            "or more ε"
-        )
+        help = found.help[0].upper() + found.help[1:]
+        return f"{found.what} could be found{which} with ε = {plain(paid)} of this release: {found.why}. {help}"
     shown = {name: _shown(low, high) for name, (low, high) in pairs.items()}
     which = "; ".join(f"{text} for {name}" if len(shown) > 1 else text for name, text in shown.items())
     low, high = next(iter(pairs.values()))
