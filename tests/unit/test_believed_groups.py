@@ -164,13 +164,13 @@ def test_a_distance_that_is_possible_on_one_side_only_has_a_sign() -> None:
     assert cut.side(np.array([0.04, 0.08, 0.5, 0.96])) == pytest.approx([1.0, 0.25, 0.0, -1.0])
     moved = cut.by_group(np.array([500.0, 500.0]), np.array([0.02, 0.98]))
     assert (np.diff(moved.amounts) >= 0).all()
-    # 100 users lose half a row each, of 1,000, or twice as much.
-    assert moved.amounts.mean(axis=1) == pytest.approx([0.0625, -0.0625], rel=0.1)
+    # 100 users lose half a row each, of 1,000, or up to three times as much.
+    assert moved.amounts.mean(axis=1) == pytest.approx([0.0825, -0.0825], rel=0.1)
     shown = believed_distances(eh.mean("v", bounds=(0, 10)), [_estimate(0.2), _estimate(9.8)], moved)
     assert 0.2 < shown[0].value < 0.7
     assert shown[1].value == pytest.approx(10 - shown[0].value)
     low, high = shown[0].interval.at(0.95)
-    assert 0.2 < low < 0.7 < high
+    assert 0.2 < low < 0.7 < 1.2 < high
 
 
 def test_a_long_tail_that_is_cut_is_believed_to_be_there() -> None:

@@ -23,7 +23,7 @@ from evenhand.profiles import Array, Posterior, Support, evenly
 ONE_SIDED = 0.4
 """A prior: which part of what is cut from all users together is left after opposite directions cancel, where the sign is not known."""
 
-BUSIER = {1.0: 0.75, 2.0: 0.25}
+BUSIER = {1.0: 0.55, 2.0: 0.25, 3.0: 0.2}
 """A prior: how many times more is cut on the side that is known than if busy users lay as far out as others; who stays long often earns more."""
 
 _MOST = 3.0  # times the usual that a group is believed to lose

@@ -52,7 +52,7 @@ class Beyond(Derived):
         amounts: what may have been cut off, increasing.
         weights: how much each is believed in; they add up to 1.
         added: what the released value was corrected by.
-        words: what the amounts are, in one plain sentence that names the model.
+        words: what the amounts are, in one plain sentence that names the model; empty if the other interval says it.
         reason: why the model can't tell; empty if it can.
         feasible: where the truth lies, as public facts say.
     """
@@ -77,7 +77,7 @@ class Beyond(Derived):
 
     @property
     def covers(self) -> str:
-        return f"{covers(self.interval)}; {self.words}"
+        return "; ".join(filter(None, (covers(self.interval), self.words)))
 
     @property
     def why(self) -> str:

@@ -31,8 +31,10 @@ WEIGHTED = (
     "covers the noise and the weight that moved from busy users to others, if users' means differ by a tenth of the range, and busy "
     "users from others by a fortieth"
 )
-LOCATED = "covers the noise and what was cut from users far from the centres, if two fifths of that lie on one side"
-ABOVE = "and all of what was cut at distances that are possible on one side only"
+LOCATED = (
+    "covers the noise and what was cut from users far from the centres, those too few to be seen included, if two fifths of that lie on one "
+    "side, and all of it where only one is possible"
+)
 SIGNED = (
     "covers the noise and what users above the bound lost, if that has either sign and is spread evenly over the groups"
 )
@@ -106,11 +108,11 @@ def believed_distances(statistic: OfColumn, estimates: Sequence[Estimate], moved
     range, weights = statistic.range, np.full(moved.amounts.shape[1], 1 / moved.amounts.shape[1])
     found = widened(statistic, estimates, moved.deviation, LOCATED)
     for group, (estimate, amounts) in enumerate(zip(found, moved.amounts * (range[1] - range[0]), strict=True)):
-        if amounts.any():
+        if np.abs(amounts).max() > LEAST_SHOWN * estimate.noise:
             sure = sure_part(amounts, weights)
             added = sure if abs(sure) > LEAST_SHOWN * estimate.noise else 0.0
             value = min(max(estimate.value + added, range[0]), range[1])
-            interval = Beyond(estimate.interval, estimate.value, amounts, weights, added, ABOVE, feasible=range)
+            interval = Beyond(estimate.interval, estimate.value, amounts, weights, added, "", feasible=range)
             found[group] = replace(estimate, value=value, interval=interval, correction=value - estimate.value)
     return found
 
@@ -156,7 +158,8 @@ def corrections(estimates: Mapping[str, Sequence[Estimate]]) -> dict[str, Any]:
 
 def _added(estimates: Sequence[Estimate], column: Sequence[float]) -> str:
     if isinstance(noise_only(estimates[0].interval), Fieller):  # averages do not add up
-        return f"up to {three_digits(max(column, key=abs))} was added to a group"
+        most = max(column, key=abs)
+        return f"up to {three_digits(abs(most))} was {'added to' if most > 0 else 'taken from'} a group"
     return f"{three_digits(math.fsum(column))} was added over all groups"
 
 
