@@ -119,15 +119,6 @@ def test_a_crowd_that_the_profile_does_not_show_is_told() -> None:
     assert interval.noise_only.why == ""
 
 
-def test_an_interval_of_whole_numbers_ends_where_a_cell_does() -> None:
-    """Half way to 2.5% between edges 4 and 8: values lie evenly there, or are whole numbers and may all be at the first."""
-    edges, reached = np.array([0, 4, 8, 12, 16]), np.array([0.0, 0.0, 0.05, 0.95, 1.0])
-    grid = Grid.about((0.0, 15.0), 0.0, 4)
-    even, whole = (RankInterval(grid, edges, reached, reached, 9, exact=exact).at(0.95) for exact in (False, True))
-    assert even == pytest.approx((5.5, 15.0))
-    assert whole == (4.0, 15.0)
-
-
 def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:
     """1,000 users with one row, 1,000 with a hundred that count as one: a tenth of the rows of the first are below, nine tenths of the others'."""
     busy = BusyUsers.of(Family(np.array([1.0, 100.0]), np.array([[1e3, 1e3]]), np.ones(1)), 1.0)

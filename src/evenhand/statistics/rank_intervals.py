@@ -9,7 +9,6 @@ import numpy as np
 from evenhand.profiles import Array
 from evenhand.release import Interval, Unknown
 from evenhand.statistics.prefix_weights import Edges
-from evenhand.statistics.rank_posterior import quantile
 from evenhand.tables import Grid
 
 
@@ -82,21 +81,16 @@ class RankInterval:
         return (high - low) / 2
 
     def at(self, confidence: float) -> tuple[float, float]:
+        # Nothing is known about how values lie within a cell, so an interval ends where a cell does.
         tail = (1 - confidence) / 2
-        before = max(int(np.searchsorted(self.reached, tail, side="right")) - 1, 0)
-        after = min(int(np.searchsorted(self.reached, 1 - tail)), len(self.edges) - 1)
-        low, high = float(self.edges[before]), float(self.edges[after])
-        if not self.exact:
-            # Inside a cell values are taken to lie evenly; but not in the outermost ones, where all values beyond are.
-            inside = quantile(self.edges, self.reached, np.array([tail, 1 - tail]))
-            low, high = float(inside[0]) if before else low, float(inside[1]) if after < len(self.edges) - 1 else high
-        low, high = min(low, self.point), max(high - 1, self.point)
+        low = min(self.edges[max(int(np.searchsorted(self.reached, tail, side="right")) - 1, 0)], self.point)
+        high = max(self.edges[min(int(np.searchsorted(self.reached, 1 - tail)), len(self.edges) - 1)] - 1, self.point)
         # A value counts at the nearest point of the grid; at its ends are all values beyond.
         half = 0.0 if self.exact else 0.5
         lowest, highest = self._anywhere
         return (
-            lowest if low <= 0 else self._value(low - half),
-            highest if high >= self.grid.width else self._value(high + half),
+            lowest if low <= 0 else self._value(float(low) - half),
+            highest if high >= self.grid.width else self._value(float(high) + half),
         )
 
     def _value(self, point: float) -> float:
