@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from unittest import mock
 
@@ -12,8 +13,11 @@ import pyarrow as pa
 import pytest
 
 import evenhand as eh
-from evenhand.noise import TopK, seam
+from evenhand.bounding import Lost
+from evenhand.noise import Laplace, TopK, seam
 from evenhand.profiles import Support
+from evenhand.release import Noisy
+from evenhand.release.intervals import noise_only
 from evenhand.session import Drafts
 from evenhand.statistics import Top
 from evenhand.statistics.top_limits import Limits, best_groups
@@ -105,6 +109,20 @@ def test_groups_are_counted_whole_where_the_draw_cuts_users_off() -> None:
     choice, counts = watched.steps
     assert (sum(choice.integers), choice.l1) == (2 * 941, 2)
     assert (counts.integers, counts.l1) == ([941] * 3, 3)
+
+
+def test_numbers_say_what_limits_took() -> None:
+    noisy = Noisy([900, 300], Laplace(Fraction(5)))
+    plain = Limits(None, 1, Decimal(0)).believed(noisy)
+    assert [noise_only(one.interval) for one in plain] == [one.interval for one in plain]
+    given = Limits(2, 1, Decimal(0)).believed(noisy)
+    assert [one.interval.at(0.95)[1] for one in given] == [math.inf, math.inf]
+    lost = Lost(np.ones(1), np.array([500.0]), np.array([1000.0]), np.array([1e3]), np.array([1e3]))
+    limits = Limits(None, 4, Decimal("0.1"), lost=lost)
+    low, high = limits.believed(noisy)[0].interval.at(0.95)
+    assert low < 1350 < high
+    assert limits.cuts
+    assert limits.believed(noisy)[0].value > 900
 
 
 def test_names_that_do_not_stand_out_are_not_shown() -> None:
