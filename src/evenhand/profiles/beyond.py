@@ -24,6 +24,9 @@ _VALUES = (1, 10)
 nothing that is released tells."""
 _TOGETHER = 2
 """Cells in a bucket, which makes buckets as wide as those of contributions (`buckets.py`): finer ones hide the tail."""
+_HEAVIER, _LIKELY = 3.0, 0.15
+"""A prior: how many times more may lie beyond a bound than the curves say, and how likely that is. A tail that flattens where nobody is seen looks like
+one that does not, and what it hides is in the last few values."""
 _FINE = 1000
 """Steps of the first bucket: posteriors count in integers."""
 
@@ -103,6 +106,13 @@ class Tail:
     def _steps(self, bound: float) -> int:
         """Rounded as edges are: a bound that is the end of a bucket does not reach into the next."""
         return round(self.sign * (bound - self.centre) / self.unit)
+
+
+def or_heavier(cut: Cut) -> Cut:
+    """The same, if the tail may be heavier than the curves say."""
+    amounts = np.concatenate([cut.amounts, _HEAVIER * cut.amounts])
+    weights = np.concatenate([(1 - _LIKELY) * cut.weights, _LIKELY * cut.weights])
+    return Cut.of(amounts, weights, cut.hidden, cut.crowd)
 
 
 def added(cuts: Sequence[Cut]) -> Cut:

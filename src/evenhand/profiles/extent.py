@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.profiles.beyond import Tail, added
+from evenhand.profiles.beyond import Tail, added, or_heavier
 from evenhand.profiles.cut import Cut
 from evenhand.profiles.support import Array
 from evenhand.profiles.visible import CELLS, HIGHS, LEVELS, LONG, LOWS, ZERO, Given, seen, within
@@ -28,8 +28,9 @@ _SLACK = 1.4
 """Far from zero, and for squares, a narrower bound is kept if its forecast error is at most so many times the least."""
 _NEAR_ZERO = 0.5
 """Values that begin below this part of their end get bounds that begin at zero."""
-_HIDDEN = 0.1
-"""The part of all users on the other side of a centre from which on bounds include some of it: half way between none and a fifth."""
+_HIDDEN, _DOUBT = 0.1, 0.5
+"""The part of all users on the other side of a centre from which on bounds include some of it: half way between none and a fifth. Less so many standard deviations of
+its noise, where the centre is not zero: values are expected on both sides of it, and to miss them costs more than bounds half as wide again."""
 _DEEP = 30
 """Times nearer to the centre than bounds reach: users within do not count as lying on the other side."""
 _NARROWEST = 16
@@ -69,7 +70,7 @@ class Extent:
     @functools.cached_property
     def cut(self) -> Cut:
         """By how much the bounds probably lower the mean, every user counting once."""
-        return added([tail.cut(self._end(tail)) for tail in self.tails])
+        return added([or_heavier(tail.cut(self._end(tail))) for tail in self.tails])
 
     @functools.cached_property
     def cut_of_squares(self) -> Cut:
@@ -182,7 +183,8 @@ def _across(counts: Array, scale: float, people: float, reach: float, centre: fl
         centre: zero, or about where the values lie.
     """
     near = (-reach <= LOWS) & (-reach / _DEEP >= HIGHS)
-    hidden = float(counts[near].sum()) > _HIDDEN * people
+    noise = _DOUBT * scale * math.sqrt(2 * int(near.sum())) if centre else 0.0
+    hidden = float(counts[near].sum()) > _HIDDEN * people - noise
     last = min(max(int(np.searchsorted(HIGHS, reach)), ZERO + 1), CELLS - 2)
     tail = _tail(counts[::-1], scale, last, people, 0 if centre else _BEYOND)
     assert tail is not None

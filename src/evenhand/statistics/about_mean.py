@@ -36,7 +36,7 @@ _USUAL = (1e-100, 1e100)
 """Squared distances are in the unit of the column's square, or, where doubles end, parts of the largest."""
 ROWS_PART = Decimal("0.15")
 """Of ε for a profile of rows, which serves the mean and the number of rows."""
-MEAN_PART = Fraction(1, 6)
+MEAN_PART = Fraction(4, 25)
 """Of the rest for the mean: its error enters squared."""
 SQUARES_PART = Fraction(3, 4)
 """Of what is left then for the squares: a few users hold many times more of them than their share of the rows."""
@@ -88,7 +88,11 @@ def variance_about_mean(statistic: Statistic, column: str, bounds: Bounds, reque
     low, high = bounds
     lent = replace(request, shelf=request.shelf.lent())
     wanted = lent.wants(rows_with([column], statistic.words))  # settled here, once, for the mean and the number of rows
-    paid, left = (Decimal(0), request.epsilon) if wanted is None else wanted.price(request.epsilon, _share(request))
+    paid, left = (
+        (Decimal(0), request.epsilon)
+        if wanted is None
+        else wanted.price(request.epsilon, request.auto.share or ROWS_PART)
+    )
     for_mean, for_square = (replace(request, epsilon=part, shelf=Shelf()) for part in split(left, MEAN_PART))
     grid = Grid.about(bounds, origin=low, bits=bits_for(request.epsilon))
 
@@ -112,14 +116,10 @@ def variance_about_mean(statistic: Statistic, column: str, bounds: Bounds, reque
         bounding = replace(bounding, epsilon=exact_sum([bounding.epsilon or Decimal(0), paid]) or None)
         return replace(_variance(around, square, low + grid.units(centre), ((high - low) / 2) ** 2), bounding=bounding)
 
-    bounding = request.pending(wanted, Decimal(_share(request)), located=True)
+    bounding = request.pending(wanted, ROWS_PART, located=True)
     query = {**statistic.query, "bounding": bounding.to_dict()}
     rules = {statistic.name: statistic.rule}
     return Draft(statistic.words, request.promise(wanted), request.pure(), query, bounding, Error(None), run, rules)
-
-
-def _share(request: Request) -> float | Decimal:
-    return request.auto.share or ROWS_PART
 
 
 def _mean_square(request: Request, unit: float, receipt: Receipt) -> tuple[Outcome, dict[str, Outcome]]:
@@ -152,7 +152,7 @@ def _mean_square(request: Request, unit: float, receipt: Receipt) -> tuple[Outco
         if smooth.forecast < min(forecast, each):
             auto = Auto(profile=profile, strategy=SmoothWeights())
             outcome = _run(mean.ungrouped(replace(request, epsilon=left, auto=auto)), receipt)
-            return outcome, {"squares": outcome}
+            return outcome, {"squares": replace(outcome, bounding=replace(outcome.bounding, epsilon=histogram.paid))}
         parts = {"squares": total.finish(users, capped, for_squares, receipt), "rows": _run(count, receipt)}
     return quotient(parts, nonnegative=True), parts
 
