@@ -28,6 +28,7 @@ _RATE = 0.125  # how far the logarithm of the clamp moves for as many users too 
 _LONGEST, _LEAST = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
 _LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
 _MARGINS = 4.0  # the variance of classes' scores that is to be expected: chances are mostly between 2 and 98 percent
+_SHOWN = 4  # times what noise would make of them, from which on squared coefficients are held back less
 _SEEN = 8  # times its noise, which the number of users exceeds where a model can be relied on
 _COUNTED = 10.0  # up to which a user's weight counts, or up to a quarter of the largest: few have more, and noise covers what one may add
 _PART = FULL  # what a user adds to each of the sums that set the length of steps
@@ -175,7 +176,7 @@ def descend(
     f, speed, average = (np.zeros(size) for _ in range(3))
     if intercept:
         f[-1] = start.constant
-    origin, first, pull = f, steps - math.ceil(start.averaged * steps), _pulled(sums.plan, start, size, intercept)
+    origin, first, pull = f, steps - math.ceil(start.averaged * steps), np.zeros(size)
     clip, noise, beyond = start.clip, np.zeros(steps), 0.0
     for step in range(steps):
         total, sd = sums.ask(
@@ -183,6 +184,7 @@ def descend(
             size + (follow is not None),
             FULL**2 + (BEYOND**2 if follow is not None else 0),
         )
+        pull = _pulled(sums.plan, start, f - origin, intercept)
         gradient, noise[step] = total[:size] * (clip / FULL), sd * clip / FULL
         speed = MOMENTUM * speed - length * (gradient + start.weight * (regularisation * f + pull * (f - origin)))
         f, before = f + speed, f
@@ -198,16 +200,20 @@ def descend(
     return Descent(origin, average, clip, noise, length, first, None if follow is None else max(beyond, 0.0), pull)
 
 
-def _pulled(plan: Plan, start: Start, size: int, intercept: bool) -> Floats:
+def _pulled(plan: Plan, start: Start, gone: Floats, intercept: bool) -> Floats:
     """How strongly each coefficient is held where it started, against the average loss: by its noise over what it may be beforehand.
 
     A coefficient with the error s/κ that varies by τ² has its best estimate κ/(κ + s²/(κτ²)) of the way. Scores vary with all features
     together; a constant moves by half their standard deviation. Where a class is rare and the loss flat, nothing else would hold them.
     """
-    expected = np.full(size, start.margins / max(size - intercept, 1))
+    features = len(gone) - intercept
+    expected = np.full(len(gone), start.margins / max(features, 1))
     if intercept:
         expected[-1] = start.margins / 4
-    return np.asarray((plan.sd_of_all() * start.clip / start.weight) ** 2 / (start.curvature * expected))
+    noise = (plan.sd_of_all() * start.clip / start.weight) ** 2
+    # Coefficients that noise would not have made so long have shown how much they vary.
+    shown = float(gone[:features] @ gone[:features]) / (_SHOWN * max(features, 1) * noise / start.curvature**2)
+    return np.asarray(noise / (start.curvature * expected) / max(shown, 1.0))
 
 
 def _gradient(f: Floats, slopes: Slopes, h: float, clip: float, counted: bool) -> PerUser:
