@@ -140,7 +140,7 @@ def test_a_fit_without_a_ledger_says_that_nothing_is_accounted(tmp_path: Path) -
     assert "ε = 0.75, δ = 1e-5 left of ε = 1, δ = 1e-5" in written
 
 
-@pytest.mark.parametrize("make", [partial(BoundedERM, rows_per_user=9), WeightedERM])
+@pytest.mark.parametrize("make", [partial(BoundedERM, rows_per_user=9, regularisation=30.0), WeightedERM])
 @pytest.mark.parametrize("protects", ["presence", "values"])
 def test_a_label_that_is_neither_class_counts_as_missing(make: Any, protects: str) -> None:
     """In arrays and in tables: under presence the row is dropped, under values the label is the first class."""
@@ -172,7 +172,7 @@ def test_a_delta_that_promises_nothing_is_refused() -> None:
         PrivateSearchCV(WeightedERM(**BOUNDS), {"steps": [3]}, 1, 0.01).fit(frame[["a"]], frame.y, users=frame.id)
 
 
-@pytest.mark.parametrize("make", [partial(BoundedERM, rows_per_user=9), WeightedERM])
+@pytest.mark.parametrize("make", [partial(BoundedERM, rows_per_user=9, regularisation=30.0), WeightedERM])
 @pytest.mark.parametrize("protects", ["presence", "values"])
 def test_declared_categories_are_0_and_1_in_arrays_frames_and_tables(make: Any, protects: str) -> None:
     frame = people(120)
