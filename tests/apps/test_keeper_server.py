@@ -213,7 +213,7 @@ def test_an_answer_appears_at_its_deadline(place: tuple[Server, Accounts]) -> No
     first = bob._call(
         "POST", "/v1/questions", {"key": "k", "question": {"ask": "count", "epsilon": "1", "bounding": CAP}}
     )
-    assert "answer" not in first
+    assert "answer" not in first or time.monotonic() - started >= 2.5
     assert first["standing"] == "paid"
     release = bob.answer(first["id"])
     assert time.monotonic() - started >= 2.5

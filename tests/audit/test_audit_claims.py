@@ -211,10 +211,14 @@ def test_bounds_chosen_under_values_do_not_move_with_values(pair: Pair) -> None:
 
 
 def test_the_audit_is_not_blind() -> None:
-    """Laplace noise on a full cap loses exactly its ε; the audit finds more than 0.8 of it (it misses that once in 10⁹)."""
+    """Laplace noise on a full cap loses exactly its ε; the audit finds more than 0.8 of it.
+
+    On average 0.93, with a standard deviation of 0.02; an event that was badly chosen finds less now and then, in three tries together
+    less than once in 10⁶.
+    """
     case = next(case for case in QUICK if case.title == "sum, TotalCap (presence)")
-    finding = audit(case.mechanism, case.neighbours(quick=True)[:1], 20_000)
-    assert 0.8 < finding.epsilon <= 1.1, finding
+    tries = (audit(case.mechanism, case.neighbours(quick=True)[:1], 20_000).epsilon for _ in range(3))
+    assert any(0.8 < epsilon <= 1.1 for epsilon in tries)
 
 
 def permute_and_flip(scores: Sequence[int], scale: float) -> dict[Hashable, float]:
@@ -263,8 +267,8 @@ def test_limits_are_clopper_pearson() -> None:
 
 
 def test_a_black_box_of_an_outsider() -> None:
-    """Numpy's Laplace, at the right scale and at half of it."""
-    rng = np.random.default_rng()
+    """Numpy's Laplace, at the right scale and at half of it. Seeded: one look in a hundred chooses its event badly, and five are needed."""
+    rng = np.random.default_rng(1)
     pair = Pair("one more", 10, 11)
     honest = BlackBox("honest", Claim(1.0), lambda rows: rows + rng.laplace())
     careless = BlackBox("careless", Claim(1.0), lambda rows: rows + rng.laplace(scale=0.5))
@@ -273,8 +277,8 @@ def test_a_black_box_of_an_outsider() -> None:
 
 
 def test_gaussian_noise_is_held_against_both_of_its_parameters() -> None:
-    """δ(ε=1) of Gaussian noise with σ = Δ is 0.127: claims on either side of it."""
-    rng = np.random.default_rng()
+    """δ(ε=1) of Gaussian noise with σ = Δ is 0.127: claims on either side of it. Seeded, as above."""
+    rng = np.random.default_rng(2)
     pair = Pair("one more", 0.0, 1.0)
     for delta, broken in ((0.14, False), (0.05, True)):
         gaussian = BlackBox("gaussian", Claim(1.0, delta), lambda value: value + rng.normal())

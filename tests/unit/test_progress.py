@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_a_person_sees_what_takes_long(stream: type[io.StringIO], monkeypatch: p
         while not screen.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
     lines = screen.getvalue().split("\r")
-    assert lines[1] == "the mean: 0 s"
+    assert re.fullmatch(r"the mean: \d+ s", lines[1])  # later on a busy machine
     assert not "".join(lines[-2:]).strip(), "the line is wiped out at the end"
     assert "a step" not in "".join(lines)
 

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evenhand.guarantee import EvenhandError, UsageError
 from evenhand.pages.progress import shown
+
+End = TypeVar("End")
 
 # Which extra brings a package. SciPy comes with two; the other one, learning, asks for all of its packages at once.
 _EXTRAS = {"evenhand": "learning", "scipy": "recommender", "platformdirs": "recommender"}
@@ -76,31 +78,25 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
 
 def parse_pair(text: str | None, option: str) -> tuple[float, float] | None:
     """Read ``LOW:HIGH``."""
-    if text is None:
-        return None
-    low, colon, high = text.rpartition(":")
-    try:
-        if not colon:
-            raise ValueError
-        return float(low), float(high)
-    except ValueError:
-        raise UsageError(
-            f"--{option} {text!r} is not LOW:HIGH; expected two numbers such as --{option} 0.5:5."
-        ) from None
+    return None if text is None else _ends(text, option, float, "")
 
 
 def parse_open_pair(text: str | None, option: str) -> tuple[float | None, float | None] | None:
     """Read ``LOW:HIGH``, where either may be left out."""
     if text is None:
         return None
+    return _ends(text, option, lambda end: float(end) if end.strip() else None, f", or one of them as in --{option} 0:")
+
+
+def _ends(text: str, option: str, end: Callable[[str], End], also: str) -> tuple[End, End]:
     low, colon, high = text.rpartition(":")
     try:
         if not colon:
             raise ValueError
-        return (float(low) if low.strip() else None), (float(high) if high.strip() else None)
+        return end(low), end(high)
     except ValueError:
         raise UsageError(
-            f"--{option} {text!r} is not LOW:HIGH; expected two numbers such as --{option} 0.5:5, or one of them as in --{option} 0:."
+            f"--{option} {text!r} is not LOW:HIGH; expected two numbers such as --{option} 0.5:5{also}."
         ) from None
 
 

@@ -1,16 +1,43 @@
-"""Turns a database's own errors into a `LedgerError` that says what to do, without stack or password."""
+"""Turns a database's own errors into one that says what to do, without stack or password: for a ledger a `LedgerError`."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenhand.guarantee import LedgerError
+from evenhand.guarantee import DataError, LedgerError
 
 if TYPE_CHECKING:
     from sqlalchemy.exc import SQLAlchemyError
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a database keeps, in the words of its errors.
+
+    Args:
+        what: its name.
+        error: what is raised.
+        undone: what did not happen when a transaction failed.
+        lost: what is known when a connection was lost.
+        restored: what to do after a backup was restored.
+    """
+
+    what: str = "ledger"
+    error: type[DataError] = LedgerError
+    undone: str = " Nothing was spent."
+    lost: str = " Nothing was released; whether the debit was recorded shows in ledger.events."
+    restored: str = " and count everything released since that backup as spent"
+
+    def failed(self, name: str, why: str) -> DataError:
+        """The error to raise for what is kept at ``name``."""
+        return self.error(f"{self.what} {name}: {why}")
+
+
+LEDGER = Kept()
 
 _SQLITE = {
     "SQLITE_BUSY": "other processes kept it locked too long; try again, or find the process that holds it.",
@@ -20,9 +47,8 @@ _SQLITE = {
     "and its directory.",
     "SQLITE_FULL": "the disk is full; free some space and try again.",
     "SQLITE_IOERR": "the disk failed to read or write it; check free space, quota and the disk's health.",
-    "SQLITE_NOTADB": "this file is not a ledger; give another path, and leave this file alone.",
-    "SQLITE_CORRUPT": "the file is damaged; restore it from a backup and count everything released since "
-    "that backup as spent.",
+    "SQLITE_NOTADB": "this file is not a {what}; give another path, and leave this file alone.",
+    "SQLITE_CORRUPT": "the file is damaged; restore it from a backup{restored}.",
 }
 
 _POSTGRES_TRANSIENT = {"40001", "40P01", "55P03"}  # serialisation failure, deadlock, lock not available
@@ -41,40 +67,41 @@ def is_transient(error: SQLAlchemyError | sqlite3.Error) -> bool:
     return getattr(cause, "sqlstate", None) in _POSTGRES_TRANSIENT
 
 
-def of_database(name: str, error: SQLAlchemyError | sqlite3.Error) -> LedgerError:
-    """The error to raise for a failed transaction on the ledger called ``name``."""
+def of_database(name: str, error: SQLAlchemyError | sqlite3.Error, kept: Kept = LEDGER) -> DataError:
+    """The error to raise for a failed transaction on what is kept at ``name``."""
     cause = getattr(error, "orig", error)
     if isinstance(cause, sqlite3.Error):
-        advice = _SQLITE.get(_sqlite_name(cause), f"SQLite says: {cause}.")
-        return LedgerError(f"ledger {name}: {advice} Nothing was spent.")
+        known = _sqlite_name(cause)
+        return (
+            _advice(name, known, kept) if known in _SQLITE else kept.failed(name, f"SQLite says: {cause}.{kept.undone}")
+        )
     said = " ".join(str(cause).split("\n", 1)[0].split())
     if getattr(error, "connection_invalidated", False):
-        return LedgerError(
-            f"ledger {name}: the connection was lost ({said}). Nothing was released; whether the debit was "
-            "recorded shows in ledger.events."
-        )
+        return kept.failed(name, f"the connection was lost ({said}).{kept.lost}")
     if getattr(cause, "sqlstate", None) is None:
-        return LedgerError(
-            f"ledger {name}: the Postgres server can't be reached ({said}). Check host, port, user and "
-            "password. Nothing was spent."
-        )
-    return LedgerError(f"ledger {name}: Postgres refused ({said}). Nothing was spent.")
+        check = "Check host, port, user and password."
+        return kept.failed(name, f"the Postgres server can't be reached ({said}). {check}{kept.undone}")
+    return kept.failed(name, f"Postgres refused ({said}).{kept.undone}")
 
 
-def of_system(name: str, error: OSError | ValueError) -> LedgerError:
+def of_system(name: str, error: OSError | ValueError, kept: Kept = LEDGER) -> DataError:
     """The error to raise when the operating system refuses to look at the file."""
     said = error.strerror if isinstance(error, OSError) else error
-    return LedgerError(f"ledger {name}: it can't be opened ({said}); check the path and its permissions.")
+    return kept.failed(name, f"it can't be opened ({said}); check the path and its permissions.")
 
 
-def locked(name: str) -> LedgerError:
+def locked(name: str, kept: Kept = LEDGER) -> DataError:
     """The error to raise when others kept the file locked."""
-    return LedgerError(f"ledger {name}: {_SQLITE['SQLITE_BUSY']} Nothing was spent.")
+    return _advice(name, "SQLITE_BUSY", kept)
 
 
-def corrupt(name: str) -> LedgerError:
+def corrupt(name: str, kept: Kept = LEDGER) -> DataError:
     """The error to raise when what is stored makes no sense."""
-    return LedgerError(f"ledger {name}: {_SQLITE['SQLITE_CORRUPT']} Nothing was spent.")
+    return _advice(name, "SQLITE_CORRUPT", kept)
+
+
+def _advice(name: str, known: str, kept: Kept) -> DataError:
+    return kept.failed(name, _SQLITE[known].format(what=kept.what, restored=kept.restored) + kept.undone)
 
 
 @contextmanager

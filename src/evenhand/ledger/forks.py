@@ -36,11 +36,11 @@ _alone = threading.Lock()  # file locks do not keep the threads of one process a
 
 
 @contextmanager
-def transaction(path: Path, patience: float) -> Iterator[None]:
+def transaction(path: Path, patience: float, kept: failures.Kept = failures.LEDGER) -> Iterator[None]:
     """Around one transaction on a SQLite file, from before it is opened until after it is closed."""
     _enter(path)
     try:
-        with _own_lock(path, patience) if locks_unknown(path) else nullcontext():
+        with _own_lock(path, patience, kept) if locks_unknown(path) else nullcontext():
             yield
     finally:
         _leave()
@@ -72,7 +72,7 @@ def _leave() -> Path:
 
 
 @contextmanager
-def _own_lock(path: Path, patience: float) -> Iterator[None]:
+def _own_lock(path: Path, patience: float, kept: failures.Kept) -> Iterator[None]:
     """The lock that a SQLite writer takes last: nobody else, reader or writer, is in the file."""
     import fcntl
 
@@ -81,7 +81,7 @@ def _own_lock(path: Path, patience: float) -> Iterator[None]:
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
-            raise failures.of_system(str(path), error) from None
+            raise failures.of_system(str(path), error, kept) from None
         try:
             while True:
                 try:
@@ -89,7 +89,7 @@ def _own_lock(path: Path, patience: float) -> Iterator[None]:
                     break
                 except (BlockingIOError, PermissionError):  # either means that somebody else has it
                     if time.monotonic() > deadline:
-                        raise failures.locked(str(path)) from None
+                        raise failures.locked(str(path), kept) from None
                 time.sleep(random.uniform(0.0005, 0.004))
             yield
         finally:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
 
-from evenhand.guarantee import LedgerError, UsageError
+from evenhand.guarantee import UsageError
 from evenhand.ledger import failures, forks
 
 if TYPE_CHECKING:
@@ -34,25 +34,26 @@ PATIENCE = 60.0
 
 
 class Store:
-    """Where a ledger lives, and how to run one transaction there.
+    """Where a ledger lives, or what else is kept as durably, and how to run one transaction there.
 
     Edge cases: safe in threads and after a fork; a process killed at any moment leaves either the whole
     transaction or nothing. A pickle holds no password: whoever unpickles it needs ``PGPASSWORD`` or ``~/.pgpass``.
     """
 
-    def __init__(self, location: str | os.PathLike[str]) -> None:
+    def __init__(self, location: str | os.PathLike[str], kept: failures.Kept = failures.LEDGER) -> None:
         place = os.fspath(location)
+        self._kept = kept
         self._shared: tuple[int, Engine] | None = None  # with the process that made it
         self._secrets: Callable[[], dict[str, str]] = dict
         if "://" in place:
-            url = _postgres_url(place)
+            url = _postgres_url(place, kept)
             shown = url.difference_update_query(_SECRET_OPTIONS).set(drivername="postgresql")
             self.name = shown.render_as_string(hide_password=True)
             self._url: URL | None = _without_secrets(url)
             self._secrets = _hidden(url)
         else:
             self._url = None
-            self.path = _file_path(place)
+            self.path = _file_path(place, kept)
             self.name = str(self.path)
 
     def __getstate__(self) -> dict[str, object]:
@@ -79,16 +80,16 @@ class Store:
                 with self._transaction(write=write, create=create) as connection:
                     return work(connection)
             except UnicodeDecodeError:  # sqlite3 fails to decode SQLite's message about a damaged schema
-                raise failures.corrupt(self.name) from None
+                raise failures.corrupt(self.name, self._kept) from None
             except (SQLAlchemyError, sqlite3.Error) as error:
                 if not failures.is_transient(error) or time.monotonic() > deadline:
-                    raise failures.of_database(self.name, error) from None
+                    raise failures.of_database(self.name, error, self._kept) from None
             time.sleep(random.uniform(0.001, 0.02))  # jitter, so that colliding writers part
 
     @contextmanager
     def _transaction(self, *, write: bool, create: bool) -> Iterator[Connection]:
         engine = self._connect(create=True) if create else self._shared_engine()
-        guarded = forks.transaction(self.path, PATIENCE) if self._url is None else nullcontext()
+        guarded = forks.transaction(self.path, PATIENCE, self._kept) if self._url is None else nullcontext()
         with guarded, engine.connect() as connection, connection.begin():
             if self._url is not None:
                 connection.exec_driver_sql(_POSTGRES_DURABLE if write else _POSTGRES_SNAPSHOT)
@@ -119,7 +120,7 @@ class Store:
             return create_engine(self._url, pool_pre_ping=True, connect_args=patience | self._secrets())
         except ModuleNotFoundError:
             raise UsageError(
-                f"ledger {self.name}: the Postgres driver psycopg is not installed. "
+                f"{self._kept.what} {self.name}: the Postgres driver psycopg is not installed. "
                 "Install it with: pip install 'evenhand[postgres]'"
             ) from None
 
@@ -171,10 +172,10 @@ def _lock_file(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
 
 
-def _file_path(location: str) -> Path:
+def _file_path(location: str, kept: failures.Kept) -> Path:
     if not location or location == ":memory:":
         raise UsageError(
-            f"ledger {location!r}: a ledger must outlive the process; expected the path of a file, such as "
+            f"{kept.what} {location!r}: a {kept.what} must outlive the process; expected the path of a file, such as "
             "'budget.db', or a URL postgresql://..."
         )
     path = Path(location).expanduser().absolute()  # a later change of directory must not change the ledger
@@ -183,13 +184,13 @@ def _file_path(location: str) -> Path:
     except FileNotFoundError:
         size = 0
     except (OSError, ValueError) as error:
-        raise failures.of_system(location, error) from None
+        raise failures.of_system(location, error, kept) from None
     if path.is_dir():
-        raise LedgerError(f"ledger {path}: this is a directory; give a file in it, such as budget.db.")
+        raise kept.failed(str(path), "this is a directory; give a file in it, such as budget.db.")
     if 0 < size < _SMALLEST_SQLITE:
-        raise LedgerError(f"ledger {path}: this file is not a ledger; give another path.")
+        raise kept.failed(str(path), f"this file is not a {kept.what}; give another path.")
     if not path.parent.is_dir():
-        raise LedgerError(f"ledger {path}: the directory {path.parent} does not exist; create it first.")
+        raise kept.failed(str(path), f"the directory {path.parent} does not exist; create it first.")
     return path
 
 
@@ -207,17 +208,17 @@ def _hidden(url: URL) -> Callable[[], dict[str, str]]:
     return lambda: dict(secrets)
 
 
-def _postgres_url(location: str) -> URL:
+def _postgres_url(location: str, kept: failures.Kept) -> URL:
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
     scheme = location.split("://", 1)[0]
     if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise UsageError(
-            f"ledger URL with scheme {scheme!r}: expected postgresql://user@host/database, or the plain path "
+            f"{kept.what} URL with scheme {scheme!r}: expected postgresql://user@host/database, or the plain path "
             "of a SQLite file."
         )
     try:
         return make_url(location).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError):
-        raise UsageError("ledger URL can't be read: expected postgresql://user@host:port/database.") from None
+        raise UsageError(f"{kept.what} URL can't be read: expected postgresql://user@host:port/database.") from None

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, MetaData, Table, Text, bindparam, inspect, select
 
-from evenhand.guarantee import UsageError
+from evenhand.guarantee import DataError, UsageError
 from evenhand.ledger.batches import Batches
+from evenhand.ledger.failures import Kept
 from evenhand.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -58,6 +59,15 @@ class Account:
     role: Role
 
 
+_TOKENS = Kept(
+    "file of accounts",
+    DataError,
+    undone="",
+    lost="",
+    restored="; tokens revoked since then are valid again: revoke them once more",
+)
+
+
 class Accounts:
     """Tokens in a SQLite file or a Postgres database.
 
@@ -66,7 +76,7 @@ class Accounts:
     """
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
-        store = Store(location)
+        store = Store(location, _TOKENS)
         store.run(_create, write=True, create=True)
         self._store = Batches(store)  # who asks at the same time is looked up in one transaction
 

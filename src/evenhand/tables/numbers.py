@@ -43,9 +43,10 @@ def number(table: Table, column: str, rows: Rows | None = None) -> Column:
         return value.cast("float64")
     if dtype.is_numeric() or dtype.is_boolean():
         return (value.cast("int8") if dtype.is_boolean() else value).cast("float64")
+    others = [name for name, kind in table.expression.schema().items() if kind.is_numeric() and name not in table.user]
+    cast = f" Text that spells numbers: table.derive(n=eh._[{column!r}].cast('float64'))." if dtype.is_string() else ""
     raise DataError(
-        f"the column {column!r} holds {dtype}, not numbers; expected a numeric column. Numeric columns are "
-        f"{[name for name, kind in table.expression.schema().items() if kind.is_numeric()]}."
+        f"the column {column!r} holds {dtype}, not numbers; expected a numeric column. Numeric columns are {others}.{cast}"
     )
 
 

@@ -6,15 +6,15 @@ A row is a serial, its tag and the answer, and nothing else: no time, no address
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.guarantee import DataError, LedgerError, UsageError
+from evenhand.guarantee import DataError, UsageError
+from evenhand.ledger.failures import Kept
 from evenhand.ledger.store import Store
 from evenhand.recommender.at_server.reports import RECORD, Batch
 from evenhand.recommender.at_server.tokens import Issuer
@@ -24,10 +24,9 @@ from evenhand.recommender.messages.exchange import RECORD_MAGIC
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-Result = TypeVar("Result")
-
 _AT_ONCE = 1 << 16  # reports read in one transaction: a writer waits no longer than that takes
 _SQLITE_MAGIC = b"SQLite format 3\0"
+_REPORTS = Kept("store of reports", DataError, undone="", lost="", restored="")
 
 
 class Outcome(IntEnum):
@@ -60,14 +59,11 @@ class ReportStore:
     def __init__(self, location: str | os.PathLike[str], task: Task, *, create: bool = True) -> None:
         self._task = task
         self._table = f"evenhand_report_{task.short_id.hex()}"
-        try:
-            self._store = Store(location)
-            if create:
-                self._store.run(self._create, write=True, create=True)
-            elif not self._store.run(self._exists):
-                raise DataError(f"{self._store.name} has no reports about this task: name its own store.")
-        except (LedgerError, UsageError) as error:
-            raise _about_reports(error) from None
+        self._store = Store(location, _REPORTS)
+        if create:
+            self._store.run(self._create, write=True, create=True)
+        elif not self._store.run(self._exists):
+            raise DataError(f"{self._store.name} has no reports about this task: name its own store.")
         self.open(task)
 
     def take(self, records: Sequence[bytes], issuer: Issuer, *, closed: bool = False) -> list[Outcome]:
@@ -94,7 +90,7 @@ class ReportStore:
             first: dict[int, dict[str, int]] = {}
             for serial, tag, answer in zip(serials, tags, answers, strict=True):
                 first.setdefault(serial, {"serial": serial, "tag": tag, "answer": answer})
-            stored = self._run(lambda connection: self._insert(connection, first, closed), write=True)
+            stored = self._store.run(lambda connection: self._insert(connection, first, closed), write=True)
             for place, serial, answer in zip(places, serials, answers, strict=True):
                 known = stored.get(serial)
                 outcomes[place] = (
@@ -114,7 +110,7 @@ class ReportStore:
         )
 
         def after(last: int) -> Sequence[Row[Any]]:
-            return self._run(lambda connection: connection.execute(query, {"last": last}).all())
+            return self._store.run(lambda connection: connection.execute(query, {"last": last}).all())
 
         last = -1
         while rows := after(last):
@@ -127,7 +123,7 @@ class ReportStore:
     def count(self) -> int:
         """How many reports there are."""
         query = f"SELECT count(*) FROM {self._table}"
-        return self._run(lambda connection: int(connection.exec_driver_sql(query).scalar_one()))
+        return self._store.run(lambda connection: int(connection.exec_driver_sql(query).scalar_one()))
 
     def open(self, task: Task) -> None:
         """Keep the task's beacon; two beacons would mix answers to different questions."""
@@ -143,17 +139,11 @@ class ReportStore:
             kept = connection.execute(text("SELECT beacon FROM evenhand_campaign WHERE id = :id"), {"id": named["id"]})
             return str(kept.scalar_one())
 
-        if self._run(keep, write=True) != named["beacon"]:
+        if self._store.run(keep, write=True) != named["beacon"]:
             raise UsageError(
                 f"{self._store.name} has reports about this task with another beacon: a task is opened once. Use the task file of "
                 "that opening."
             )
-
-    def _run(self, work: Callable[[Connection], Result], *, write: bool = False) -> Result:
-        try:
-            return self._store.run(work, write=write)
-        except LedgerError as error:
-            raise _about_reports(error) from None
 
     def _exists(self, connection: Connection) -> bool:
         from sqlalchemy import inspect
@@ -196,10 +186,3 @@ def is_store(location: str) -> bool:
             return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
     except OSError:
         return False
-
-
-def _about_reports(error: LedgerError | UsageError) -> DataError | UsageError:
-    """Reports and ledgers are kept in the same kind of place; what is said there about spending is the ledger's."""
-    said = re.split(" Nothing was | and count everything", str(error))[0]
-    said = re.sub("^ledger", "store of reports", said).replace("a ledger", "a store of reports")
-    return DataError(said) if isinstance(error, LedgerError) else UsageError(said)
