@@ -58,7 +58,7 @@ class LossForecast:
         if start.hidden:
             return cls(math.inf, 0.0)
         curvature = start.curvature / (_FLATTER if classifies else 1)
-        by_noise = len(coefficients) * (_noise(start, done) / (curvature + done.pull[0])) ** 2
+        by_noise = len(coefficients) * (_noise(start, done) / (curvature + float(done.pull[0]))) ** 2
         half = curvature / 2 * slopes.steepest * slopes.unit
         return cls(half * by_noise, half * max(float(coefficients @ coefficients) - by_noise, 0.0))
 
@@ -76,7 +76,7 @@ class LossForecast:
         noise = _noise(start, done)
         squares, others = float(done.f[:features] @ done.f[:features]), features - 1
         middle = float(done.f[features:].sum())  # the intercept, if there is one
-        across, along, _ = (one + done.pull[0] for one in curvatures(minimised, middle, math.sqrt(squares)))
+        across, along, _ = (one + float(done.pull[0]) for one in curvatures(minimised, middle, math.sqrt(squares)))
         own_across, own_along, _ = curvatures(meant, middle, math.sqrt(squares))
         cost = noise**2 / 2 * (others * own_across / across**2 + own_along / along**2)
         push = noise * math.sqrt(features)

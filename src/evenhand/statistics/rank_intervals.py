@@ -42,7 +42,7 @@ class RankInterval:
     def covers(self) -> str:
         """What the interval covers, in words."""
         return (
-            "covers the noise and, by a prior about how far busy users differ, the bound"
+            "covers the noise and, by a prior about how far busy users differ, the bound; one user with a large part of all rows may hide from it"
             if self.bounded
             else "covers the noise"
         )
