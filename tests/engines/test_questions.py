@@ -38,8 +38,9 @@ def shop(folder: Path) -> Shop:
 
 
 def known(question: Question, steps: list[list[int]]) -> list[Any]:
-    """The integers; where names are hidden, of a step the sum only: which groups a user with many supports is drawn at random."""
-    return [sum(step) for step in steps] if "delta" in question.options else steps
+    """The integers; where names are hidden, the sums of the first two steps: which groups a user with many supports is drawn at random,
+    and which are found follows from that."""
+    return [sum(step) for step in steps[:2]] if "delta" in question.options else steps
 
 
 def of_sql(question: Question, shop: Shop) -> list[Any]:

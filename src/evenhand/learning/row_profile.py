@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -74,7 +75,7 @@ def planned(
             f"class_prior={prior!r}; expected one part for each of the {len(classes)} classes, in their order."
         )
     kind = "squared" if loss == "squared" else "logistic"
-    plan = plan_model(profile, epsilon, delta, features, relation, kind, prior or len(classes))
+    plan = plan_model(_known(profile), epsilon, delta, features, relation, kind, prior or len(classes))
     _warn_of(plan)
     return plan
 
@@ -86,9 +87,14 @@ def planned_rows(
     if profile is None:
         return None
     require_public(profile)
-    plan = plan_rows(profile, epsilon, features, relation, loss)
+    plan = plan_rows(_known(profile), epsilon, features, relation, loss)
     _warn_of(plan)
     return plan
+
+
+def _known(profile: Profile) -> Profile:
+    """What it says of rows and users, whatever it was bought under: a fit adds what it cost to its own guarantee."""
+    return replace(profile, guarantee=None)
 
 
 def _warn_of(plan: AgainstConstant) -> None:
