@@ -107,6 +107,19 @@ def test_what_was_used_is_in_the_release_and_the_ledger(tmp_path: Path) -> None:
     assert list(released.value["genre"]) == ["drama", "comedy"]
 
 
+def test_what_a_missing_value_counts_as_is_said_where_its_row_counts(tmp_path: Path) -> None:
+    values = session(tmp_path, protects="values", public=["genre"])
+    for release in (
+        values.mean("stars", by="genre", epsilon=1),
+        values.median("stars", epsilon=1),
+        values.ratio(eh.sum("stars", bounds=(0, 5)), eh.count(), epsilon=1),
+    ):
+        assert "where stars is missing it counts as the middle of the bounds" in " ".join(str(release).split())
+    assert "missing" not in values.count(epsilon=1).details
+    (tmp_path / "other").mkdir()
+    assert "missing" not in session(tmp_path / "other").mean("stars", epsilon=1).details
+
+
 def test_units_stand_beside_numbers(tmp_path: Path) -> None:
     asked = session(tmp_path, columns=FACTS)
     mean = asked.mean("stars", epsilon=100)

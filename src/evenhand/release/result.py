@@ -219,7 +219,9 @@ class Release:
         if not self.grouped or len(self.value):
             lines.append(("the interval", self._meaning()))
         lines += [
-            (name, self.details[name]["words"]) for name in ("correction", "finding", "facts") if name in self.details
+            (name, self.details[name]["words"])
+            for name in ("correction", "finding", "facts", "missing")
+            if name in self.details
         ]
         if "selection" in self.details:
             lines.append(("groups", self.details["selection"]["words"]))

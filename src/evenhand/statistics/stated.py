@@ -71,15 +71,26 @@ class Stated:
         """The draft with units and the table's name, and with what was filled in, for the ledger and the release."""
         units = self._units(statistics)
         draft = replace(draft, units=units, source=self.table.source)
-        if not self.used:
+        details = self._missing(statistics)
+        if self.used:
+            details["facts"] = {**self.used, "words": _words(self.used)}
+            draft = replace(draft, query={**draft.query, "facts": self.used})
+        if not details:
             return draft
-        details = {"facts": {**self.used, "words": _words(self.used)}}
 
         def run(receipt: Receipt) -> Outcome:
             outcome = draft.run(receipt)
             return replace(outcome, details={**outcome.details, **details})
 
-        return replace(draft, query={**draft.query, "facts": self.used}, run=run)
+        return replace(draft, run=run)
+
+    def _missing(self, statistics: Mapping[str, Statistic]) -> dict[str, Any]:
+        """What a missing value counts as, where the row counts: a reader would take it to be left out."""
+        columns = dict.fromkeys(column for statistic in statistics.values() for column in statistic.reads)
+        if not columns or not self.table.relation.counts_are_public:
+            return {}
+        words = f"where {' or '.join(columns)} is missing it counts as the middle of the bounds: which values are missing is private"
+        return {"missing": {"columns": list(columns), "words": words}}
 
     def _units(self, statistics: Mapping[str, Statistic]) -> dict[str, str]:
         """The unit of each released number, where any has one."""

@@ -279,6 +279,10 @@ class OfColumn(Statistic):
         """The public grid that row values are rounded to."""
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
     def columns(self) -> tuple[tuple[str, Grid], ...]:
         return ((self.column, self.grid),)
 
