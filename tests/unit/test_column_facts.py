@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from evenhand.guarantee import Relation
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
+from evenhand.statistics.counted_values import counted_values
 
 FACTS = {
     "stars": eh.Column(bounds=(0.5, 5), unit="stars", description="as on the page"),
@@ -107,7 +109,7 @@ def test_what_was_used_is_in_the_release_and_the_ledger(tmp_path: Path) -> None:
     assert list(released.value["genre"]) == ["drama", "comedy"]
 
 
-def test_what_a_missing_value_counts_as_is_said_where_its_row_counts(tmp_path: Path) -> None:
+def test_what_values_count_as_is_said_where_they_do_not_count_as_they_are(tmp_path: Path) -> None:
     values = session(tmp_path, protects="values", public=["genre"])
     for release in (
         values.mean("stars", by="genre", epsilon=1),
@@ -115,9 +117,14 @@ def test_what_a_missing_value_counts_as_is_said_where_its_row_counts(tmp_path: P
         values.ratio(eh.sum("stars", bounds=(0, 5)), eh.count(), epsilon=1),
     ):
         assert "where stars is missing it counts as the middle of the bounds" in " ".join(str(release).split())
-    assert "missing" not in values.count(epsilon=1).details
-    (tmp_path / "other").mkdir()
-    assert "missing" not in session(tmp_path / "other").mean("stars", epsilon=1).details
+    assert "values" not in values.count(epsilon=1).details
+    several = {"a": eh.mean("stars", bounds=(0.5, 5)), "b": eh.median("minutes", bounds=(0, None)), "c": eh.count()}
+    assert counted_values(several, Relation.PRESENCE)["values"]["words"] == (
+        "stars from 0.5 to 5, minutes at least 0; values beyond count as the nearest end"
+    )
+    totals = {"a": eh.per_user_mean("stars", bounds=(0, 1_000_000), of="total")}
+    assert "users' totals of stars from 0 to 1,000,000" in str(counted_values(totals, Relation.PRESENCE))
+    assert not counted_values({"a": eh.mean("stars")}, Relation.PRESENCE)
 
 
 def test_units_stand_beside_numbers(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ class Release:
             lines.append(("the interval", self._meaning()))
         lines += [
             (name, self.details[name]["words"])
-            for name in ("correction", "finding", "facts", "missing")
+            for name in ("correction", "finding", "facts", "values")
             if name in self.details
         ]
         if "selection" in self.details:

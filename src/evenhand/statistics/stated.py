@@ -5,13 +5,13 @@ What the analyst gives wins, end by end. The question is then the one that someb
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evenhand.guarantee import UsageError
-from evenhand.pages.numbers import three_digits
 from evenhand.release import Receipt
+from evenhand.statistics.counted_values import counted_values, in_words
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.found_bounds import By
 from evenhand.statistics.statistic import Statistic
@@ -71,7 +71,7 @@ class Stated:
         """The draft with units and the table's name, and with what was filled in, for the ledger and the release."""
         units = self._units(statistics)
         draft = replace(draft, units=units, source=self.table.source)
-        details = self._missing(statistics)
+        details = counted_values(statistics, self.table.relation)
         if self.used:
             details["facts"] = {**self.used, "words": _words(self.used)}
             draft = replace(draft, query={**draft.query, "facts": self.used})
@@ -83,14 +83,6 @@ class Stated:
             return replace(outcome, details={**outcome.details, **details})
 
         return replace(draft, run=run)
-
-    def _missing(self, statistics: Mapping[str, Statistic]) -> dict[str, Any]:
-        """What a missing value counts as, where the row counts: a reader would take it to be left out."""
-        columns = dict.fromkeys(column for statistic in statistics.values() for column in statistic.reads)
-        if not columns or not self.table.relation.counts_are_public:
-            return {}
-        words = f"where {' or '.join(columns)} is missing it counts as the middle of the bounds: which values are missing is private"
-        return {"missing": {"columns": list(columns), "words": words}}
 
     def _units(self, statistics: Mapping[str, Statistic]) -> dict[str, str]:
         """The unit of each released number, where any has one."""
@@ -111,14 +103,7 @@ def _words(used: Mapping[str, Mapping[str, Any]]) -> str:
     told = []
     for column, facts in used.items():
         if "bounds" in facts:
-            told.append(f"{column} {_ends(facts['bounds'])}")
+            told.append(f"{column} {in_words(facts['bounds'], 3)}")
         if "keys" in facts:
             told.append(f"{facts['keys']:,} keys of {column}")
     return f"stated with the table: {', '.join(told)}"
-
-
-def _ends(bounds: Sequence[float | None]) -> str:
-    low, high = (None if end is None else three_digits(end) for end in bounds)
-    if low is None or high is None:
-        return f"at least {low}" if high is None else f"at most {high}"
-    return f"from {low} to {high}"
