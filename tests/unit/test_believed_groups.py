@@ -25,6 +25,8 @@ from evenhand.statistics.count import Count
 from evenhand.statistics.pairs import ROW
 from evenhand.statistics.statistic import Estimate
 
+TENTH = Support(np.array([0.1]), np.ones(1), np.array([0.1]))  # everybody lies a tenth of the range away
+
 
 def test_l2_norms_and_what_a_user_adds_are_inverse() -> None:
     added = np.array([1.0, 3.0, 50.0, 4000.0])
@@ -150,17 +152,27 @@ def test_weight_moves_only_where_users_are_cut_and_matters_more_in_small_groups(
 
 def test_distances_are_cut_above_the_bound_only() -> None:
     rows = Support(np.array([1.0, 10.0]), np.array([100.0, 10.0]))
-    assert CutDistances.of(rows, None, 1.0, 1.0).amounts.tolist() == [0.0] * 41  # a distance of a tenth of the range
-    cut = CutDistances.of(rows, None, 0.5, 1.0)
+    assert CutDistances.of(rows, TENTH, 1.0, 1.0).amounts.tolist() == [0.0] * 41
+    cut = CutDistances.of(rows, TENTH, 0.5, 1.0)
     assert cut.amounts == pytest.approx(np.full(41, 10 * (1.0 - 0.5)))
     few, many = (cut.by_group(np.array([size]), np.array([0.5])).deviation[0] for size in (100.0, 1000.0))
     assert many < few
     assert part_lost(rows, 5.0) == pytest.approx(50 / 200)
+    assert set(CutDistances.of(rows, None, 0.5, 1.0).amounts.round(9)) == {0.0, 5.0, 20.0}  # by the prior
+
+
+def test_nearly_all_that_is_cut_may_lie_on_one_side_and_rows_that_a_profile_missed_are_cut_too() -> None:
+    rows, groups, centres = Support(np.array([10.0]), np.array([1000.0])), np.full(2, 5000.0), np.full(2, 0.5)
+    some, all = (CutDistances.of(rows, TENTH, bound, 1.0) for bound in (0.5, 1e-6))
+    assert some.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.05 * (0.4 + 0.6 / 4)), rel=0.01)
+    assert all.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.1), rel=0.01)
+    missed = CutDistances.of(Support(np.array([10.0]), np.ones(1)), TENTH, 1e-6, 1.0)
+    assert missed.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.1), rel=0.1)
 
 
 def test_a_distance_that_is_possible_on_one_side_only_has_a_sign() -> None:
     rows = Support(np.array([10.0]), np.array([100.0]))
-    cut = CutDistances.of(rows, None, 0.5, 1.0)
+    cut = CutDistances.of(rows, TENTH, 0.5, 1.0)
     assert cut.side(np.array([0.04, 0.08, 0.5, 0.96])) == pytest.approx([1.0, 0.25, 0.0, -1.0])
     moved = cut.by_group(np.array([500.0, 500.0]), np.array([0.02, 0.98]))
     assert (np.diff(moved.amounts) >= 0).all()

@@ -17,7 +17,8 @@ import numpy as np
 
 from evenhand.bounding.lost_by_group import HETEROGENEITY
 from evenhand.bounding.lost_over_groups import NOT_KNOWN, Lost
-from evenhand.bounding.moved_weight import FARTHEST, USERS_DIFFER, likely_root_mean_square
+from evenhand.bounding.moved_weight import FARTHEST, likely_root_mean_square
+from evenhand.bounding.residual_norms import UNSEEN
 from evenhand.profiles import Array, Posterior, Support, evenly
 
 ONE_SIDED = 0.4
@@ -55,19 +56,25 @@ class CutDistances:
 
     Args:
         amounts: in all groups together, without signs: as likely one as the other.
+        rows: of all users, in each of these cases.
+        part: of all distances that is cut.
         per_group: Σ of squared cuts of users, each divided by the user's number of groups.
         lengths: distances per row of those who are cut.
         parts: of all that is cut, which part is theirs.
     """
 
     amounts: Array
+    rows: Array
+    part: float
     per_group: float
     lengths: Array
     parts: Array
 
     @classmethod
     @np.errstate(all="ignore")  # a warning would show what was released
-    def of(cls, rows: Posterior | Support, distances: Posterior | None, bound: float, unit: float) -> CutDistances:
+    def of(
+        cls, rows: Posterior | Support, distances: Posterior | Support | None, bound: float, unit: float
+    ) -> CutDistances:
         """What a bound cuts off from users who have so many rows.
 
         Args:
@@ -78,20 +85,24 @@ class CutDistances:
         """
         users, user_weights, many = _law(rows, unit)
         if distances is None:
-            lengths, shares, share_weights = np.full((1, 1), USERS_DIFFER), np.ones((1, 1)), np.ones(1)
+            lengths, shares, share_weights = UNSEEN[0][None, :], np.eye(len(UNSEEN[0])), UNSEEN[1]
         else:
             shares, share_weights, lengths = _law(distances, unit)
             shares, lengths = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9), np.minimum(lengths, 1.0)
         # By place inside the buckets of rows and of distances, then by bucket of each.
-        cut = np.maximum(many[:, None, :, None] * lengths[:, None, :] - bound, 0.0)
+        away = many[:, None, :, None] * lengths[:, None, :]
+        cut = np.maximum(away - bound, 0.0)
         spread = np.mean([1 / one.groups(many) for one in NOT_KNOWN], axis=0)
         total = users @ cut @ shares.T
         squares = users @ (cut**2 * spread[:, None, :, None]) @ shares.T
         weights = np.broadcast_to(np.outer(user_weights, share_weights), total.shape).ravel()
         chosen = evenly(total.ravel(), weights, _AMOUNTS)
+        everybody = np.broadcast_to((many @ users.T)[:, None, :, None], total.shape).ravel()
         mass = (user_weights @ users @ cut.mean(axis=0) * (share_weights @ shares)).ravel()
         return cls(
             total.ravel()[chosen],
+            everybody[chosen],
+            float(total.mean() / max(float((users @ away @ shares.T).mean()), 1e-300)),
             likely_root_mean_square(np.sqrt(squares.ravel()), weights) ** 2,
             lengths.ravel(),
             mass / max(float(mass.sum()), 1e-300),
@@ -112,15 +123,21 @@ class CutDistances:
         """
         present, side = np.maximum(rows, 1.0), self.side(centres)
         whole = float(present.sum())
-        each = spread * self.amounts / whole
+        # If there are more rows than the profile says, they lost the same part.
+        believed = np.clip(self.rows, 1e-9, whole)
+        each = spread * self.amounts / believed
         different = np.outer(each, _FACTORS).ravel()
         usual = different[evenly(different, np.tile(_FACTOR_WEIGHTS, len(each)), _AMOUNTS)]
         # Of groups, one with larger values has more of those that are cut.
         ends = np.where(side > 0, centres, 1 - centres)
         larger = np.clip(ends * whole / max(float(present @ ends), 1e-9), 1 / _MOST, _MOST)
         amounts = np.sort(np.clip(np.outer(side * larger, usual), -1.0, 1.0), axis=1)
-        unknown = ONE_SIDED * (1 - np.abs(side)) * likely_root_mean_square(each, np.ones(len(each)))
-        return Moved(amounts, np.minimum(np.sqrt(self.per_group / (whole * present) + unknown**2), FARTHEST))
+        # Where nearly all is cut the centres are hardly put right, so that all may lie on one side of them.
+        common = ONE_SIDED + (1 - ONE_SIDED) * self.part**2
+        unknown = common * (1 - np.abs(side)) * likely_root_mean_square(each, np.ones(len(each)))
+        return Moved(
+            amounts, np.minimum(np.sqrt(self.per_group / (np.median(believed) * present) + unknown**2), FARTHEST)
+        )
 
 
 def _law(law: Posterior | Support, unit: float) -> tuple[Array, Array, Array]:

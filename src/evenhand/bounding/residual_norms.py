@@ -13,10 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.profiles import Array, Buckets, Posterior, Support, posterior
-from evenhand.profiles.occupied import CAUTIOUS, highest_occupied
+from evenhand.profiles.occupied import CAUTIOUS, highest_occupied, last_occupied
 
 KAPPA = 2.0
 """How unevenly what is cut spreads over groups: G·Σp², 1 for groups of equal size, about 3 for popular things."""
+
+UNSEEN = (np.array([0.05, 0.1, 0.25]), np.array([0.3, 0.4, 0.3]))
+"""A prior: distances per row as parts of the range, and how likely each is, where none stands out from the noise."""
 
 _EDGES = 4.0 ** (np.arange(-24, 1) / 3)  # distances per row, as parts of the range: down to 2^-16, a grid step
 _STEPS = Buckets((0, *np.rint(_EDGES * 2**16).astype(int).tolist()), 2**16)
@@ -52,7 +55,8 @@ class Distances:
     def seen(self, counts: npt.ArrayLike) -> tuple[Array, Array] | None:
         """Distances that stand out from the noise, with how many users have each; None if none does."""
         noisy = self._without_open(counts)
-        top, found = highest_occupied(noisy[None, :], self.edges, self.scale, 1.0, CAUTIOUS)
+        top, _ = highest_occupied(noisy[None, :], self.edges, self.scale, 1.0, CAUTIOUS)
+        _, found = last_occupied(noisy[None, :], self.edges, self.scale)  # a false alarm would cut nearly everybody
         seen = np.where((noisy > _VISIBLE * self.scale) & (np.arange(len(noisy)) <= top[0]), noisy, 0.0)
         if not found[0] or not seen.any():
             return None

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.bounding import (
+    UNSEEN,
     CutDistances,
     Distances,
     Moved,
@@ -44,6 +45,8 @@ _FAINT = 1e-9
 """The scale of the noise of public counts."""
 
 _SIZES = Buckets((0, *(edge for edge in total_buckets(ROW).edges if ROW >> OCTAVES <= edge <= ROW << 20)), ROW)
+_REFUTED = 10
+"""Times fewer rows, in usual rows, than users have groups: then a histogram of rows per user missed nearly everybody. A user in k groups has about k."""
 _EXACT = 2**52  # capacities up to here make exact weights
 
 
@@ -182,6 +185,8 @@ class LocatedGroups:
             scale = self.purse.deviation(self.shares.rows_profile, 1, 1) / math.sqrt(2)
         found = support_of_histogram(buckets, counts, scale)
         rows = found.spread_out() if self.public else posterior(buckets, counts, scale)
+        if _REFUTED * found.rows / ROW < self.groups_per_user.rows:  # it shows noise
+            return self.groups_per_user, rows
         return Support(found.sizes / ROW, found.users, None if found.lowest is None else found.lowest / ROW), rows
 
     def _rows(self, support: Support) -> int:
@@ -197,10 +202,8 @@ class LocatedGroups:
         purse, share, width = self.purse, self.shares.sums[turn], self.pairs.grid.width
         wanted, counts = self._distances(users, support, self.shares.distances[turn])
         seen = wanted.seen(counts)
-        noise, bound = purse.deviation(share, self.moves, self.moves), 1.0
-        if seen is not None:
-            norms = norms_of(support, seen)
-            bound = best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
+        noise, norms = purse.deviation(share, self.moves, self.moves), norms_of(support, seen or UNSEEN)
+        bound = best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
         capacity = self._capacity(share, bound * width)
         moved = self.moves * capacity
         counted = [] if rows is None else [("size", rows, "rows_norm")]
@@ -239,13 +242,15 @@ class LocatedGroups:
     def _means(self, first: Around, second: Around, weights: Array, noise: IntegerNoise | None) -> list[ResidualMean]:
         grid, unit, width = self.pairs.grid, self.pairs.grid.units(1), self.pairs.grid.width
         noises = (first.distances.noise, second.distances.noise, noise)
+        # What the second bound cuts is believed, so the first distances count as if they had no less noise for a bound.
+        more = max(second.bound / first.bound, 1.0)
         return [
             ResidualMean(
                 before / FULL,
                 after / FULL,
                 float(centre - start),
                 float(rows),
-                (1 / FULL, 1 / FULL, 1 / (FULL * ROW)),
+                (more / FULL, 1 / FULL, 1 / (FULL * ROW)),
                 noises,
                 (float(-centre), float(width - centre)),
                 grid.low + unit * centre,
