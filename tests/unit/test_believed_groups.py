@@ -40,7 +40,7 @@ def test_how_users_spread_over_groups_is_read_off_both_histograms() -> None:
     rng = np.random.default_rng(1)
     rows = np.ceil(rng.lognormal(3, 1, 20_000))
     buckets = norm_buckets()
-    for true in (Breadth(1, 1.0, 1.0), Breadth(1, 1.0, 0.02)):
+    for true in (Breadth(1, 1.0, 1.0), Breadth(1, 1.0, 0.02), *ONCE_EACH):
         l1, l2 = (
             Histogram(buckets, buckets.histogram(np.ceil(norm).astype(np.int64)).tolist(), 1.0, "")
             for norm in (rows, true.l2(rows))
