@@ -10,7 +10,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.bounding import ONCE_EACH, Breadth, Lost, MovedWeight, fitted_breadths, losses_by_group
-from evenhand.bounding.cut_distances import CutDistances, part_lost
+from evenhand.bounding.cut_distances import ONE_SIDED, CutDistances, part_lost
 from evenhand.bounding.residual_norms import _EDGES, Distances
 from evenhand.noise import Gaussian, Laplace
 from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts
@@ -164,7 +164,9 @@ def test_distances_are_cut_above_the_bound_only() -> None:
 def test_nearly_all_that_is_cut_may_lie_on_one_side_and_rows_that_a_profile_missed_are_cut_too() -> None:
     rows, groups, centres = Support(np.array([10.0]), np.array([1000.0])), np.full(2, 5000.0), np.full(2, 0.5)
     some, all = (CutDistances.of(rows, TENTH, bound, 1.0) for bound in (0.5, 1e-6))
-    assert some.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.05 * (0.4 + 0.6 / 4)), rel=0.01)
+    assert some.by_group(groups, centres).deviation == pytest.approx(
+        np.full(2, 0.05 * (ONE_SIDED + (1 - ONE_SIDED) / 4)), rel=0.01
+    )
     assert all.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.1), rel=0.01)
     missed = CutDistances.of(Support(np.array([10.0]), np.ones(1)), TENTH, 1e-6, 1.0)
     assert missed.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.1), rel=0.1)
@@ -183,6 +185,11 @@ def test_a_distance_that_is_possible_on_one_side_only_has_a_sign() -> None:
     assert shown[1].value == pytest.approx(10 - shown[0].value)
     low, high = shown[0].interval.at(0.95)
     assert 0.2 < low < 0.7 < 1.2 < high
+
+
+def test_an_interval_that_lies_outside_what_is_possible_says_nothing() -> None:
+    interval = Widened(Additive(-50.0, Laplace(Fraction(5)), 1.0), -50.0, 1.0, "", feasible=(0.0, 400.0))
+    assert interval.at(0.95) == (0.0, 400.0)
 
 
 def test_a_long_tail_that_is_cut_is_believed_to_be_there() -> None:

@@ -57,7 +57,7 @@ class CutDistances:
     Args:
         amounts: in all groups together, without signs: as likely one as the other.
         rows: of all users, in each of these cases.
-        part: of all distances that is cut.
+        part: of all distances, that is cut: as likely more as less.
         per_group: Σ of squared cuts of users, each divided by the user's number of groups.
         lengths: distances per row of those who are cut.
         parts: of all that is cut, which part is theirs.
@@ -102,7 +102,7 @@ class CutDistances:
         return cls(
             total.ravel()[chosen],
             everybody[chosen],
-            float(total.mean() / max(float((users @ away @ shares.T).mean()), 1e-300)),
+            float(np.median((total / np.maximum(users @ away @ shares.T, 1e-300)).ravel()[chosen])),
             likely_root_mean_square(np.sqrt(squares.ravel()), weights) ** 2,
             lengths.ravel(),
             mass / max(float(mass.sum()), 1e-300),
