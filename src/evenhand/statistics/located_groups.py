@@ -96,8 +96,11 @@ class LocatedGroups:
         """How many times the bound one user moves a bounded sum: a user whose values change may turn from one end to the other."""
         return self.pairs.table.relation.moves
 
-    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float, Moved]:
-        """The means of all groups, the bound on a user's distances, and what that did; ``users`` holds the number of groups of each user."""
+    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float, Moved, list[float | None]]:
+        """The means of all groups, the bound on a user's distances, what that did, and the rows by group if they are public.
+
+        ``users`` holds the number of groups of each user.
+        """
         centres, weights = self._rough(users)
         noise, placed = None, self.pairs.about(centres)
         with self._norms(placed) as users:
@@ -120,7 +123,8 @@ class LocatedGroups:
         # Rows that are missing count as far as the centres were off: where they ended, and by how much the second moved.
         off = np.array([math.hypot(mean.fraction, mean.gap) for mean in means]) / self.pairs.grid.width
         deviation = np.minimum(np.hypot(moved.deviation, missing * off), 0.5)
-        return means, second.bound, replace(moved, deviation=deviation)
+        sizes = np.rint(weights / centres.scales).tolist() if self.public else [None] * len(means)
+        return means, second.bound, replace(moved, deviation=deviation), sizes
 
     def _norms(self, placed: Rows) -> AbstractContextManager[Rows]:
         return self.pairs.users(placed, rows_norm=placed.size, residual_norm=placed.residual)
