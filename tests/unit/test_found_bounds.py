@@ -238,7 +238,8 @@ def test_zeros_alone_are_not_believed_if_the_mean_says_otherwise() -> None:
     assert (found.low, found.high, found.visible) == (0.0, 1.0, True)
     assert found.contradicted("mean", 0.5)
     assert not found.contradicted("mean", 0.1)  # 50 users with ones may hide
-    assert not found.contradicted("sum", 500.0)
+    assert found.contradicted("sum", 500.0)
+    assert not found.contradicted("sum", 150.0)
     counts[ZERO + 80 : ZERO + 180] = 0.0
     counts[np.flatnonzero(HIGHS == 1.0)] = 500.0  # flags
     assert not extent_of(counts.tolist(), 20.0, 0.1).contradicted("mean", 0.5)

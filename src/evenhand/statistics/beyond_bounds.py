@@ -25,7 +25,6 @@ from evenhand.statistics.believed_means import corrected
 from evenhand.statistics.draft import Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.mean import Mean
-from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import OfRanks
 from evenhand.statistics.ratio import RatioOf
@@ -83,13 +82,8 @@ class Found:
             variance = replace(estimate, value=value**2, interval=interval.interval, noise=2 * value * estimate.noise)
             found = self._with(variance, extent.cut_of_squares)
             return replace(estimate, interval=RootInterval(found.interval))
-        of_totals = not isinstance(statistic, PerUserMean) or statistic.of == "total"
-        if (
-            of_totals
-            and bounding is not None
-            and bounding.strategy == "TotalCap"
-            and _within(bounding.parameter, extent)
-        ):
+        capped = isinstance(statistic, Sum) and bounding is not None and bounding.strategy == "TotalCap"
+        if bounding is not None and capped and _within(bounding.parameter, extent):
             return estimate  # a user with a value beyond the bounds is beyond the cap too, and what that took is in the interval
         cut = self._cut(estimate, bounding)
         return estimate if cut is None else self._with(estimate, cut)

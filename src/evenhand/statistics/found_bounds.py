@@ -24,11 +24,10 @@ from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.level_cells import cells_around, numbers_of_rows, totals_of_users, users_by_cell, weighted_once
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
-from evenhand.statistics.wanted_bounds import WantedBounds
+from evenhand.statistics.wanted_bounds import WantedBounds, further
 from evenhand.statistics.weighted_rows import FULL, WEIGHT
 from evenhand.tables import Bounds, OpenBounds, Table
 from evenhand.tables.expressions import Rows
-from evenhand.tables.grid import LARGEST_OPEN
 
 SHARE = Decimal("0.15")
 """Of ε, for finding bounds: with it 300 users at ε = 0.5 mostly stand out, and the rest of the release has 1.18 times the noise. As much again
@@ -144,7 +143,10 @@ class _Finding:
                 values[column] = looked(numbers, self._given(column, total=False))
         for column in self._totals:
             rows = values[column].extent(_ROWS_OF_TOTALS * float(self.request.epsilon), (None, None))
-            with totals_of_users(copy, column, _further(rows.low, rows.high)) as sums:
+            if not rows.visible:  # a grid over the outer range would round everything to zero
+                totals[column] = values[column]
+                continue
+            with totals_of_users(copy, column, further(rows.low, rows.high)) as sums:
                 totals[column] = looked(sums, self._given(column, total=True))
         spent = max(exact_sum(parts), split(self.request.epsilon, SHARE)[0])
         left = float(exact_difference(self.request.epsilon, spent))
@@ -175,7 +177,7 @@ class _Finding:
 
     def _fitting(self, want: WantedBounds, found: Extent) -> Extent:
         """Whole numbers for a column of integers; and room for a cap that was given, so that no noise is too large for it."""
-        low, high = _further(found.low, found.high, want.given) if self._roomy(want) else (found.low, found.high)
+        low, high = further(found.low, found.high, want.given) if self._roomy(want) else (found.low, found.high)
         least = self._least
         if least:
             low = min(low, -least if low < 0 else 0.0) if want.given[0] is None else low
@@ -255,10 +257,6 @@ class _Finding:
         return {"bounds": [query["bounds"] for query in queries.values()]}
 
 
-_ROOM = 10.0
-"""How many times further from zero than for a mean the bounds of a value lie where only totals are capped. Each user counts once when bounds are
-found, and busy users' values may be larger (pay)."""
-
 _CAP_BITS = 20
 """A cap is at most 2^20 times the bounds that are found: then its integers fit."""
 
@@ -272,14 +270,6 @@ def _copied(table: Table, names: Sequence[str]) -> Iterator[Table]:
     """One reading of the columns that a release needs; the copy is asked as the table itself would be."""
     with table.once(names) as copy:
         yield replace(copy, positional=False)
-
-
-def _further(low: float, high: float, given: OpenBounds = (None, None)) -> Bounds:
-    """Bounds that were found, with `_ROOM`, unless all values lie far from zero."""
-    if low > 0 or high < 0:
-        return low, high
-    low = max(_ROOM * low, -LARGEST_OPEN) if given[0] is None else low
-    return low, min(_ROOM * high, LARGEST_OPEN) if given[1] is None else high
 
 
 def _stand_in(given: OpenBounds, least: float) -> Bounds:
