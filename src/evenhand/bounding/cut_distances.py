@@ -20,8 +20,9 @@ from evenhand.bounding.lost_over_groups import NOT_KNOWN, Lost
 from evenhand.bounding.moved_weight import FARTHEST, USERS_DIFFER, likely_root_mean_square
 from evenhand.profiles import Array, Posterior, Support, evenly
 
-ONE_SIDED = 0.4
-"""A prior: which part of what is cut from all users together is left after opposite directions cancel, where the sign is not known."""
+ONE_SIDED = 0.8
+"""A prior: which part of what is cut from all users together is left after opposite directions cancel, where the sign is not known. Those who are cut are the
+busiest, and may be of one kind (machines)."""
 
 BUSIER = {1.0: 0.55, 2.0: 0.25, 3.0: 0.2}
 """A prior: how many times more is cut on the side that is known than if busy users lay as far out as others; who stays long often earns more."""
