@@ -17,7 +17,6 @@ from evenhand.bounding import (
     best_groups_bound,
     best_residual_bound,
     best_rows_bound,
-    norms_of,
     part_lost,
     shrunken_ratios,
     shrunken_steps,
@@ -56,13 +55,13 @@ class Around:
         distances: by group, in grid steps × usual rows × `FULL`.
         bound: on a user's distances, as a part of the range × usual rows.
         rows: by group, in usual rows, where they were released with the distances.
-        law: users by distance per row, those too few to be seen included; None if none stood out from noise.
+        laws: from how many rows on, and users by distance per row, those too few to be seen included; None if none stood out from noise.
     """
 
     centres: Centres
     distances: Noisy
     bound: float
-    law: Posterior | None
+    laws: Sequence[tuple[float, Posterior]] | None
     rows: Noisy | None = None
 
 
@@ -118,7 +117,7 @@ class LocatedGroups:
         with self._norms(placed) as users:
             second = self._around(better, placed, users, support, 1)
         means = self._means(first, second, weights, noise)
-        cut = CutDistances.of(rows, second.law, second.bound, ROW)
+        cut = CutDistances.of(rows, second.laws, second.bound, ROW)
         moved = cut.by_group(weights, better.centres / self.pairs.grid.width, self._spread)
         # Rows that are missing count as far as the centres were off: where they ended, and by how much the second moved.
         off = np.array([math.hypot(mean.fraction, mean.gap) for mean in means]) / self.pairs.grid.width
@@ -200,10 +199,9 @@ class LocatedGroups:
         """Distances from the centres by group, bounded for each user; with a capacity, ``rows`` by group from the same pass."""
         purse, share, width = self.purse, self.shares.sums[turn], self.pairs.grid.width
         wanted, counts = self._distances(users, support, self.shares.distances[turn])
-        seen = wanted.seen(counts)
+        norms = wanted.norms(support, counts)
         noise, bound = purse.deviation(share, self.moves, self.moves), 1.0
-        if seen is not None:
-            norms = norms_of(support, seen)
+        if norms is not None:
             bound = best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
         capacity = self._capacity(share, bound * width)
         moved = self.moves * capacity
@@ -213,11 +211,11 @@ class LocatedGroups:
         found = None
         if rows is not None:
             found = purse.draw(Measurement(picked(sums, "size"), rows, rows**2), self.shares.rows)
-        law = None if seen is None else wanted.law(counts)
-        return Around(centres, distances, capacity / (width * FULL), law, found)
+        laws = None if norms is None else wanted.laws(counts)
+        return Around(centres, distances, capacity / (width * FULL), laws, found)
 
     def _distances(self, users: Rows, support: Support, share: Fraction) -> tuple[Distances, Sequence[int]]:
-        """A noisy histogram of distances per row of users with many rows."""
+        """A noisy histogram of distances per row of users with many rows, the busiest apart: each user is at one place of it."""
         import ibis
 
         scale = self.purse.deviation(share, self.moves, math.sqrt(self.moves)) / math.sqrt(2)
@@ -225,7 +223,10 @@ class LocatedGroups:
         asked = users.filter(users.rows_norm >= max(math.floor(wanted.rows * ROW), 1))
         unit = ibis.literal(ROW / self.pairs.grid.width, "float64")
         distance = asked.residual_norm.cast("float64") * unit / asked.rows_norm.cast("float64")
-        place = _place(distance, wanted.size)
+        place = _place(distance, wanted.buckets)
+        if math.isfinite(wanted.busy):
+            busy = asked.rows_norm >= max(math.floor(wanted.busy * ROW), 1)
+            place = place + busy.ifelse(ibis.literal(wanted.buckets, "int64"), ibis.literal(0, "int64"))
         measured = users_by_place(self.pairs.table, asked, place, wanted.size, self.moves)
         return wanted, self.purse.draw(measured, share).values
 
