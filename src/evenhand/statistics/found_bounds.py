@@ -170,10 +170,10 @@ class _Finding:
         return 1.0 if self.request.relation.counts_are_public else want.ease
 
     def _roomy(self, want: WantedBounds) -> bool:
-        """Whether nothing but a user's total is capped: then wide bounds of a value cost nothing, and narrow ones cut what no cap shows."""
+        """Whether a user's total is capped: then wide bounds cost nothing, and narrow ones cut what no cap shows."""
         request = self.request
         capped = request.named is None or request.named.bounds_values
-        return capped and self._ease(want) > 1 and request.auto.profile is None
+        return capped and (want.total or self._ease(want) > 1) and request.auto.profile is None
 
     def _fitting(self, want: WantedBounds, found: Extent) -> Extent:
         """Whole numbers for a column of integers; and room for a cap that was given, so that no noise is too large for it."""
