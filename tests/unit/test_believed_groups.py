@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import evenhand as eh
 from evenhand.bounding import ONCE_EACH, Breadth, Lost, MovedWeight, fitted_breadths, losses_by_group
 from evenhand.bounding.cut_distances import ONE_SIDED, CutDistances, part_lost
 from evenhand.bounding.residual_norms import _EDGES, Distances
-from evenhand.noise import Gaussian, Laplace
-from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts
+from evenhand.noise import Gaussian, Laplace, seam
+from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts, users_by_place
 from evenhand.release import Additive, Believed, Unknown
 from evenhand.release.intervals import judged, noise_only, why_not
 from evenhand.release.quotient import Quotient
 from evenhand.release.together import ends_of
 from evenhand.release.widened import Widened
+from evenhand.statistics import located_groups
 from evenhand.statistics.believed_groups import MOSTLY, REFUTED, TOTALS, believed_distances, believed_totals
 from evenhand.statistics.believed_ratios import believed_quotient, measured_quotient
 from evenhand.statistics.count import Count
 from evenhand.statistics.pairs import ROW
 from evenhand.statistics.statistic import Estimate
 
-TENTH = Support(np.array([0.1]), np.ones(1), np.array([0.1]))  # everybody lies a tenth of the range away
+TENTH = [(0.0, Support(np.array([0.1]), np.ones(1), np.array([0.1])))]  # everybody lies a tenth of the range away
 
 
 def test_l2_norms_and_what_a_user_adds_are_inverse() -> None:
@@ -199,7 +203,7 @@ def test_a_long_tail_that_is_cut_is_believed_to_be_there() -> None:
     far = np.minimum(0.01 * rng.lognormal(0.0, 1.3, 4_000), 0.9)
     counts = np.bincount(np.searchsorted(_EDGES, far), minlength=wanted.size) + rng.laplace(0, scale, wanted.size)
     rows = Support(np.array([1.0]) * ROW, np.array([4_000.0]))
-    cut = CutDistances.of(rows, wanted.law(counts), 0.08, ROW)
+    cut = CutDistances.of(rows, wanted.laws(counts), 0.08, ROW)
     true = float(np.maximum(far - 0.08, 0.0).sum())
     assert cut.amounts[2] < true < cut.amounts[-2]
     assert cut.side(np.array([0.023]))[0] > 0.95
@@ -252,3 +256,25 @@ def test_under_a_given_bound_the_interval_is_open_where_it_cuts(session: eh.Sess
     assert mean.interval()[["mean_low", "mean_high"]].to_numpy().tolist() == [[0.0, 10.0]] * 5
     assert np.isfinite(mean.noise_interval()["mean_high"]).all()
     assert MOSTLY not in count.why
+
+
+def test_every_user_asked_for_a_distance_is_at_one_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Busy users at places of their own: who is at none, or beyond the last, would be missing from the counts."""
+    found: list[tuple[list[int], int]] = []
+
+    def recorded(*given: Any) -> Any:
+        measured = users_by_place(*given)
+        found.append((measured.integers().reveal(), given[3]))
+        return measured
+
+    monkeypatch.setattr(located_groups, "users_by_place", recorded)
+    users = np.repeat(np.arange(2_000), np.where(np.arange(2_000) < 500, 40, 2))
+    values = np.where(users < 500, 90.0, 10.0)
+    rows = pd.DataFrame({"u": users, "x": values, "g": np.where(np.arange(len(users)) % 2, "a", "b")})
+    session = eh.Session(eh.read(rows, user="u"), eh.Ledger(tmp_path / "b.db", epsilon=100))
+    with seam.replaced(seam.silent):
+        session.mean("x", bounds=(0, 100), by="g", keys=["a", "b"], epsilon=20)
+    counts, size = found[-1]
+    assert size == len(counts) == 2 * (len(_EDGES) + 1)
+    assert sum(counts) == 2_000
+    assert sum(counts[size // 2 :]) == 500
