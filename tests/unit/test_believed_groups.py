@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import evenhand as eh
 from evenhand.bounding import ONCE_EACH, Breadth, Lost, MovedWeight, fitted_breadths, losses_by_group
-from evenhand.bounding.cut_distances import CutDistances, part_lost
+from evenhand.bounding.cut_distances import ONE_SIDED, CutDistances, part_lost
 from evenhand.bounding.residual_norms import _EDGES, Distances
-from evenhand.noise import Gaussian, Laplace
-from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts
+from evenhand.noise import Gaussian, Laplace, seam
+from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts, users_by_place
 from evenhand.release import Additive, Believed, Unknown
 from evenhand.release.intervals import judged, noise_only, why_not
 from evenhand.release.quotient import Quotient
 from evenhand.release.together import ends_of
 from evenhand.release.widened import Widened
+from evenhand.statistics import located_groups
 from evenhand.statistics.believed_groups import MOSTLY, REFUTED, TOTALS, believed_distances, believed_totals
 from evenhand.statistics.believed_ratios import believed_quotient, measured_quotient
 from evenhand.statistics.count import Count
 from evenhand.statistics.pairs import ROW
 from evenhand.statistics.statistic import Estimate
+
+TENTH = [(0.0, Support(np.array([0.1]), np.ones(1), np.array([0.1])))]  # everybody lies a tenth of the range away
 
 
 def test_l2_norms_and_what_a_user_adds_are_inverse() -> None:
@@ -38,7 +44,7 @@ def test_how_users_spread_over_groups_is_read_off_both_histograms() -> None:
     rng = np.random.default_rng(1)
     rows = np.ceil(rng.lognormal(3, 1, 20_000))
     buckets = norm_buckets()
-    for true in (Breadth(1, 1.0, 1.0), Breadth(1, 1.0, 0.02)):
+    for true in (Breadth(1, 1.0, 1.0), Breadth(1, 1.0, 0.02), *ONCE_EACH):
         l1, l2 = (
             Histogram(buckets, buckets.histogram(np.ceil(norm).astype(np.int64)).tolist(), 1.0, "")
             for norm in (rows, true.l2(rows))
@@ -150,17 +156,29 @@ def test_weight_moves_only_where_users_are_cut_and_matters_more_in_small_groups(
 
 def test_distances_are_cut_above_the_bound_only() -> None:
     rows = Support(np.array([1.0, 10.0]), np.array([100.0, 10.0]))
-    assert CutDistances.of(rows, None, 1.0, 1.0).amounts.tolist() == [0.0] * 41  # a distance of a tenth of the range
-    cut = CutDistances.of(rows, None, 0.5, 1.0)
+    assert CutDistances.of(rows, TENTH, 1.0, 1.0).amounts.tolist() == [0.0] * 41
+    cut = CutDistances.of(rows, TENTH, 0.5, 1.0)
     assert cut.amounts == pytest.approx(np.full(41, 10 * (1.0 - 0.5)))
     few, many = (cut.by_group(np.array([size]), np.array([0.5])).deviation[0] for size in (100.0, 1000.0))
     assert many < few
     assert part_lost(rows, 5.0) == pytest.approx(50 / 200)
+    assert set(CutDistances.of(rows, None, 0.5, 1.0).amounts.round(9)) == {0.0, 5.0, 20.0}  # by the prior
+
+
+def test_nearly_all_that_is_cut_may_lie_on_one_side_and_rows_that_a_profile_missed_are_cut_too() -> None:
+    rows, groups, centres = Support(np.array([10.0]), np.array([1000.0])), np.full(2, 5000.0), np.full(2, 0.5)
+    some, all = (CutDistances.of(rows, TENTH, bound, 1.0) for bound in (0.5, 1e-6))
+    assert some.by_group(groups, centres).deviation == pytest.approx(
+        np.full(2, 0.05 * (ONE_SIDED + (1 - ONE_SIDED) / 4)), rel=0.01
+    )
+    assert all.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.1), rel=0.01)
+    missed = CutDistances.of(Support(np.array([10.0]), np.ones(1)), TENTH, 1e-6, 1.0)
+    assert missed.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.1), rel=0.1)
 
 
 def test_a_distance_that_is_possible_on_one_side_only_has_a_sign() -> None:
     rows = Support(np.array([10.0]), np.array([100.0]))
-    cut = CutDistances.of(rows, None, 0.5, 1.0)
+    cut = CutDistances.of(rows, TENTH, 0.5, 1.0)
     assert cut.side(np.array([0.04, 0.08, 0.5, 0.96])) == pytest.approx([1.0, 0.25, 0.0, -1.0])
     moved = cut.by_group(np.array([500.0, 500.0]), np.array([0.02, 0.98]))
     assert (np.diff(moved.amounts) >= 0).all()
@@ -173,6 +191,11 @@ def test_a_distance_that_is_possible_on_one_side_only_has_a_sign() -> None:
     assert 0.2 < low < 0.7 < 1.2 < high
 
 
+def test_an_interval_that_lies_outside_what_is_possible_says_nothing() -> None:
+    interval = Widened(Additive(-50.0, Laplace(Fraction(5)), 1.0), -50.0, 1.0, "", feasible=(0.0, 400.0))
+    assert interval.at(0.95) == (0.0, 400.0)
+
+
 def test_a_long_tail_that_is_cut_is_believed_to_be_there() -> None:
     """Most users lie near 0 and a few far above, where no bucket stands out alone."""
     rng, scale = np.random.default_rng(5), 30.0
@@ -180,7 +203,7 @@ def test_a_long_tail_that_is_cut_is_believed_to_be_there() -> None:
     far = np.minimum(0.01 * rng.lognormal(0.0, 1.3, 4_000), 0.9)
     counts = np.bincount(np.searchsorted(_EDGES, far), minlength=wanted.size) + rng.laplace(0, scale, wanted.size)
     rows = Support(np.array([1.0]) * ROW, np.array([4_000.0]))
-    cut = CutDistances.of(rows, wanted.law(counts), 0.08, ROW)
+    cut = CutDistances.of(rows, wanted.laws(counts), 0.08, ROW)
     true = float(np.maximum(far - 0.08, 0.0).sum())
     assert cut.amounts[2] < true < cut.amounts[-2]
     assert cut.side(np.array([0.023]))[0] > 0.95
@@ -233,3 +256,25 @@ def test_under_a_given_bound_the_interval_is_open_where_it_cuts(session: eh.Sess
     assert mean.interval()[["mean_low", "mean_high"]].to_numpy().tolist() == [[0.0, 10.0]] * 5
     assert np.isfinite(mean.noise_interval()["mean_high"]).all()
     assert MOSTLY not in count.why
+
+
+def test_every_user_asked_for_a_distance_is_at_one_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Busy users at places of their own: who is at none, or beyond the last, would be missing from the counts."""
+    found: list[tuple[list[int], int]] = []
+
+    def recorded(*given: Any) -> Any:
+        measured = users_by_place(*given)
+        found.append((measured.integers().reveal(), given[3]))
+        return measured
+
+    monkeypatch.setattr(located_groups, "users_by_place", recorded)
+    users = np.repeat(np.arange(2_000), np.where(np.arange(2_000) < 500, 40, 2))
+    values = np.where(users < 500, 90.0, 10.0)
+    rows = pd.DataFrame({"u": users, "x": values, "g": np.where(np.arange(len(users)) % 2, "a", "b")})
+    session = eh.Session(eh.read(rows, user="u"), eh.Ledger(tmp_path / "b.db", epsilon=100))
+    with seam.replaced(seam.silent):
+        session.mean("x", bounds=(0, 100), by="g", keys=["a", "b"], epsilon=20)
+    counts, size = found[-1]
+    assert size == len(counts) == 2 * (len(_EDGES) + 1)
+    assert sum(counts) == 2_000
+    assert sum(counts[size // 2 :]) == 500

@@ -38,7 +38,8 @@ def by_group(session: eh.Session, keys: list[str]) -> eh.Release:
         (OfSpread(-8, 8), 0.0, 1.0),  # values of both signs: the size of a mean says nothing
         (OfSpread(0.5, 4.5), 4.0, 0.25),
         (OfSpread(0, 1000), 10.0, 2.5),  # bounds that are far too wide
-        (OfQuantiles(0, 4096), 0.0, 1.0),  # a step of the grid
+        (OfSpread(0, 1), 0.0002, 1 / 800),  # little beside the bounds
+        (OfQuantiles(0, 800), 0.0, 1.0),
         (OfQuantiles(0, 1000, 100.0), 0.0, 25.0),  # beside a larger one
     ],
 )

@@ -35,6 +35,7 @@ from evenhand.bounding.over_groups import (
 )
 from evenhand.bounding.rank_belief import Belief, Shift
 from evenhand.bounding.residual_norms import (
+    UNSEEN,
     Distances,
     best_groups_bound,
     best_residual_bound,
@@ -59,6 +60,7 @@ __all__ = [
     "ROWS_SHARE",
     "ROW_SD",
     "STRATEGIES",
+    "UNSEEN",
     "Assumptions",
     "Auto",
     "Belief",

@@ -11,17 +11,20 @@ cut has either sign, and on average heavy users' cuts have `ONE_SIDED` of their 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.bounding.lost_by_group import HETEROGENEITY
 from evenhand.bounding.lost_over_groups import NOT_KNOWN, Lost
-from evenhand.bounding.moved_weight import FARTHEST, USERS_DIFFER, likely_root_mean_square
+from evenhand.bounding.moved_weight import FARTHEST, likely_root_mean_square
+from evenhand.bounding.residual_norms import UNSEEN
 from evenhand.profiles import Array, Posterior, Support, evenly
 
-ONE_SIDED = 0.4
-"""A prior: which part of what is cut from all users together is left after opposite directions cancel, where the sign is not known."""
+ONE_SIDED = 0.8
+"""A prior: which part of what is cut from all users together is left after opposite directions cancel, where the sign is not known. Those who are cut are the
+busiest, and may be of one kind (machines)."""
 
 BUSIER = {1.0: 0.55, 2.0: 0.25, 3.0: 0.2}
 """A prior: how many times more is cut on the side that is known than if busy users lay as far out as others; who stays long often earns more."""
@@ -55,45 +58,62 @@ class CutDistances:
 
     Args:
         amounts: in all groups together, without signs: as likely one as the other.
+        rows: of all users, in each of these cases.
+        part: of all distances, that is cut: as likely more as less.
         per_group: Σ of squared cuts of users, each divided by the user's number of groups.
         lengths: distances per row of those who are cut.
         parts: of all that is cut, which part is theirs.
     """
 
     amounts: Array
+    rows: Array
+    part: float
     per_group: float
     lengths: Array
     parts: Array
 
     @classmethod
     @np.errstate(all="ignore")  # a warning would show what was released
-    def of(cls, rows: Posterior | Support, distances: Posterior | None, bound: float, unit: float) -> CutDistances:
+    def of(
+        cls,
+        rows: Posterior | Support,
+        distances: Sequence[tuple[float, Posterior | Support]] | None,
+        bound: float,
+        unit: float,
+    ) -> CutDistances:
         """What a bound cuts off from users who have so many rows.
 
         Args:
             rows: users by number of rows, in ``unit`` to a row.
-            distances: users by distance per row, in ``unit`` to the range; a prior if None.
+            distances: from how many rows on, and users by distance per row, in ``unit`` to the range; a prior if None.
             bound: on rows × distance.
             unit: how many steps are one row, and one range.
         """
         users, user_weights, many = _law(rows, unit)
-        if distances is None:
-            lengths, shares, share_weights = np.full((1, 1), USERS_DIFFER), np.ones((1, 1)), np.ones(1)
-        else:
-            shares, share_weights, lengths = _law(distances, unit)
-            shares, lengths = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9), np.minimum(lengths, 1.0)
-        # By place inside the buckets of rows and of distances, then by bucket of each.
-        cut = np.maximum(many[:, None, :, None] * lengths[:, None, :] - bound, 0.0)
         spread = np.mean([1 / one.groups(many) for one in NOT_KNOWN], axis=0)
-        total = users @ cut @ shares.T
-        squares = users @ (cut**2 * spread[:, None, :, None]) @ shares.T
-        weights = np.broadcast_to(np.outer(user_weights, share_weights), total.shape).ravel()
-        chosen = evenly(total.ravel(), weights, _AMOUNTS)
-        mass = (user_weights @ users @ cut.mean(axis=0) * (share_weights @ shares)).ravel()
+        laws = [_lengths(None, unit)] if distances is None else [_lengths(law, unit) for _, law in distances]
+        starts = [0.0] if distances is None else [start for start, _ in distances]
+        total = squares = far = np.zeros((1, 1, len(users), 1))
+        weights, parts = user_weights[:, None], list[Array]()
+        for (shares, share_weights, lengths), start, end in zip(laws, starts, [*starts[1:], math.inf], strict=True):
+            own = np.where((many[1] >= start) & (many[1] < end), users, 0.0)
+            # By place inside the buckets of rows and of distances, then by bucket of each.
+            away = many[:, None, :, None] * lengths[:, None, :]
+            cut = np.maximum(away - bound, 0.0)
+            total = _each_with_each(total, own @ cut @ shares.T)
+            far = _each_with_each(far, own @ away @ shares.T)
+            squares = _each_with_each(squares, own @ (cut**2 * spread[:, None, :, None]) @ shares.T)
+            weights = np.multiply.outer(weights, share_weights).reshape(len(users), -1)
+            parts.append((user_weights @ own @ cut.mean(axis=0) * (share_weights @ shares)).ravel())
+        every, mass = np.broadcast_to(weights, total.shape).ravel(), np.concatenate(parts)
+        chosen = evenly(total.ravel(), every, _AMOUNTS)
+        everybody = np.broadcast_to((many @ users.T)[:, None, :, None], total.shape).ravel()
         return cls(
             total.ravel()[chosen],
-            likely_root_mean_square(np.sqrt(squares.ravel()), weights) ** 2,
-            lengths.ravel(),
+            everybody[chosen],
+            float(np.median((total / np.maximum(far, 1e-300)).ravel()[chosen])),
+            likely_root_mean_square(np.sqrt(squares.ravel()), every) ** 2,
+            np.concatenate([lengths.ravel() for _, _, lengths in laws]),
             mass / max(float(mass.sum()), 1e-300),
         )
 
@@ -112,15 +132,34 @@ class CutDistances:
         """
         present, side = np.maximum(rows, 1.0), self.side(centres)
         whole = float(present.sum())
-        each = spread * self.amounts / whole
+        # If there are more rows than the profile says, they lost the same part.
+        believed = np.clip(self.rows, 1e-9, whole)
+        each = spread * self.amounts / believed
         different = np.outer(each, _FACTORS).ravel()
         usual = different[evenly(different, np.tile(_FACTOR_WEIGHTS, len(each)), _AMOUNTS)]
         # Of groups, one with larger values has more of those that are cut.
         ends = np.where(side > 0, centres, 1 - centres)
         larger = np.clip(ends * whole / max(float(present @ ends), 1e-9), 1 / _MOST, _MOST)
         amounts = np.sort(np.clip(np.outer(side * larger, usual), -1.0, 1.0), axis=1)
-        unknown = ONE_SIDED * (1 - np.abs(side)) * likely_root_mean_square(each, np.ones(len(each)))
-        return Moved(amounts, np.minimum(np.sqrt(self.per_group / (whole * present) + unknown**2), FARTHEST))
+        # Where nearly all is cut the centres are hardly put right, so that all may lie on one side of them.
+        common = ONE_SIDED + (1 - ONE_SIDED) * self.part**2
+        unknown = common * (1 - np.abs(side)) * likely_root_mean_square(each, np.ones(len(each)))
+        by_chance = self.per_group / (np.median(believed) * present)
+        return Moved(amounts, np.minimum(np.sqrt(by_chance + unknown**2), FARTHEST))
+
+
+def _lengths(law: Posterior | Support | None, unit: float) -> tuple[Array, Array, Array]:
+    """The part of the users at each distance, by curve; the weights of the curves; and the distances."""
+    if law is None:
+        return np.eye(len(UNSEEN[0])), UNSEEN[1], UNSEEN[0][None, :]
+    shares, weights, lengths = _law(law, unit)
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9), weights, np.minimum(lengths, 1.0)
+
+
+def _each_with_each(first: Array, second: Array) -> Array:
+    """Sums over the curves of two classes, along the last axis."""
+    both: Array = first[..., :, None] + second[..., None, :]
+    return both.reshape(*both.shape[:-2], -1)
 
 
 def _law(law: Posterior | Support, unit: float) -> tuple[Array, Array, Array]:

@@ -76,7 +76,8 @@ def fitted_breadths(l1: Support, l2: Histogram, groups: int) -> tuple[Breadth, .
     noisy, edges = np.asarray(l2.counts, dtype=np.float64)[1:], np.array(l2.buckets.edges, dtype=np.float64)
     unit, scale = l2.buckets.unit, 1 / l2.epsilon
     units = [1.0] if unit == 1 else (unit * np.geomspace(1e-5, 1, 16)).tolist()
-    found = [Breadth(1.0, one, c) for one in units for c in np.geomspace(1 / groups, 1, 10).tolist()]
+    # In a panel everybody has one row in each group, however many: nothing is concentrated.
+    found = [Breadth(1.0, one, c) for one in units for c in (0.0, *np.geomspace(1 / groups, 1, 10).tolist())]
     evidence = []
     for breadth in found:
         places = np.searchsorted(edges, np.maximum(breadth.l2(sizes) * (1 - 1e-6), 0.5)) - 1

@@ -7,21 +7,28 @@ so are seen with a small part of ε. The bound minimises ``noise² + κ·(cut/G)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.profiles import Array, Buckets, Posterior, Support, posterior
-from evenhand.profiles.occupied import CAUTIOUS, highest_occupied
+from evenhand.profiles.occupied import CAUTIOUS, highest_occupied, last_occupied
 
 KAPPA = 2.0
 """How unevenly what is cut spreads over groups: G·Σp², 1 for groups of equal size, about 3 for popular things."""
 
+UNSEEN = (np.array([0.05, 0.1, 0.25]), np.array([0.3, 0.4, 0.3]))
+"""A prior: distances per row as parts of the range, and how likely each is, where none stands out from the noise."""
+
 _EDGES = 4.0 ** (np.arange(-24, 1) / 3)  # distances per row, as parts of the range: down to 2^-16, a grid step
 _STEPS = Buckets((0, *np.rint(_EDGES * 2**16).astype(int).tolist()), 2**16)
 _WANTED = 80.0  # users in units of the noise's scale that are asked for their distance: so many show a shape
-_HEAVY = 0.2  # of all users, those with most rows are asked at least: their distances are cut, and they hold most rows
+_HEAVY = 0.4  # of all users, those with most rows are asked at least: their distances are cut, and they hold most rows
+_BUSY, _FEWEST = 0.15, 12.0
+"""Of all users, those with most rows, whose distances are counted apart: they may lie further out than others (pay), and they are cut. Where
+they are so many scales of the noise."""
 _VISIBLE = 2.0  # scales of the noise above which a bucket counts: one empty bucket in fifteen does, which widens a bound a little
 _CAPS = 160  # bounds that are compared
 _LEAST_CAP, _LARGEST_CAP = 1e-4, 1.1  # of the largest norm: from nearly everybody cut to nobody
@@ -30,29 +37,64 @@ _HARDLY = 1 / 4  # of what is cut that a rough mean feels: numerator and denomin
 
 @dataclass(frozen=True)
 class Distances:
-    """A histogram of distances per row to buy, from users with at least so many rows; ``scale`` is that of its noise."""
+    """A histogram of distances per row to buy, from users with at least so many rows; ``scale`` is that of its noise.
+
+    Those with at least ``busy`` rows are counted apart, in buckets of their own; none if that is infinite.
+    """
 
     rows: float
     scale: float
     edges: Array
+    busy: float = math.inf
 
     @classmethod
     def of(cls, support: Support, scale: float) -> Distances:
         """Ask the users with most rows: their distances have the least sampling error, and bounds affect them most."""
-        wanted = max(_WANTED * scale, _HEAVY * support.people)
-        place = max(support._place(wanted), 0)
+        wanted, few = max(_WANTED * scale, _HEAVY * support.people), _BUSY * support.people
         least = support.sizes if support.lowest is None else support.lowest
-        return cls(float(least[place]), scale, _EDGES)
+        start, busy = (float(least[max(support._place(users), 0)]) for users in (wanted, few))
+        return cls(start, scale, _EDGES, busy if busy > start and few > _FEWEST * scale else math.inf)
+
+    @property
+    def buckets(self) -> int:
+        """The number of buckets, the open one at the top included."""
+        return len(self.edges) + 1
 
     @property
     def size(self) -> int:
-        """The number of buckets, the open one at the top included."""
-        return len(self.edges) + 1
+        """The number of all counts."""
+        return self.buckets * (1 if math.isinf(self.busy) else 2)
+
+    def classes(self, counts: npt.ArrayLike) -> list[tuple[float, Array]]:
+        """From how many rows on, and the counts."""
+        each = np.asarray(counts, dtype=np.float64).reshape(-1, self.buckets)
+        return list(zip((0.0, self.busy), each, strict=False))
+
+    def norms(self, support: Support, counts: npt.ArrayLike) -> Support | None:
+        """Users by norm, from their rows and the distances that stand out; None if none does."""
+        seen = [(start, self.seen(own)) for start, own in self.classes(counts)]
+        known = [distances for _, distances in seen if distances is not None]
+        if not known:
+            return None
+        rows, norms = support.spread_out(), list[Support]()
+        ends = [start for start, _ in seen[1:]] + [math.inf]
+        for (start, distances), end in zip(seen, ends, strict=True):
+            own = (rows.sizes >= start) & (rows.sizes < end)
+            if own.any():
+                norms.append(norms_of(Support(rows.sizes[own], rows.users[own]), distances or known[-1]))
+        sizes, place = np.unique(np.concatenate([one.sizes for one in norms]), return_inverse=True)
+        users = np.bincount(place, weights=np.concatenate([one.users for one in norms]))
+        return Support(sizes, users.astype(np.float64))
+
+    def laws(self, counts: npt.ArrayLike) -> list[tuple[float, Posterior]]:
+        """From how many rows on, and the distances of such users, with those too few to stand out."""
+        return [(start, self.law(own)) for start, own in self.classes(counts)]
 
     def seen(self, counts: npt.ArrayLike) -> tuple[Array, Array] | None:
         """Distances that stand out from the noise, with how many users have each; None if none does."""
         noisy = self._without_open(counts)
-        top, found = highest_occupied(noisy[None, :], self.edges, self.scale, 1.0, CAUTIOUS)
+        top, _ = highest_occupied(noisy[None, :], self.edges, self.scale, 1.0, CAUTIOUS)
+        _, found = last_occupied(noisy[None, :], self.edges, self.scale)  # a false alarm would cut nearly everybody
         seen = np.where((noisy > _VISIBLE * self.scale) & (np.arange(len(noisy)) <= top[0]), noisy, 0.0)
         if not found[0] or not seen.any():
             return None

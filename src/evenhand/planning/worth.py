@@ -66,13 +66,17 @@ class AgainstConstant(ABC):
         if self.usable:
             return ""
         goal = self.learnable * self.constant / 2
+        times = math.sqrt(self.excess / goal)
+        people, digits = f"{written(times, 2)} times as many people", 2
+        if times < 1.2:  # nearly enough: with two digits it would seem to be
+            people, digits = f"{math.ceil(100 * times - 100)}% more people", 3
         try:
-            more = f", or ε = {self.epsilon_for(goal):.2g},"
+            more = f", or ε = {max(self.epsilon_for(goal), 1.01 * float(self.epsilon)):.{digits}g},"
         except UsageError:  # what the bounds cost is more than that
             more = ""
         return (
             f"noise is forecast to cost {percent(self.excess / self.constant)} of a constant model's loss, where {percent(self.learnable)} is taken "
-            f"to be there to save; too few people for this ε: about {written(math.sqrt(self.excess / goal), 2)} times as many people{more} "
+            f"to be there to save; too few people for this ε: about {people}{more} "
             "would keep half of it"
         )
 

@@ -54,7 +54,7 @@ class Extent:
         tails: what may lie beyond the ends that were found, as far as a model tells.
         centre: of the cells in which values were counted.
         outer: the ends of all that is visible, where some may lie outside.
-        thin: where nothing but zeros is visible, the largest part of the users who may all have one other value and not show.
+        thin: where nothing but zeros is visible, the largest part of the users who may all have one other value and not show; ``hidden``, their number.
     """
 
     low: float
@@ -66,6 +66,7 @@ class Extent:
     centre: float = 0.0
     outer: tuple[float, float] = (math.inf, -math.inf)
     thin: float = 1.0
+    hidden: float = math.inf
 
     @functools.cached_property
     def cut(self) -> Cut:
@@ -94,10 +95,10 @@ class Extent:
         return max((tail.people for tail in self.tails), default=0.0)
 
     def contradicted(self, statistic: str, value: object) -> bool:
-        """Whether a mean is so large that other values than zero must be spread over cells that don't show, and so may lie anywhere."""
-        return (
-            statistic == "mean" and isinstance(value, float) and value > self.low + self.thin * (self.high - self.low)
-        )
+        """Whether a number is so large that other values than zero must be spread over cells that don't show, and so may lie anywhere."""
+        if not isinstance(value, float) or statistic not in ("mean", "per_user_mean", "sum"):
+            return False
+        return value > (self.hidden if statistic == "sum" else self.low + self.thin * (self.high - self.low))
 
     def _end(self, tail: Tail) -> float:
         return self.high if tail.sign > 0 else self.low
@@ -160,16 +161,17 @@ def extent_of(
     elif visible and high is None and top == 0.0 > bottom:  # around zero too: few columns hold negative numbers alone
         top, tail = _across(counts[::-1], scale, people, -bottom, centre)
         tails.append(tail)
-    thin = 1.0
+    thin, hidden = 1.0, math.inf
     if bottom == top == 0.0 and given == (None, None):
         # Nothing but zeros is visible: most such columns are flags.
-        top, thin = (1.0 if not centre else level_above(abs(centre) / 1000)), _SHOWS * scale / (people + _SHOWS * scale)
+        top, hidden = (1.0 if not centre else level_above(abs(centre) / 1000)), _SHOWS * scale
+        thin = hidden / (people + hidden)
     # All may be clamped to a bound that was given; and a bound that is seen to within a cell is not known better than that.
     while top - bottom < max(abs(bottom), abs(top)) / _NARROWEST or top == bottom:
         upwards = high is None and (low is not None or top < LEVELS[-1])
         bottom, top = (bottom, level_above(top)) if upwards else (-level_above(-bottom), top)
     beyond_all = visible and ((high is None and last == CELLS - 1) or (low is None and first == 0))
-    return Extent(bottom + 0.0, top + 0.0, visible, False, beyond_all, tuple(tails), 0.0, outer, thin)
+    return Extent(bottom + 0.0, top + 0.0, visible, False, beyond_all, tuple(tails), 0.0, outer, thin, hidden)
 
 
 def _across(counts: Array, scale: float, people: float, reach: float, centre: float) -> tuple[float, Tail]:

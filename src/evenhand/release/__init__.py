@@ -7,7 +7,7 @@ from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, S
 from evenhand.release.quotient import Quotient
 from evenhand.release.residuals import ResidualMean
 from evenhand.release.result import Release
-from evenhand.release.rules import NothingFound, OfQuantiles, OfSize, OfSpread, Rule
+from evenhand.release.rules import NothingFound, OfDeviation, OfQuantiles, OfSize, OfSpread, Rule
 from evenhand.release.verdicts import Verdict
 from evenhand.release.written import load
 
@@ -23,6 +23,7 @@ __all__ = [
     "Measurement",
     "Noisy",
     "NothingFound",
+    "OfDeviation",
     "OfQuantiles",
     "OfSize",
     "OfSpread",

@@ -196,7 +196,7 @@ class Release:
         if self.grouped:
             return f"{self.statistic}: {len(self.value)} {'cells' if self.cells else 'groups'}{in_units(self.units)}"
         shown = zip(self._values(), self._units(), strict=True)
-        return f"{self.statistic}: {', '.join(rounded(value, noise) + unit for (value, noise), unit in shown)}"
+        return f"{self.statistic}: {', '.join(_shown(value, noise) + unit for (value, noise), unit in shown)}"
 
     def _units(self) -> list[str]:
         """What stands behind each of the values."""
@@ -267,3 +267,7 @@ class Release:
     def warning(self) -> str:
         """What a reader has to know first; empty if the answer can be used."""
         return "" if self.usable else f"{textwrap.fill(f'NOT USABLE: {self.why}.', width())}\n"
+
+
+def _shown(value: Any, noise: float | None) -> str:  # noqa: ANN401 - a number, or a time
+    return "no answer" if isinstance(value, float) and math.isnan(value) else rounded(value, noise)

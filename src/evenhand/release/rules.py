@@ -19,6 +19,11 @@ probability 3e-6: public keys that don't occur are not called usable by chance, 
 two usable groups it is visible which is larger, if one is half as large again.
 """
 
+NEGLIGIBLE = 1 / 800
+"""How far the interval of a mean or quantile may reach in any case, as a part of its bounds: 0.0002 ± 0.0012 is known well where values lie between 0 and 1, whatever part
+of itself it is. Of long tails (spending, visits) this is a few percent of the mean, so that bounds a few times too wide call nothing usable that is not.
+"""
+
 SPREAD = 0.25
 """Standard deviation of a single value, as a part of its bounds: a public guess, the same as in plans."""
 
@@ -54,7 +59,8 @@ class OfSize:
 class OfSpread:
     """For means and quantiles: a quarter of the standard deviation of a single value, which is taken to be a quarter of the range.
 
-    Where all values have one sign, at most a quarter of the value too: bounds that are far too wide would make everything usable.
+    Where all values have one sign, at most a quarter of the value too, or next to nothing (`NEGLIGIBLE`): bounds that are far too wide
+    would make everything usable.
 
     Args:
         low: the smallest value.
@@ -65,8 +71,9 @@ class OfSpread:
     high: float
 
     def allowed(self, value: float) -> float:
-        spread = PART * SPREAD * (self.high - self.low)
-        return spread if self.low < 0 < self.high else min(spread, PART * abs(value))
+        width = self.high - self.low
+        spread = PART * SPREAD * width
+        return spread if self.low < 0 < self.high else max(min(spread, PART * abs(value)), NEGLIGIBLE * width)
 
     def needed(self, reach: float, value: float, rows: float | None) -> str:
         allowed = self.allowed(value)
@@ -75,10 +82,6 @@ class OfSpread:
         return (
             f"below about {about(reach / allowed * rows)} weighted rows"  # the noise of a mean falls with their number
         )
-
-
-_POINTS = 4096
-"""Of the grid that quantiles lie on, about: no interval is narrower than one of them."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class OfQuantiles(OfSpread):
     largest: float = 0.0
 
     def allowed(self, value: float) -> float:
-        return max(super().allowed(max(abs(value), self.largest)), (self.high - self.low) / _POINTS)
+        return super().allowed(max(abs(value), self.largest))
 
     @staticmethod
     def beside(rules: Mapping[str, Rule], values: Mapping[str, float]) -> dict[str, Rule]:
@@ -107,6 +110,15 @@ class OfQuantiles(OfSpread):
 
 
 @dataclass(frozen=True)
+class OfDeviation(OfSize):
+    """For variances and standard deviations: a quarter of the value. One that may be 0 is not called small beside the bounds: a few users
+    who differ from all others would not show, and a few flags in a column of zeros are most of its variance."""
+
+
+_NO_BOUNDS = "no bounds"
+
+
+@dataclass(frozen=True)
 class NothingFound:
     """For numbers whose bounds could not be found, or only far too wide ones: whatever they are, they say nothing.
 
@@ -116,9 +128,14 @@ class NothingFound:
         help: what to do.
     """
 
-    what: str = "no bounds"
+    what: str = _NO_BOUNDS
     why: str = "too few people for this ε"
     help: str = "give bounds=(low, high), or more ε"
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the number is noise over all that a column may hold, so that no number is shown."""
+        return self.what == _NO_BOUNDS
 
     def allowed(self, value: float) -> float:
         return -1.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.pages.numbers import rounded, written
 from evenhand.release.intervals import Interval, why_not
-from evenhand.release.rules import NothingFound, OfQuantiles, OfSize, Rule
+from evenhand.release.rules import PART, NothingFound, OfDeviation, OfQuantiles, OfSize, OfSpread, Rule
 
 if TYPE_CHECKING:
     from evenhand.release.result import Release
@@ -41,15 +41,22 @@ class Judged:
 
     @property
     def usable(self) -> bool:
-        """Whether it is precise enough; what nothing is known about is not called unusable."""
-        if self.why or self.rule is None:
-            return not self.why
-        return not (math.isnan(self.value) or self.reach > self.rule.allowed(self.value))
+        """Whether it is precise enough, and the interval can tell."""
+        return self.precise and not self.why
+
+    @property
+    def precise(self) -> bool:
+        """Whether the interval is narrow enough; what nothing is known about is not called too wide."""
+        return self.rule is None or not (math.isnan(self.value) or self.reach > self.rule.allowed(self.value))
 
     @property
     def precision(self) -> str:
-        """How far the interval reaches, as a part of the value; empty where that says nothing."""
-        if not (self.value and math.isfinite(self.reach)):
+        """How far the interval reaches, as a part of the value, or beside the bounds; empty where that says nothing."""
+        if not math.isfinite(self.reach):
+            return ""
+        if isinstance(self.rule, OfSpread) and self.reach > PART * abs(self.value):
+            return f"± {rounded(self.reach, self.reach)}, which is little beside its bounds"
+        if not self.value:
             return ""
         return f"± {written(100 * self.reach / abs(self.value), 2)}%" if self.reach else "exact"
 
@@ -120,7 +127,7 @@ class Verdict:
         if isinstance(noisy[0].rule, NothingFound):
             return noisy[0].needed
         if not self.groups and isinstance(noisy[0].rule, OfSize):
-            return self._too_few(noisy[0])
+            return reason if noisy[0].precise else self._too_few(noisy[0])
         if reason and not self.groups:
             return reason
         # Where the noise of a mean is known best: in the largest group.
@@ -137,6 +144,9 @@ class Verdict:
             return f"{_FEW}: the value may be anything; more people or more ε would help"
         value, reach = (rounded(float(figure), number.reach / 2) for figure in (number.value, number.reach))
         said = f"{value} ± {reach} is too noisy to use"
+        if isinstance(number.rule, OfDeviation) and number.low <= 0 and math.isfinite(number.reach):
+            said = f"no differences between values stand out from the noise: it lies between 0 and {rounded(number.high, number.reach)}, or above if a few users differ from all others"
+            return f"{said}; {number.why}" if number.why else said
         if number.why:
             said = f"{said}; {number.why}"
         if not math.isfinite(number.reach) or not self.epsilon > 0:

@@ -35,10 +35,10 @@ class Widened:
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.noise_only.at(confidence)
         reach = NormalDist().inv_cdf((1 + confidence) / 2) * self.deviation
-        least, most = self.feasible
-        return (
-            max(self.value - math.hypot(max(self.value - low, 0.0), reach), least),
-            min(self.value + math.hypot(max(high - self.value, 0.0), reach), most),
+        return _within(
+            self.value - math.hypot(max(self.value - low, 0.0), reach),
+            self.value + math.hypot(max(high - self.value, 0.0), reach),
+            self.feasible,
         )
 
 
@@ -91,5 +91,10 @@ class Beyond(Derived):
         few, many = (quantile(self.amounts, self.weights, (1 + side * confidence) / 2) for side in (-1, 1))
         below = math.hypot(max(self.value - low, 0.0), max(self.added - few, 0.0))
         above = math.hypot(max(high - self.value, 0.0), max(many - self.added, 0.0))
-        least, most = self.feasible
-        return max(self.value + self.added - below, least), min(self.value + self.added + above, most)
+        return _within(self.value + self.added - below, self.value + self.added + above, self.feasible)
+
+
+def _within(low: float, high: float, feasible: tuple[float, float]) -> tuple[float, float]:
+    """The part of an interval that is feasible; all that is, if noise put the whole of it elsewhere."""
+    least, most = max(low, feasible[0]), min(high, feasible[1])
+    return (least, most) if least <= most else feasible

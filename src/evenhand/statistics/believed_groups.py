@@ -26,14 +26,14 @@ from evenhand.statistics.std import RootInterval, Std
 from evenhand.statistics.sum import Sum
 from evenhand.statistics.variance import Variance
 
-TOTALS = "covers the noise and what users above the bound lost, if each group lost in proportion to its size, give or take 40% and chance"
+TOTALS = "covers the noise and what users above the bound lost, if each group lost in proportion to its size, give or take 40% and chance; one user far above all others may hide"
 WEIGHTED = (
     "covers the noise and the weight that moved from busy users to others, if users' means differ by a tenth of the range, and busy "
-    "users from others by a fortieth"
+    "users from others by a fortieth; one user with a large part of a group's rows may hide"
 )
 LOCATED = (
-    "covers the noise and what was cut from users far from the centres, those too few to be seen included, if two fifths of that lie on one "
-    "side, and all of it where only one is possible"
+    "covers the noise and what was cut from users far from the centres, those too few to be seen included, if four fifths of that lie on one "
+    "side, and all of it where only one is possible; one user with a large part of a group's rows may hide"
 )
 SIGNED = (
     "covers the noise and what users above the bound lost, if that has either sign and is spread evenly over the groups"

@@ -23,7 +23,7 @@ UNKNOWN_BIAS = (
     "noise_interval() covers the noise alone"
 )
 WORST_CASE = "covers the noise and the most that this bound can have moved the mean, whatever the values are"
-CAPPED = "covers the noise and what the cap took from users above it, on a model of users too few to be seen"
+CAPPED = "covers the noise and what the cap took from users above it, on a model of users too few to be seen; one user far above all others may hide"
 NOBODY_CUT = "covers the noise; no user was cut off"
 LEFT = "what bounding did may differ from the correction by so much, as the model believes"
 NOBODY_SEEN = (

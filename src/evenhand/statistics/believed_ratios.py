@@ -11,7 +11,7 @@ from evenhand.profiles import Array, Cut
 from evenhand.release import Additive, Believed, Exact, Interval, Quotient, Scaled, Unknown
 from evenhand.release.intervals import noise_only, why_not
 
-QUOTIENT = "covers the noise of both numbers and what bounding did to either, on the models behind them"
+QUOTIENT = "covers the noise of both numbers and what bounding did to either, on the models behind them; one user far above all others may hide"
 OPEN = (
     "the bound was given and nothing tells what it took from either number; noise_interval() covers the noise of both"
 )

@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
 
-from evenhand.pages.numbers import rounded
+from evenhand.guarantee import plain
+from evenhand.pages.numbers import rounded, written
 from evenhand.profiles import Cut, Extent, added
 from evenhand.release import Bounding, NothingFound
 from evenhand.release.believed import Unknown
@@ -22,7 +25,6 @@ from evenhand.statistics.believed_means import corrected
 from evenhand.statistics.draft import Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
 from evenhand.statistics.mean import Mean
-from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import OfRanks
 from evenhand.statistics.ratio import RatioOf
@@ -80,13 +82,8 @@ class Found:
             variance = replace(estimate, value=value**2, interval=interval.interval, noise=2 * value * estimate.noise)
             found = self._with(variance, extent.cut_of_squares)
             return replace(estimate, interval=RootInterval(found.interval))
-        of_totals = not isinstance(statistic, PerUserMean) or statistic.of == "total"
-        if (
-            of_totals
-            and bounding is not None
-            and bounding.strategy == "TotalCap"
-            and _within(bounding.parameter, extent)
-        ):
+        capped = isinstance(statistic, Sum) and bounding is not None and bounding.strategy == "TotalCap"
+        if bounding is not None and capped and _within(bounding.parameter, extent):
             return estimate  # a user with a value beyond the bounds is beyond the cap too, and what that took is in the interval
         cut = self._cut(estimate, bounding)
         return estimate if cut is None else self._with(estimate, cut)
@@ -180,3 +177,33 @@ def completed(outcome: Outcome, found: Mapping[str, Found], owner: Callable[[str
     measured = outcome.details.get("correction", {}).get("measured", outcome.value)
     details = {**outcome.details, "correction": corrected(measured, one.value, noise)}
     return replace(outcome, value=one.value, details=details)
+
+
+def unanswered(value: Any, names: Sequence[str], lost: Sequence[bool]) -> Any:  # noqa: ANN401 - a number, several, or a frame
+    """Released values without those that are noise over the whole outer range: they would look like numbers."""
+    gone = [name for name, nothing in zip(names, lost, strict=True) if nothing]
+    if hasattr(value, "columns"):
+        return value.assign(**{name: math.nan for name in gone if name in value.columns})
+    if isinstance(value, list):
+        return [math.nan if nothing else one for one, nothing in zip(value, lost, strict=True)]
+    return math.nan if gone else value
+
+
+def in_words(pairs: Mapping[str, Sequence[float]], paid: Decimal, blind: Mapping[str, NothingFound]) -> str:
+    """Which bounds were found, or why none, and what that cost."""
+    if blind:
+        found = next(iter(blind.values()))
+        which = f" for {', '.join(blind)}" if len(pairs) > 1 else ""
+        help = found.help[0].upper() + found.help[1:]
+        return f"{found.what} could be found{which} with ε = {plain(paid)} of this release: {found.why}. {help}"
+    shown = {name: _shown(low, high) for name, (low, high) in pairs.items()}
+    which = "; ".join(f"{text} for {name}" if len(shown) > 1 else text for name, text in shown.items())
+    low, high = next(iter(pairs.values()))
+    again = f"give bounds=({low:.12g}, {high:.12g})" if len(shown) == 1 else "give them as bounds"
+    return f"{which} were found with ε = {plain(paid)} of this release; {again} to save that"
+
+
+def _shown(low: float, high: float) -> str:
+    """With digits enough to tell them apart."""
+    digits = 3 + max(0, math.ceil(math.log10(max(abs(low), abs(high)) / (high - low))))
+    return f"{written(low, digits)} to {written(high, digits)}"

@@ -15,17 +15,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from evenhand.guarantee import divide, exact_difference, exact_sum, plain, split
+from evenhand.guarantee import divide, exact_difference, exact_sum, split
 from evenhand.ledger import Cost, rho_with_pure
-from evenhand.pages.numbers import written
 from evenhand.profiles import FIRST_LOOK, Extent, Given, Look, look_around
 from evenhand.release import NothingFound, Receipt, noise_for
-from evenhand.statistics.beyond_bounds import Found, completed, nothing_found
+from evenhand.statistics.beyond_bounds import Found, completed, in_words, nothing_found, unanswered
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.level_cells import cells_around, numbers_of_rows, totals_of_users, users_by_cell, weighted_once
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
-from evenhand.statistics.wanted_bounds import WantedBounds
+from evenhand.statistics.wanted_bounds import WantedBounds, further
 from evenhand.statistics.weighted_rows import FULL, WEIGHT
 from evenhand.tables import Bounds, OpenBounds, Table
 from evenhand.tables.expressions import Rows
@@ -144,7 +143,10 @@ class _Finding:
                 values[column] = looked(numbers, self._given(column, total=False))
         for column in self._totals:
             rows = values[column].extent(_ROWS_OF_TOTALS * float(self.request.epsilon), (None, None))
-            with totals_of_users(copy, column, (rows.low, rows.high)) as sums:
+            if not rows.visible:  # a grid over the outer range would round everything to zero
+                totals[column] = values[column]
+                continue
+            with totals_of_users(copy, column, further(rows.low, rows.high)) as sums:
                 totals[column] = looked(sums, self._given(column, total=True))
         spent = max(exact_sum(parts), split(self.request.epsilon, SHARE)[0])
         left = float(exact_difference(self.request.epsilon, spent))
@@ -167,9 +169,15 @@ class _Finding:
         """How many times cheaper a wide bound is than for a mean: where a user's total is capped, it hardly matters."""
         return 1.0 if self.request.relation.counts_are_public else want.ease
 
+    def _roomy(self, want: WantedBounds) -> bool:
+        """Whether a user's total is capped: then wide bounds cost nothing, and narrow ones cut what no cap shows."""
+        request = self.request
+        capped = request.named is None or request.named.bounds_values
+        return capped and (want.total or self._ease(want) > 1) and request.auto.profile is None
+
     def _fitting(self, want: WantedBounds, found: Extent) -> Extent:
         """Whole numbers for a column of integers; and room for a cap that was given, so that no noise is too large for it."""
-        low, high = found.low, found.high
+        low, high = further(found.low, found.high, want.given) if self._roomy(want) else (found.low, found.high)
         least = self._least
         if least:
             low = min(low, -least if low < 0 else 0.0) if want.given[0] is None else low
@@ -211,13 +219,14 @@ class _Finding:
             nothing_found(one, self.statistics[owner].name, outcome.value)
             for owner, one in zip(self._owners, extents, strict=True)
         ]
-        words = _words(pairs, paid, {name: why for name, why in zip(pairs, nothing, strict=True) if why})
+        words = in_words(pairs, paid, {name: why for name, why in zip(pairs, nothing, strict=True) if why})
         details = {**outcome.details, "bounds": alone, "finding": {"epsilon": float(paid), "words": words}}
         rules = dict(outcome.rules or inner.rules)
         names = list(rules) or list(outcome.value.columns if hasattr(outcome.value, "columns") else ("",))
         for owner, why in zip(self._owners, nothing, strict=True):
             rules |= {name: why for name in names if why and self._owner(name) == owner}
-        return replace(outcome, details=details, rules=rules)
+        lost = [isinstance(rule := rules.get(name), NothingFound) and rule.says_nothing for name in names]
+        return replace(outcome, value=unanswered(outcome.value, names, lost), details=details, rules=rules)
 
     @property
     def _owners(self) -> list[str]:
@@ -279,22 +288,3 @@ def _together(cost: Cost, paid: Decimal, epsilon: Decimal) -> Cost:
     if cost.rho is None:
         return replace(cost, epsilon=epsilon)
     return replace(cost, epsilon=epsilon, rho=rho_with_pure(Fraction(cost.rho), paid))
-
-
-def _words(pairs: Mapping[str, Sequence[float]], paid: Decimal, blind: Mapping[str, NothingFound]) -> str:
-    if blind:
-        found = next(iter(blind.values()))
-        which = f" for {', '.join(blind)}" if len(pairs) > 1 else ""
-        help = found.help[0].upper() + found.help[1:]
-        return f"{found.what} could be found{which} with ε = {plain(paid)} of this release: {found.why}. {help}"
-    shown = {name: _shown(low, high) for name, (low, high) in pairs.items()}
-    which = "; ".join(f"{text} for {name}" if len(shown) > 1 else text for name, text in shown.items())
-    low, high = next(iter(pairs.values()))
-    again = f"give bounds=({low:.12g}, {high:.12g})" if len(shown) == 1 else "give them as bounds"
-    return f"{which} were found with ε = {plain(paid)} of this release; {again} to save that"
-
-
-def _shown(low: float, high: float) -> str:
-    """With digits enough to tell them apart."""
-    digits = 3 + max(0, math.ceil(math.log10(max(abs(low), abs(high)) / (high - low))))
-    return f"{written(low, digits)} to {written(high, digits)}"

@@ -27,12 +27,13 @@ from evenhand.ledger import mechanism_delta
 from evenhand.pages.numbers import written
 from evenhand.profiles import Support, row_buckets, support_of_histogram, users_by_bucket
 from evenhand.profiles.posterior import posterior
-from evenhand.release import Bounding, Measurement, Receipt, noise_for
+from evenhand.release import Bounding, Exact, Measurement, Receipt, Scaled, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
 from evenhand.statistics.believed_groups import IN_INTERVAL, believed_averages, believed_distances
 from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.located_groups import LocatedGroups
+from evenhand.statistics.mean import Mean
 from evenhand.statistics.pairs import PART, Pairs, picked
 from evenhand.statistics.part import Part, Prepared
 from evenhand.statistics.statistic import Estimate, OfColumn
@@ -109,7 +110,7 @@ class GroupMeans(Part):
             return self._weighted(pairs, purse, paid)
         shares = Shares.of(purse, groups, typical, found.people, found.rows, public)
         located = LocatedGroups(replace(pairs, squared=gaussian), purse, shares, found, typical, receipt)
-        means, bound, moved = located.estimates(users)
+        means, bound, moved, rows_by_group = located.estimates(users)
         choosing = split(left, shares.rough + shares.rows_profile + sum(shares.distances, Fraction(0)))[0]
         reach = pairs.grid.units(bound * pairs.grid.width)
         norm = "root of the summed squares of the distances" if gaussian else "distances"
@@ -118,7 +119,9 @@ class GroupMeans(Part):
             "the rows that a user of the group usually has; the centres are found privately first"
         )
         bounding = Bounding("LocatedMean", reach, words, f"chosen from {_BASIS}", paid + choosing)
-        estimates = [Estimate(mean.value, mean, mean.spread) for mean in means]
+        estimates = [
+            Estimate(mean.value, mean, mean.spread, rows) for mean, rows in zip(means, rows_by_group, strict=True)
+        ]
         return believed_distances(self.mean, estimates, moved), bounding
 
     def _groups_per_user(
@@ -164,3 +167,21 @@ class GroupMeans(Part):
         plausible = posterior(buckets, noisy.values, float(noisy.noise.scale))
         estimates = believed_averages(mean, estimates, MovedWeight.of(plausible, shown))
         return estimates, Bounding(SmoothWeights.title, shown, words, f"chosen from {_BASIS}", paid)
+
+
+@dataclass(frozen=True)
+class GroupSums(GroupMeans):
+    """Sums by group where rows are public: the number of rows of a group times its mean."""
+
+    @property
+    def mean(self) -> OfColumn:
+        return Mean(super().mean.column, super().mean.bounds)
+
+    def _estimates(self, pairs: Pairs, users: Rows, share: Share, receipt: Receipt) -> tuple[list[Estimate], Bounding]:
+        means, bounding = super()._estimates(pairs, users, share, receipt)
+        return [_times_rows(mean, mean.rows or 0.0) for mean in means], bounding
+
+
+def _times_rows(mean: Estimate, rows: float) -> Estimate:
+    interval = Scaled(mean.interval, rows) if rows else Exact(0.0)
+    return Estimate(mean.value * rows, interval, mean.noise * rows, rows, mean.correction * rows)

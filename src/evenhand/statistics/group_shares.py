@@ -27,7 +27,7 @@ _ROUGH = (
     0.2,
 )  # shares for rough means, and for rows: at least this much, and at most, so that most is left for the sums
 _FIRST = 0.12  # for distances from the rough centres: with them the centres are found anew
-_EVIDENCE = 100.0  # users × ε that a histogram of distances should hold: ten in each of ten buckets stand out
+_EVIDENCE = 400.0  # users × ε that a histogram of distances should hold: ten in each of ten buckets stand out
 _FIRST_DISTANCES, _DISTANCES = (
     (0.015, 0.06),
     (0.03, 0.12),

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.bounding import (
+    UNSEEN,
     CutDistances,
     Distances,
     Moved,
@@ -40,10 +41,9 @@ from evenhand.statistics.pairs import OCTAVES, PART, ROW, Centres, Pairs, picked
 from evenhand.statistics.weighted_rows import FULL
 from evenhand.tables.expressions import Column, Integers, Rows
 
-_FAINT = 1e-9
-"""The scale of the noise of public counts."""
-
+_FAINT = 1e-9  # the scale of the noise of public counts
 _SIZES = Buckets((0, *(edge for edge in total_buckets(ROW).edges if ROW >> OCTAVES <= edge <= ROW << 20)), ROW)
+_REFUTED = 10  # times fewer rows, in usual ones, than users have groups: they were missed
 _EXACT = 2**52  # capacities up to here make exact weights
 
 
@@ -56,13 +56,13 @@ class Around:
         distances: by group, in grid steps × usual rows × `FULL`.
         bound: on a user's distances, as a part of the range × usual rows.
         rows: by group, in usual rows, where they were released with the distances.
-        law: users by distance per row, those too few to be seen included; None if none stood out from noise.
+        laws: from how many rows on, and users by distance per row, those too few to be seen included; None if none stood out from noise.
     """
 
     centres: Centres
     distances: Noisy
     bound: float
-    law: Posterior | None
+    laws: Sequence[tuple[float, Posterior]] | None
     rows: Noisy | None = None
 
 
@@ -96,8 +96,11 @@ class LocatedGroups:
         """How many times the bound one user moves a bounded sum: a user whose values change may turn from one end to the other."""
         return self.pairs.table.relation.moves
 
-    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float, Moved]:
-        """The means of all groups, the bound on a user's distances, and what that did; ``users`` holds the number of groups of each user."""
+    def estimates(self, users: Rows) -> tuple[list[ResidualMean], float, Moved, list[float | None]]:
+        """The means of all groups, the bound on a user's distances, what that did, and the rows by group if they are public.
+
+        ``users`` holds the number of groups of each user.
+        """
         centres, weights = self._rough(users)
         noise, placed = None, self.pairs.about(centres)
         with self._norms(placed) as users:
@@ -115,12 +118,13 @@ class LocatedGroups:
         with self._norms(placed) as users:
             second = self._around(better, placed, users, support, 1)
         means = self._means(first, second, weights, noise)
-        cut = CutDistances.of(rows, second.law, second.bound, ROW)
+        cut = CutDistances.of(rows, second.laws, second.bound, ROW)
         moved = cut.by_group(weights, better.centres / self.pairs.grid.width, self._spread)
         # Rows that are missing count as far as the centres were off: where they ended, and by how much the second moved.
         off = np.array([math.hypot(mean.fraction, mean.gap) for mean in means]) / self.pairs.grid.width
         deviation = np.minimum(np.hypot(moved.deviation, missing * off), 0.5)
-        return means, second.bound, replace(moved, deviation=deviation)
+        sizes = np.rint(weights / centres.scales).tolist() if self.public else [None] * len(means)
+        return means, second.bound, replace(moved, deviation=deviation), sizes
 
     def _norms(self, placed: Rows) -> AbstractContextManager[Rows]:
         return self.pairs.users(placed, rows_norm=placed.size, residual_norm=placed.residual)
@@ -182,6 +186,8 @@ class LocatedGroups:
             scale = self.purse.deviation(self.shares.rows_profile, 1, 1) / math.sqrt(2)
         found = support_of_histogram(buckets, counts, scale)
         rows = found.spread_out() if self.public else posterior(buckets, counts, scale)
+        if _REFUTED * found.rows / ROW < self.groups_per_user.rows:  # it shows noise
+            return self.groups_per_user, rows
         return Support(found.sizes / ROW, found.users, None if found.lowest is None else found.lowest / ROW), rows
 
     def _rows(self, support: Support) -> int:
@@ -196,11 +202,9 @@ class LocatedGroups:
         """Distances from the centres by group, bounded for each user; with a capacity, ``rows`` by group from the same pass."""
         purse, share, width = self.purse, self.shares.sums[turn], self.pairs.grid.width
         wanted, counts = self._distances(users, support, self.shares.distances[turn])
-        seen = wanted.seen(counts)
-        noise, bound = purse.deviation(share, self.moves, self.moves), 1.0
-        if seen is not None:
-            norms = norms_of(support, seen)
-            bound = best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
+        seen, noise = wanted.norms(support, counts), purse.deviation(share, self.moves, self.moves)
+        norms = norms_of(support, UNSEEN) if seen is None else seen
+        bound = best_residual_bound(norms, noise, self.pairs.keys.groups, self._spread)
         capacity = self._capacity(share, bound * width)
         moved = self.moves * capacity
         counted = [] if rows is None else [("size", rows, "rows_norm")]
@@ -209,11 +213,11 @@ class LocatedGroups:
         found = None
         if rows is not None:
             found = purse.draw(Measurement(picked(sums, "size"), rows, rows**2), self.shares.rows)
-        law = None if seen is None else wanted.law(counts)
-        return Around(centres, distances, capacity / (width * FULL), law, found)
+        laws = None if seen is None else wanted.laws(counts)
+        return Around(centres, distances, capacity / (width * FULL), laws, found)
 
     def _distances(self, users: Rows, support: Support, share: Fraction) -> tuple[Distances, Sequence[int]]:
-        """A noisy histogram of distances per row of users with many rows."""
+        """A noisy histogram of distances per row of users with many rows, the busiest apart: each user is at one place of it."""
         import ibis
 
         scale = self.purse.deviation(share, self.moves, math.sqrt(self.moves)) / math.sqrt(2)
@@ -221,7 +225,10 @@ class LocatedGroups:
         asked = users.filter(users.rows_norm >= max(math.floor(wanted.rows * ROW), 1))
         unit = ibis.literal(ROW / self.pairs.grid.width, "float64")
         distance = asked.residual_norm.cast("float64") * unit / asked.rows_norm.cast("float64")
-        place = _place(distance, wanted.size)
+        place = _place(distance, wanted.buckets)
+        if math.isfinite(wanted.busy):
+            busy = asked.rows_norm >= max(math.floor(wanted.busy * ROW), 1)
+            place = place + busy.ifelse(ibis.literal(wanted.buckets, "int64"), ibis.literal(0, "int64"))
         measured = users_by_place(self.pairs.table, asked, place, wanted.size, self.moves)
         return wanted, self.purse.draw(measured, share).values
 
@@ -239,13 +246,14 @@ class LocatedGroups:
     def _means(self, first: Around, second: Around, weights: Array, noise: IntegerNoise | None) -> list[ResidualMean]:
         grid, unit, width = self.pairs.grid, self.pairs.grid.units(1), self.pairs.grid.width
         noises = (first.distances.noise, second.distances.noise, noise)
+        more = max(second.bound / first.bound, 1.0)  # what the first cut, if it is narrower, is not believed
         return [
             ResidualMean(
                 before / FULL,
                 after / FULL,
                 float(centre - start),
                 float(rows),
-                (1 / FULL, 1 / FULL, 1 / (FULL * ROW)),
+                (more / FULL, 1 / FULL, 1 / (FULL * ROW)),
                 noises,
                 (float(-centre), float(width - centre)),
                 grid.low + unit * centre,

@@ -75,18 +75,16 @@ class PerRow:
     @property
     def parts(self) -> dict[str, Part]:
         """The statistics, or what they are made of, each with what bounds it."""
-        single = {
-            part: statistic
+        return {
+            part: self._road(statistic, whole)(self.request, part, statistic, self.groups)
             for name, whole in self.statistics.items()
             for part, (statistic, _) in _components(name, whole).items()
         }
-        return {
-            name: self._road(statistic)(self.request, name, statistic, self.groups)
-            for name, statistic in single.items()
-        }
 
-    def _road(self, statistic: Statistic) -> type[Part]:
-        return (statistic.road_for(self.request) if self.by else statistic.road) or WeightedPart
+    def _road(self, statistic: Statistic, whole: Statistic) -> type[Part]:
+        """Of a statistic, or of one that another is made of: that one reads totals with their noise."""
+        road = statistic.road_for(self.request) if self.by and statistic is whole else statistic.road
+        return road or WeightedPart
 
     def _weights(self, hidden: Mapping[str, Part]) -> dict[str, Fraction]:
         """How the parts that need noise share ε."""

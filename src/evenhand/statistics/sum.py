@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from evenhand.bounding import Auto
 from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import IntegerNoise
 from evenhand.release import Additive, Receipt
@@ -19,6 +20,9 @@ from evenhand.statistics.weighted_rows import FULL, VALUE_BITS
 from evenhand.tables import Bounds, Grid, Table
 from evenhand.tables.expressions import Integers
 from evenhand.tables.grid import bits_for
+
+if TYPE_CHECKING:
+    from evenhand.statistics.part import Part
 
 _FEWEST_STEPS = 2**8
 """Of the grid of a sum by group, between the bounds: fewer would round away what makes values differ."""
@@ -40,6 +44,13 @@ class Sum(OfColumn):
         if request.relation.counts_are_public and (named is None or named.chosen_for == {"mean"}):
             return self._rows_times_mean(request)
         return self.total(request).draft()
+
+    def road_for(self, request: Request) -> type[Part] | None:
+        """The public number of rows times a mean around a centre of each group, where nothing is said about the bound."""
+        from evenhand.statistics.group_means import GroupSums  # which is made of roads that know statistics
+
+        public = request.relation.counts_are_public
+        return GroupSums if public and request.strategy is None and request.auto == Auto() else None
 
     def total(self, request: Request) -> Total:
         """The road of a sum whose number of rows is not public, or whose bound is given."""

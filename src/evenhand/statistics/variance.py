@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
-from evenhand.release import OfSize, Ratio, Rule
+from evenhand.release import OfDeviation, Ratio, Rule
 from evenhand.statistics.about_mean import VarianceInterval, variance_about_mean
 from evenhand.statistics.draft import Draft
 from evenhand.statistics.mean import Mean
@@ -47,7 +47,7 @@ class Variance(Mean):
 
     @property
     def rule(self) -> Rule:
-        return OfSize()
+        return OfDeviation()
 
     def road_for(self, request: Request) -> type[Part] | None:
         return None

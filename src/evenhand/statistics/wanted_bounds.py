@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenhand.profiles import NARROWEST
-from evenhand.tables import OpenBounds
+from evenhand.tables import Bounds, OpenBounds
+from evenhand.tables.grid import LARGEST_OPEN
+
+_ROOM = 10.0
+"""How many times further from zero than for a mean the bounds of a value lie where only totals are capped. Each user counts once when bounds are
+found, and busy users' values may be larger (pay)."""
 
 
 @dataclass(frozen=True)
@@ -29,3 +34,11 @@ class WantedBounds:
     outside: float = 0.0
     total: bool = False
     narrowest: int = NARROWEST
+
+
+def further(low: float, high: float, given: OpenBounds = (None, None)) -> Bounds:
+    """Bounds that were found, with `_ROOM`, unless all values lie far from zero."""
+    if low > 0 or high < 0:
+        return low, high
+    low = max(_ROOM * low, -LARGEST_OPEN) if given[0] is None else low
+    return low, min(_ROOM * high, LARGEST_OPEN) if given[1] is None else high
