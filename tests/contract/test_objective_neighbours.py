@@ -14,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, objective_perturbation, sources
+from evenhand.learning import BoundedERM, beside_constant, bounded_erm, objective_perturbation, sources
+from evenhand.learning.beside_constant import paired_squares
 from evenhand.learning.features import STEPS, FeatureMap, feature_map
 from evenhand.learning.losses import LOSSES, MarginLoss, loss_named
 from evenhand.learning.minimise import FINENESS, Coefficients
 from evenhand.learning.objective_perturbation import Parts, inside
+from evenhand.learning.phases import release
 from evenhand.learning.sources import FINE_BITS, MemoryRows
 from evenhand.noise import seam
 from evenhand.noise.linear_term import LinearTerm
@@ -146,13 +148,15 @@ class Given:
     relation=st.sampled_from(RELATIONS),
     shape=st.sampled_from(SHAPES),
     faded=st.booleans(),
+    pulled=st.sampled_from([0.0, 0.3, 1e4]),
 )
 def test_neighbours_with_the_same_exact_minimiser_are_as_close_as_declared(
-    seed: int, loss: str, relation: Relation, shape: dict[str, Any], faded: bool
+    seed: int, loss: str, relation: Relation, shape: dict[str, Any], faded: bool, pulled: float
 ) -> None:
-    """b = −Φ(f) on each table, for one f: the computed minimisers differ by what was rounded, not by what the user does."""
+    """b = −Φ(f) + Λp on each table, for one f: the computed minimisers differ by what was rounded, not by what the user does."""
     neighbours, mapped, kind = Neighbours(seed, relation), mapping(shape), loss_named(loss, (-1.0, 1.0))
-    f = Coefficients.zero(4).moved(neighbours.rng.normal(size=4) * neighbours.rng.choice([0.01, 0.1, 1.0]))
+    toward = neighbours.rng.normal(size=4) * pulled  # the linear term has a limit, so f is not far from there
+    f = Coefficients.zero(4).moved(toward + neighbours.rng.normal(size=4) * neighbours.rng.choice([0.01, 0.1, 1.0]))
     options: dict[str, Any] = {"label_bounds": (-1, 1)} if loss == "squared" else {}
     ridge = float(neighbours.rng.choice([20.0, 400.0]))
     model = BoundedERM(
@@ -165,8 +169,17 @@ def test_neighbours_with_the_same_exact_minimiser_are_as_close_as_declared(
         )
         patch.setattr(objective_perturbation, "MOST_ROWS", 20 if faded else 2**27)
         patch.setattr(objective_perturbation, "FARTHEST", neighbours.rng.choice([0.05, 32.0]))  # cut, or not
+        patch.setattr(
+            bounded_erm, "release", lambda problem, scales, receipt, _: release(problem, scales, receipt, toward)
+        )
+        unit = unit_of(model, mapped, kind, relation)
+        back = [round(-Fraction(ridge) * Fraction(float(value)) / unit) for value in toward]
         outputs = [
-            fitted(model, table, exact_term(rows, f, ridge, kind, unit_of(model, mapped, kind, relation)))
+            fitted(
+                model,
+                table,
+                [b - public for b, public in zip(exact_term(rows, f, ridge, kind, unit), back, strict=True)],
+            )
             for table, rows in zip(neighbours.tables, neighbours.kept(mapped), strict=True)
         ]
     (one, scale), (other, same) = outputs
@@ -207,6 +220,35 @@ def exact_term(rows: Any, f: Coefficients, ridge: float, loss: MarginLoss, unit:
     slope_unit = Fraction(loss.steepest) / STEPS / 2**FINE_BITS
     parts = zip(rows.integer_gradient(f, loss), f.steps, strict=True)
     return [round(-(g * slope_unit + Fraction(ridge) * Fraction(step, 2**FINENESS)) / unit) for g, step in parts]
+
+
+@given(seed=seeds, users=st.integers(1, 9), shape=st.sampled_from(SHAPES))
+def test_a_user_moves_the_sum_over_random_pairs_as_declared(seed: int, users: int, shape: dict[str, Any]) -> None:
+    """For each pairing of fewer users there is one of more, or of changed ones, in which one pair is another, or one more (docs/proofs/search.md, Claim 6)."""
+    rng, mapped = np.random.default_rng(seed), mapping(shape)
+    rows = mapped.integers(rng.choice([-9.0, -0.5, 0.0, 0.7, 9.0, np.nan], size=(users + 1, 3)))
+    limit = 4 * mapped.squared_radius
+    newcomer = rows[rng.integers(0, users + 1)] * 0 + rows[-1]
+    half, odd = users // 2, users % 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beside_constant, "draws", np.arange)  # pairs are those at distance ``half``
+        few = paired_squares(rows[:users], limit)
+        if odd:  # who was left over is paired with the newcomer
+            order = [*range(half), users - 1, *range(half, 2 * half), users]
+            more = paired_squares(np.vstack([rows[:users], newcomer])[order], limit)
+        else:  # the newcomer takes somebody's place, who is left over
+            more = paired_squares(np.vstack([newcomer, rows[1:users], rows[:1]])[: users + 1], limit)
+        changed = paired_squares(np.vstack([newcomer, rows[1:users]]), limit)
+    assert abs(more - few) <= limit
+    assert abs(changed - few) <= limit
+
+
+def test_far_pairs_reach_the_limit_and_none_more() -> None:
+    """With a smaller limit the noise would be too small."""
+    mapped = mapping(SHAPES[0])
+    limit, rows = 4 * mapped.squared_radius, mapped.integers(np.array([[9.0] * 3, [-9.0] * 3]))
+    assert 0.99 * limit < paired_squares(rows, limit) <= limit
+    assert paired_squares(rows, limit // 2) == limit // 2
 
 
 def test_cutting_to_a_ball() -> None:

@@ -128,7 +128,7 @@ def scales(epsilon: float, moves: int = 1) -> Scales:
     """Three features in a box and a constant, logistic."""
     counts, bends, coefficients = np.array([3.0, 1.0]), np.array([0.01, 0.1]), np.array([4.0, 2.0])
     return Scales(
-        counts, ((1, 0.6), (1, 1.0)), 1.4, 0.5, bends, coefficients, 0.2, 1.0, 1e-3, moves, epsilon
+        counts, ((1, 0.6), (1, 1.0)), 1.4, 0.5, 0.1, bends, bends, coefficients, 0.2, 1.0, 1e-3, moves, epsilon
     )  # fmt: skip
 
 
@@ -271,6 +271,8 @@ def test_the_best_of_finitely_many_hypotheses_is_found(data: Any) -> None:
         (BoundedERM(1.0, method="input", feature_norm=1.0), "method='input'"),
         (BoundedERM(1.0, feature_norm=np.inf), "feature_norm"),
         (BoundedERM(1.0, feature_bounds=[(0, 1)] * 2), "2 pairs for 3 features"),
+        (BoundedERM(1.0, feature_bounds=1), "feature_bounds=1; expected \\(low, high\\)"),  # type: ignore[arg-type]
+        (BoundedERM(1.0, label_bounds=(0, 9)), "loss='squared' with label_bounds"),
         (BoundedERM(1.0, protects="labels"), "protects='labels'"),
         (WeightedERM(1.0, 0), "delta=0"),
         (WeightedERM(1.0, 0.01), "delta=0.01; expected at most 0.001"),

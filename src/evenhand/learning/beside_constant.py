@@ -7,25 +7,29 @@ the best constant, and with models between the two, on the rows themselves: a co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
 
 from evenhand.guarantee import Relation
 from evenhand.learning.evaluation import EXTREME, constant_margin, label_steps
+from evenhand.learning.features import FeatureMap
 from evenhand.learning.inputs import Integers
 from evenhand.learning.judging import SCORINGS, UNIT, Scoring, margins, regrets, row_losses, scoring_for
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.private_values import Floats
-from evenhand.learning.sources import Source
+from evenhand.learning.sources import Source, draws
 from evenhand.learning.targets import Bounded, Targets
-from evenhand.planning.row_choice import balance_of
+from evenhand.planning.row_choice import SPREAD, balance_of
 from evenhand.release import Measurement, Receipt
 from evenhand.tables import Secret
 
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Of the model, the rest being the constant."""
+
+Prices = tuple[Decimal, Decimal]
+"""Of ε, for the constant and for how far features vary."""
 
 _MOST = {
     "neg_log_loss": UNIT,
@@ -45,6 +49,7 @@ class Beside:
     weights: tuple[float, float]
     scoring: Scoring
     label: float
+    spread: float = SPREAD
 
     @property
     def constant(self) -> float:
@@ -54,6 +59,11 @@ class Beside:
         return constant_margin(part, self.targets)
 
     @property
+    def start(self) -> float:
+        """The same as an intercept of targets, which are centred if they are numbers."""
+        return self.constant - (self.targets.offset if isinstance(self.targets, Bounded) else 0.0)
+
+    @property
     def balance(self) -> float:
         """How curved the average loss of a constant model is, in units of the most; of numbers 1."""
         if isinstance(self.targets, Bounded):
@@ -61,8 +71,11 @@ class Beside:
         return balance_of(self.weights[0] * (1 - self.label), self.weights[1] * self.label)
 
     @classmethod
-    def bought(cls, source: Source, model: LinearModel, targets: Targets, epsilon: Decimal, receipt: Receipt) -> Beside:
-        """Buy the constant."""
+    def bought(
+        cls, source: Source, model: LinearModel, targets: Targets, mapped: FeatureMap, prices: Prices, receipt: Receipt
+    ) -> Beside:
+        """Buy the constant, and how far features vary if there is a price for that."""
+        epsilon, for_spread = prices
         rows, moved = source.sample(1), source.relation.moves * UNIT
         # A row adds UNIT to both numbers together.
         pair = Measurement(lambda: rows.map(lambda own: _halves(own[1], targets)), l1=moved, l2_squared=moved * UNIT)
@@ -70,7 +83,18 @@ class Beside:
         upper, lower = (_counted(value, noise) for value in receipt.numbers(pair, epsilon).values)
         given = model._class_weights(targets).tolist()
         label = min(max(upper / (upper + lower), EXTREME), 1 - EXTREME)
-        return cls(rows, source.relation, targets, (given[0], given[-1]), scoring_for(None, model), label)
+        found = cls(rows, source.relation, targets, (given[0], given[-1]), scoring_for(None, model), label)
+        if not for_spread:
+            return found
+        limit = 4 * mapped.squared_radius
+        pairs = Measurement(
+            lambda: rows.map(lambda own: [paired_squares(mapped.integers(own[0]), limit)]),
+            l1=limit,
+            l2_squared=limit**2,
+        )
+        (total,) = receipt.numbers(pairs, for_spread).values
+        unit = (upper + lower) / UNIT * mapped.squared_radius  # two rows a pair, and twice the variance
+        return replace(found, spread=min(max(total, limit / float(for_spread)) / unit, 1.0))
 
     def kept_part(self, model: LinearModel, lost: float, epsilon: Decimal, receipt: Receipt) -> float:
         """Shrink a released model toward the constant by what rows lose with it; ``lost``, forecast, is the part of what there may be to learn."""
@@ -88,8 +112,7 @@ class Beside:
     def gain(self, model: LinearModel) -> float:
         """About what a model takes off the constant's loss, noise included, by its coefficients alone; of the hinge nothing is known."""
         mapped, slopes = model.feature_map_, np.ravel(model.coef_)
-        # Features lie about the middle of their bounds, at half of their size.
-        variance = float(np.sum((slopes * mapped.scale * mapped.largest / 2) ** 2))
+        variance = self.spread * float(np.sum((slopes * mapped.scale * mapped.largest) ** 2))
         if isinstance(self.targets, Bounded):
             return variance / 2
         # A parabola for small margins; large ones bring less and less.
@@ -102,8 +125,9 @@ class Beside:
             return limit
         mapped, slopes = model.feature_map_, np.ravel(model.coef_)
         at_centre = float(np.ravel(model.intercept_)[0]) + float(slopes @ mapped.centre)
-        # Features lie about the middle of their bounds, at half of their size; nearly all margins are within two standard deviations.
-        reach = abs(at_centre - self.constant) + float(np.linalg.norm(slopes * mapped.scale) * mapped.largest)
+        # Nearly all margins are within two standard deviations.
+        deviation = math.sqrt(self.spread) * float(np.linalg.norm(slopes * mapped.scale) * mapped.largest)
+        reach = abs(at_centre - self.constant) + 2 * deviation
         steepest = 2 / self.targets.width if isinstance(self.targets, Bounded) else 1.0
         return max(math.ceil(min(reach * steepest * UNIT, limit)), 1)
 
@@ -119,10 +143,18 @@ class Beside:
         return [said - int(total) for said, total in zip(beforehand, against, strict=True)]
 
 
+def paired_squares(rows: Floats, limit: int) -> int:
+    """Users in random pairs: the sum of the squared distances of their integer rows, each at most ``limit``."""
+    half, order = len(rows) // 2, np.argsort(draws(len(rows)), kind="stable")
+    apart = (rows[order[:half]] - rows[order[half : 2 * half]]).astype(np.int64)
+    return int(np.minimum((apart * apart).sum(axis=1), limit).sum())
+
+
 def _chances(lost: float) -> tuple[float, ...]:
     """Of each part to be the best, by how much of what there may be to learn is forecast to be lost."""
     if lost > 0.5:
-        return (0.6, 0.1, 0.1, 0.1, 0.1) if lost >= 1 else (0.2,) * 5
+        nothing = min(max(0.4 * lost - 0.2, 0.2), 0.6)
+        return (nothing, *((1 - nothing) / 4,) * 4)
     doubt = max(0.4 * lost, 1e-6)
     return (doubt / 10, doubt / 10, 0.3 * doubt, 0.5 * doubt, 1 - doubt)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,10 +21,10 @@ from evenhand.learning.inputs import Features, PerRow
 from evenhand.learning.intervals import spherical_radius
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.losses import LOSSES, MarginLoss, Weighted, loss_named
-from evenhand.learning.objective_perturbation import Parts, least_for_objective, perturb_objective
-from evenhand.learning.output_perturbation import perturb_output
+from evenhand.learning.objective_perturbation import least_for_objective
 from evenhand.learning.own_loss import Loss
 from evenhand.learning.perturbation import Problem
+from evenhand.learning.phases import Phases, least_regularisation, release
 from evenhand.learning.private_values import Floats
 from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import planned_rows, profile_price, require_public, rows_per_user, rows_support
@@ -32,20 +33,15 @@ from evenhand.ledger import Cost, Ledger
 from evenhand.planning.row_choice import (
     LARGEST_REGULARISATION,
     METHODS,
-    SHRINKS,
     LossFacts,
     RowChoice,
     Scales,
     choose_rows,
     comparing,
+    spread_price,
 )
 from evenhand.planning.worth import LEARNABLE, constant_loss
 from evenhand.profiles import Profile
-from evenhand.release import Receipt
-
-FARTHEST = 2**20
-"""How far one user may move the margin, in units of the range over which a loss is curved. Less regularisation is refused:
-the release would be nothing but noise, and the optimiser would not end."""
 
 
 class BoundedERM(LinearModel):
@@ -167,9 +163,10 @@ class BoundedERM(LinearModel):
         given = tau is not None and regularisation is not None
         left = epsilon if given else profile_price(source, self.profile, epsilon)[1]
         compared = self._compared(regularisation)
-        least = exact_difference(left, 2 * comparing(epsilon, 0.0)) if compared else left
-        scales = self._scales(loss.facts, mapped, least, source.relation)
-        self._check_given(tau, regularisation, scales, least_regularisation(tau or 1, loss, mapped, source.relation))
+        least = exact_difference(left, 3 * comparing(epsilon, 0.0)) if compared else left
+        scales = self._scales(loss.facts, source.relation, mapped, least)
+        least_each = least_regularisation(1, loss, mapped, source.relation.moves)
+        self._check_given(tau, regularisation, scales, (tau or 1) * least_each)
         known = self.profile if compared else None
         self.plan_ = planned_rows(known, str(self.loss), epsilon, source.relation, len(mapped.centre))
         guarantee = source.guarantee(epsilon, profile=self.profile)
@@ -180,25 +177,34 @@ class BoundedERM(LinearModel):
             self._query("bounded ERM", names, "rows_per_user", "regularisation", "method"),
         )
         with source.reading():
-            if tau is None or regularisation is None:
-                support = rows_support(source, self.profile, epsilon, receipt)
-                facts = loss.facts
+            if regularisation is None:
+                support, facts, start = rows_support(source, self.profile, epsilon, receipt), loss.facts, 0.0
                 if compared:
-                    constant = comparing(epsilon, support.people)
-                    beside = Beside.bought(source, self, targets, constant, receipt)
+                    prices = comparing(epsilon, support.people), spread_price(epsilon, support.people)
+                    beside = Beside.bought(source, self, targets, mapped, prices, receipt)
                     judging = comparing(epsilon, support.people, beside.balance)
-                    left = exact_difference(left, constant + judging)
-                    facts = replace(facts, typical=beside.balance)
-                shrunk = [mapped.shrunk(factor) for factor in (SHRINKS if self.fit_intercept else (1,))]
-                tried = [mapped] if regularisation is not None else shrunk
-                ways = [(one, self._scales(facts, one, left, source.relation)) for one in tried]
-                choices = [choose_rows(support, given, self.method, tau, regularisation) for _, given in ways]
-                best = min(range(len(ways)), key=lambda place: choices[place].excess)
-                (mapped, scales), chosen = ways[best], choices[best]
-                chosen = _within_range(chosen, regularisation, least_regularisation(1, loss, mapped, source.relation))
-            else:  # nothing to choose, so nothing is bought, and there is nothing to forecast from
-                chosen = RowChoice(tau, regularisation, self._possible(tau, regularisation, scales), *[math.nan] * 4)
-            self._release(Problem(source, loss, mapped, chosen, left), scales, receipt, targets)
+                    left = exact_difference(left, sum(prices) + judging)
+                    facts = replace(facts, typical=beside.balance, spread=beside.spread)
+                    start = beside.start
+                scaled = partial(self._scales, facts, source.relation)
+                phases = Phases(source, loss, mapped, scaled, support, tau, self.method, start)
+                problem, released = phases.released(left, receipt)
+            else:
+                if tau is None:
+                    chosen = choose_rows(
+                        rows_support(source, self.profile, epsilon, receipt), scales, self.method, None, regularisation
+                    )
+                    chosen = replace(chosen, tau=min(chosen.tau, max(math.floor(regularisation / least_each), 1)))
+                else:  # nothing to choose, so nothing is bought, and there is nothing to forecast from
+                    chosen = RowChoice(
+                        tau, regularisation, self._possible(tau, regularisation, scales), *[math.nan] * 4
+                    )
+                problem = Problem(source, loss, mapped, chosen, left)
+                released = release(problem, scales, receipt, np.zeros(mapped.size))
+            chosen = problem.chosen
+            self.rows_per_user_, self.regularisation_, self.method_ = chosen.tau, chosen.regularisation, chosen.method
+            self.sensitivity_, self.noise_scale_ = released.sensitivity, released.noise_scale
+            self._adopt(released.coefficients, problem.mapped, targets)
             unit = targets.width**2 if isinstance(targets, Bounded) else 1.0
             shares = (1 - beside.label, beside.label) if compared else (0.5, 0.5)
             lost = chosen.excess / unit / (LEARNABLE * constant_loss(str(self.loss), shares))
@@ -269,30 +275,7 @@ class BoundedERM(LinearModel):
         least = least_for_objective(tau, scales.epsilon, scales.trace, scales.size)
         return "objective" if regularisation >= least else "output"
 
-    def _scales(self, facts: LossFacts, mapped: FeatureMap, epsilon: Decimal, relation: Relation) -> Scales:
+    def _scales(self, facts: LossFacts, relation: Relation, mapped: FeatureMap, epsilon: Decimal) -> Scales:
         guess = self.coefficient_norm
         norm = None if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
         return Scales.of(facts, mapped.row_shape, norm, relation.moves, float(epsilon))
-
-    def _release(self, problem: Problem, scales: Scales, receipt: Receipt, targets: Targets) -> None:
-        chosen = problem.chosen
-        if chosen.method == "objective":
-            parts = Parts.of(problem.epsilon, chosen.tau, chosen.regularisation, scales.trace, scales.size)
-            released = perturb_objective(problem, parts, scales.norm, receipt)
-        else:
-            released = perturb_output(problem, receipt)
-        self.rows_per_user_, self.regularisation_, self.method_ = chosen.tau, chosen.regularisation, chosen.method
-        self.sensitivity_, self.noise_scale_ = released.sensitivity, released.noise_scale
-        self._adopt(released.coefficients, problem.mapped, targets)
-
-
-def _within_range(chosen: RowChoice, given: float | None, least: float) -> RowChoice:
-    """A choice that could have been given: not less than ``least`` regularisation for each row of a user."""
-    if given is not None:
-        return replace(chosen, tau=min(chosen.tau, max(math.floor(given / least), 1)))
-    return replace(chosen, regularisation=min(max(chosen.regularisation, least * chosen.tau), LARGEST_REGULARISATION))
-
-
-def least_regularisation(tau: int, loss: MarginLoss, mapped: FeatureMap, relation: Relation) -> float:
-    """The Λ at which one user moves margins by FARTHEST times the range over which the loss is curved."""
-    return relation.moves * tau * loss.roundest * mapped.norm / FARTHEST

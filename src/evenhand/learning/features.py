@@ -64,7 +64,12 @@ class FeatureMap:
     @property
     def squared_norm(self) -> int:
         """The largest squared norm of a row of integers."""
-        return int((STEPS * self.radius) ** 2) + (STEPS**2 if self.intercept else 0)
+        return self.squared_radius + (STEPS**2 if self.intercept else 0)
+
+    @property
+    def squared_radius(self) -> int:
+        """The same without the constant column."""
+        return int((STEPS * self.radius) ** 2)
 
     @property
     def blocks(self) -> tuple[tuple[int, Fraction], ...]:
@@ -143,6 +148,10 @@ def feature_map(
         size = public_number("feature_norm", norm, smallest=1e-150, largest=1e150)
         return FeatureMap(np.zeros(features), np.full(features, size), intercept)
     given: Any = bounds
+    if not hasattr(given, "__len__"):
+        raise UsageError(
+            f"feature_bounds={bounds!r}; expected (low, high) for all features, or one pair each, chosen without looking at the data."
+        )
     if len(given) == 2 and all(np.ndim(bound) == 0 for bound in given):
         given = [given] * flags.count(False)
     if len(given) != flags.count(False):

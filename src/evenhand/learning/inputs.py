@@ -99,8 +99,17 @@ def is_frame(X: object) -> TypeGuard[Frame]:
 
 
 def feature_matrix(X: ArrayLike | Frame) -> Floats:
-    """Public features as finite doubles; sparse input, text and gaps are refused with scikit-learn's own words."""
-    return np.asarray(check_array(X, dtype=np.float64, input_name="X"))
+    """Public features as finite doubles; sparse input, text and gaps are refused with scikit-learn's own words, and what to do."""
+    if is_frame(X):
+        for name in X.columns:
+            _require_number_column(X[name], str(name))
+    try:
+        return np.asarray(check_array(X, dtype=np.float64, input_name="X"))
+    except ValueError as error:
+        raise UsageError(
+            f"{str(error).partition(chr(10))[0]} Expected an array or frame of finite numbers, a row for each label; drop rows with gaps or "
+            "fill them in, and name columns of text in categories=[...]: here features are public."
+        ) from error
 
 
 def encoding_of(X: ArrayLike | Frame, categories: Categories | None) -> Encoding:
@@ -158,13 +167,17 @@ def private_feature_matrix(X: ArrayLike | Frame, encoding: Encoding | None = Non
 
 def _number_column(column: pd.Series[Any], name: str) -> Floats:
     """A column of a frame; its type is declared, and one that holds objects is read value by value."""
+    _require_number_column(column, name)
+    return doubles(declared(column), f"the feature {name!r}")
+
+
+def _require_number_column(column: pd.Series[Any], name: str) -> None:
     kind = str(column.dtype).lower()
     if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal", "object", "null")):
         raise DataError(
             f"the feature {name!r} holds {column.dtype}, not numbers; expected a numeric column. Name a column of codes or text in "
             "categories=, or the columns to learn from in features=[...]."
         )
-    return doubles(declared(column), f"the feature {name!r}")
 
 
 def _without_features() -> Floats:

@@ -82,6 +82,11 @@ class LinearModel(ShownAsCard, PrivateRows):
         """How labels become targets."""
         if not isinstance(self.loss, Loss):
             choice("loss", self.loss, LOSSES)
+            if self._classifies and self.label_bounds is not None:
+                raise UsageError(
+                    f"label_bounds={self.label_bounds!r} are for labels that are numbers, and loss={self.loss!r} is for classes; expected "
+                    "loss='squared' with label_bounds, or classes=(negative, positive) without."
+                )
         return (
             Classes.parse(self.classes, self._most_classes()) if self._classifies else Bounded.parse(self.label_bounds)
         )

@@ -19,6 +19,7 @@ from evenhand.guarantee import exact_difference, split
 from evenhand.learning.minimise import FINENESS
 from evenhand.learning.output_perturbation import LATTICE
 from evenhand.learning.perturbation import Problem, Released
+from evenhand.learning.private_values import Floats
 from evenhand.learning.sources import FINE_BITS
 from evenhand.noise.linear_term import LinearTerm
 from evenhand.release import Opener, Receipt
@@ -65,18 +66,24 @@ def least_for_objective(tau: int, epsilon: float, trace: float, size: int) -> fl
     return tau * trace / (rank * math.expm1(min(epsilon / (2 * rank), 700.0)))
 
 
-def perturb_objective(problem: Problem, parts: Parts, coefficient_norm: float, receipt: Receipt) -> Released:
-    """The minimiser with a random linear term, with noise for how exactly it was found."""
+def perturb_objective(
+    problem: Problem, parts: Parts, coefficient_norm: float, receipt: Receipt, toward: Floats
+) -> Released:
+    """The minimiser with a random linear term, with noise for how exactly it was found; Λ shrinks it to the public point ``toward``."""
     size, moves = problem.mapped.size, problem.source.relation.moves
     tau, one_step = problem.chosen.tau, moves * problem.chosen.tau * problem.steepest
     widest = max(width for _, width in problem.mapped.blocks) * one_step / Fraction(parts.linear)
-    exponent = _FINEST - 1 - math.ceil(math.log2(128 * (size + 1) * float(widest)))
+    pull = [problem.regularisation * Fraction(float(value)) for value in toward]
+    largest = 128 * (size + 1) * widest + max(map(abs, pull))
+    exponent = _FINEST - 1 - math.ceil(math.log2(float(largest)))
     unit = Fraction(2) ** -exponent
+    pulled = [round(-value / unit) for value in pull]
     blocks = tuple((count, width * one_step / unit) for count, width in problem.mapped.blocks)
     linear = LinearTerm(blocks, parts.linear, parts.curvature)
 
     root, most = math.isqrt(size) + 1, most_rows(problem.chosen.kept)
-    accuracy = 8 * (2 * most * problem.row / 2**FINE_BITS + root * linear.limit * unit / 2**49)
+    steepest = (linear.limit + max(map(abs, pulled))) * unit
+    accuracy = 8 * (2 * most * problem.row / 2**FINE_BITS + root * steepest / 2**49)
     reach = Fraction(FARTHEST * coefficient_norm)
     # Either table's point is so far from its exact minimiser; and scaling it down differs by a user's rows.
     off = (accuracy + root * unit / 2) / problem.regularisation + Fraction(root + 1, 2**FINENESS)
@@ -85,10 +92,10 @@ def perturb_objective(problem: Problem, parts: Parts, coefficient_norm: float, r
     steps = apart * Fraction(2) ** finer + root + 1
 
     def lattice(opener: Opener, drawn: list[int]) -> list[int]:
-        term = np.array([math.ldexp(value, -exponent) for value in drawn])
+        term = np.array([math.ldexp(value + shift, -exponent) for value, shift in zip(drawn, pulled, strict=True)])
         point, left = problem.minimiser(opener, accuracy, most, term)
-        shift = left * Fraction(2) ** (finer - FINENESS)
-        return [math.floor(step * shift + Fraction(1, 2)) for step in inside(point.steps, reach)]
+        scale = left * Fraction(2) ** (finer - FINENESS)
+        return [math.floor(step * scale + Fraction(1, 2)) for step in inside(point.steps, reach)]
 
     noisy = receipt.minimiser(lattice, linear, steps, parts.output)
     coefficients = np.array([float(value) for value in noisy]) * float(Fraction(2) ** -finer)

@@ -169,12 +169,12 @@ class _KeptArrays(KeptRows):
 
 def random_ranks(users: Integers, counts: Integers) -> Integers:
     """The place of each row in a fresh random order of its user's rows; users are sorted codes."""
-    order = np.lexsort((_draws(len(users)), users))
+    order = np.lexsort((draws(len(users)), users))
     ranks = np.empty(len(users), dtype=np.int64)
     ranks[order] = np.arange(len(users)) - np.repeat(np.cumsum(counts) - counts, counts)
     return ranks
 
 
-def _draws(count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def draws(count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     """Uniform 64-bit integers from the system's secure source, for sampling rows and users."""
     return np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64)

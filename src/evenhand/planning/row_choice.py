@@ -28,7 +28,7 @@ _LEAST_LEFT = 0.1  # of ε for the linear term: more than the second noise takes
 
 METHODS = ("objective", "output")
 
-HETEROGENEITY = 1 / 14
+HETEROGENEITY = 1 / 8
 """ρ: how far the average slope of users with many rows is from that of the others, in standard deviations of a row's."""
 
 
@@ -40,8 +40,11 @@ INEXACT = 50 * 2.0**-14
 (`learning/objective_perturbation.py`)."""
 
 
+SPREAD = 0.25
+"""The variance of a feature, in squares of its largest magnitude: half of it, about the middle."""
+
 LARGEST_SHARE, LEAST_SHARE = Decimal("0.03"), Decimal("0.01")
-"""Of ε, for a constant model and for the comparison with it, each."""
+"""Of ε, for a constant model, for how far features vary, and for the comparison with the constant, each."""
 
 _ENOUGH = 100  # users times ε of either: with more, a smaller share tells the models apart
 
@@ -52,6 +55,11 @@ def comparing(epsilon: Decimal, users: float, balance: float = 1.0) -> Decimal:
     return split(epsilon, min(max(wanted, LEAST_SHARE), LARGEST_SHARE))[0]
 
 
+def spread_price(epsilon: Decimal, users: float) -> Decimal:
+    """The part of ε that finds how far features vary: nothing where there are too few users to find it."""
+    return comparing(epsilon, users) if users * float(epsilon * LARGEST_SHARE) >= _ENOUGH else Decimal(0)
+
+
 def balance_of(lower: float, upper: float) -> float:
     """How curved the average loss of a constant model is, in units of the most, for two classes of such weights."""
     return 4 * lower * upper / (lower + upper)
@@ -59,13 +67,14 @@ def balance_of(lower: float, upper: float) -> float:
 
 @dataclass(frozen=True)
 class LossFacts:
-    """What a forecast has to know about a loss; see `evenhand.learning.losses.MarginLoss`."""
+    """What a forecast has to know about a loss (see `evenhand.learning.losses.MarginLoss`), and ``spread``, how far features vary."""
 
     steepest: float
     roundest: float
     at_zero: float
     classifies: bool
     typical: float = 1.0
+    spread: float = SPREAD
 
 
 @dataclass(frozen=True)
@@ -98,26 +107,32 @@ class Scales:
         blocks: in blocks of how many they are, and how far one row moves the gradient in such a block.
         slope: L, the largest norm of a row's gradient.
         trace: c·R², the largest trace of the Hessian of a row's loss.
+        each: a guess of the variance of one feature.
         bends: a guess of the curvature of the average loss along each coefficient of a kind.
+        along: the same where coefficients are shrunk; less, where margins are known to be large.
         coefficients: a guess of the magnitude of each coefficient of a kind.
         gain: a guess of what the best model gains on a constant.
         unit: a guess of the variance of a row's slope over its curvature: 1 for a likelihood.
         inexact: how inexactly the minimum with a linear term is found, as the scale of its gradient's noise.
         moves: k, how many users' worth of rows change between neighbours.
         epsilon: what is left for the release.
+        most: how much of the curvature of all rows along a feature's coefficient Λ may be.
     """
 
     counts: Array
     blocks: tuple[tuple[int, float], ...]
     slope: float
     trace: float
+    each: float
     bends: Array
+    along: Array
     coefficients: Array
     gain: float
     unit: float
     inexact: float
     moves: int
     epsilon: float
+    most: float = math.inf
 
     @classmethod
     def of(cls, loss: LossFacts, shape: RowShape, norm: float | None, moves: int, epsilon: float) -> Scales:
@@ -125,11 +140,13 @@ class Scales:
         features, radius = shape.features, shape.radius
         # Not small: the loss is less curved along the coefficients than across, so shrinking them costs more than is forecast.
         typical = (7.0 if loss.classifies else loss.steepest * 7 / 16) * math.sqrt(features)
-        norm = typical if norm is None else norm
-        # Rows lie about the middle of their ball or box, at half of its size; slopes are half as curved as they can be.
+        # Where features vary little, good coefficients are larger: margins are what is guessed.
+        norm = typical * math.sqrt(SPREAD / loss.spread) if norm is None else norm
+        # Slopes are half as curved as they can be.
         counts, roundness = [float(features)], loss.roundest * loss.typical
         blocks = [(features, radius) if shape.edge is None else (1, shape.edge)]
-        bends, coefficients = [roundness / 8 * radius**2 / features], [norm / math.sqrt(features) / radius]
+        each = loss.spread * radius**2 / features
+        bends, coefficients = [roundness / 2 * each], [norm / math.sqrt(features) / radius]
         if shape.intercept:
             counts.append(1.0)
             blocks.append((1, 1.0))
@@ -138,9 +155,14 @@ class Scales:
         slope = loss.steepest * shape.norm
         return cls(
             np.array(counts), tuple((size, width * loss.steepest) for size, width in blocks), slope, loss.roundest * shape.norm**2,
-            np.array(bends), np.array(coefficients), loss.at_zero / 3 * loss.typical,
+            each, np.array(bends), np.array(bends), np.array(coefficients), loss.at_zero / 3 * loss.typical,
             1.0 if loss.classifies else loss.steepest**2 / 64, INEXACT * slope, moves, epsilon,
         )  # fmt: skip
+
+    @property
+    def flattens(self) -> bool:
+        """Whether the loss is flat for large margins, as those of classes are."""
+        return self.unit == 1.0
 
     @property
     def size(self) -> int:
@@ -155,26 +177,31 @@ class Scales:
     def shrinkage(self, kept: float, regularisation: Array) -> Array:
         """The excess loss that the regulariser causes."""
         ridge = (regularisation / kept)[:, None]
-        lost = 0.5 * self.counts * self.bends * (ridge * self.coefficients / (self.bends + ridge)) ** 2
+        lost = 0.5 * self.counts * self.bends * (ridge * self.coefficients / (self.along + ridge)) ** 2
         # Without any coefficients a constant is left, which loses what there was to gain.
-        return np.asarray(-self.gain * np.expm1(-lost[:, 0] / self.gain) + lost[:, 1:].sum(axis=1))
+        features = lost[:, 0] if math.isinf(self.gain) else -self.gain * np.expm1(-lost[:, 0] / self.gain)
+        return np.asarray(features + lost[:, 1:].sum(axis=1))
 
     def noise(self, method: str, tau: float, kept: float, regularisation: Array) -> Array:
         """The excess loss that the noise causes; infinite where the method is impossible."""
         if method == "output":
             return self._spherical(self.moves * tau * self.slope / (regularisation * self.epsilon))
+        variance = self.variance(tau, kept, regularisation)
+        found = 0.5 * np.sum(self.counts * self.bends * variance, axis=1)
+        return np.asarray(found + self._spherical(self.inexact / (regularisation * self.epsilon)))
+
+    def variance(self, tau: float, kept: float, regularisation: Array) -> Array:
+        """What a random linear term does to a coefficient of each kind, for each Λ; infinite where ε is not enough for Λ."""
         rank = min(tau, self.size)
         left = self.epsilon - rank * np.log1p(tau * self.trace / (rank * regularisation))
         possible = left >= _LEAST_LEFT * self.epsilon
-        scale = self.moves * tau / np.where(possible, left, self.epsilon)
+        scale = self.moves * tau / np.where(possible, left, self.epsilon) / kept
         # A point drawn uniformly in a ball of dimension m has variance 1/(m + 2) along each axis.
         spread = np.array([move**2 / (size + 2) for size, move in self.blocks])
         radius = (self.size + 1) * (self.size + 2)
         ridge = (regularisation / kept)[:, None]
-        each = self.counts * self.bends * spread / (self.bends + ridge) ** 2
-        found = 0.5 * radius * np.sum(each, axis=1) * (scale / kept) ** 2
-        found += self._spherical(self.inexact / (regularisation * self.epsilon))
-        return np.where(possible, found, np.inf)
+        found = radius * spread * (scale[:, None] / (self.bends + ridge)) ** 2
+        return np.where(possible[:, None], found, np.inf)
 
     def _spherical(self, scale: Array) -> Array:
         """The excess loss by spherical noise of this scale in the coefficients."""
@@ -232,6 +259,7 @@ def _forecast(sums: Sums, scales: Scales, method: str, tau: float, regularisatio
     else:
         tried = np.array([regularisation])
     shrinkage, noise = scales.shrinkage(kept, tried), scales.noise(method, tau, kept, tried)
+    noise = np.where(tried <= scales.most * kept * scales.bends[0], noise, np.inf)
     best = int(np.argmin(shrinkage + noise))
     sampling = scales.size * max(1 / kept - 1 / rows, 0.0)
     mix = HETEROGENEITY**2 * float(sums.chi_square(at)[0])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, parse_epsilon, plain
+from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, parse_epsilon, plain, split
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.plan import rows_plan_chart, rows_plan_page
@@ -31,7 +31,9 @@ from evenhand.planning.row_choice import (
     balance_of,
     comparing,
     row_forecasts,
+    spread_price,
 )
+from evenhand.planning.two_phases import FIRST, best_phase, expected, nearer
 from evenhand.planning.worth import AgainstConstant, parse_worth
 from evenhand.profiles import Profile, Sums
 
@@ -195,12 +197,21 @@ def plan_rows(
     sums, shares = Sums.of(profile.support), worth[0]
     balance = balance_of(*shares) if shares else 1.0
     facts, people = replace(LOSSES[loss], typical=balance), profile.support.people
-    left = exact_difference(granted, comparing(granted, people) + comparing(granted, people, balance))
+    spent = comparing(granted, people) + spread_price(granted, people) + comparing(granted, people, balance)
+    left = exact_difference(granted, spent)
+    one, other = split(left, FIRST)
+
+    def ways(amount: Decimal) -> list[tuple[int, Scales]]:
+        shapes = {factor: RowShape(features, edge=1 / math.sqrt(features)).shrunk(factor) for factor in SHRINKS}
+        return [(factor, Scales.of(facts, shapes[factor], None, relation.moves, float(amount))) for factor in SHRINKS]
+
+    first = best_phase(profile.support, ways(one), "objective", None)
+    tried = [("auto", scales) for _, scales in ways(left)]
+    if math.isfinite(first.excess):
+        tried += [("objective", scales) for _, scales in nearer(ways(other), first, expected(first))]
     found: dict[int, RowChoice] = {}
-    for factor in SHRINKS:
-        shape = RowShape(features, edge=1 / math.sqrt(features)).shrunk(factor)
-        scales = Scales.of(facts, shape, None, relation.moves, float(left))
-        for choice in row_forecasts(profile.support, scales, "auto"):
+    for method, scales in tried:
+        for choice in row_forecasts(profile.support, scales, method):
             if choice.tau not in found or choice.excess < found[choice.tau].excess:
                 found[choice.tau] = choice
     forecasts = tuple(_judged(sums, found[tau]) for tau in sorted(found))
