@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.release import OfQuantiles, OfSize, OfSpread, Rule, Verdict
+from evenhand.release import OfDeviation, OfQuantiles, OfSize, OfSpread, Rule, Verdict
 from evenhand.release.rules import PART
 from evenhand.release.verdicts import Judged
 
@@ -55,6 +55,12 @@ def test_a_group_of_the_size_named_is_just_usable() -> None:
     assert OfSize("rows").needed(90.0, 1.0, None) == f"below about {90 / PART:.0f} rows"
     assert OfSpread(-8, 8).needed(2.0, 0.0, 150.0) == "below about 300 weighted rows"
     assert OfSpread(-8, 8).needed(2.0, 0.0, None) == "wider than ± 1"
+
+
+def test_small_numbers_are_judged_beside_their_bounds_and_spreads_are_not() -> None:
+    mean, spread = Judged(0.0002, 0.0, 0.0014, OfSpread(0, 1)), Judged(0.001, 0.0, 0.0014, OfDeviation())
+    assert Verdict({"mean": [mean]}).words == "yes: ± 0.00070, which is little beside its bounds"
+    assert Verdict({"std": [spread]}).why.startswith("no differences between values stand out from the noise")
 
 
 def test_what_nothing_is_known_about_is_not_called_unusable() -> None:
