@@ -22,9 +22,18 @@ import numpy as np
 from evenhand.guarantee import Relation, split
 from evenhand.profiles import Array
 from evenhand.release import Measurement, Receipt
-from evenhand.statistics.busy_ranks import Measured, Moved, moves
+from evenhand.statistics.busy_ranks import Far, Measured, Moved, far_weight, moves
 from evenhand.statistics.prefix_weights import PARTS, Cells, Edges, Prefixes
-from evenhand.statistics.rank_posterior import Prior, expected, in_order, located, next_edges, preference, reached
+from evenhand.statistics.rank_posterior import (
+    Prior,
+    expected,
+    in_order,
+    largest,
+    located,
+    next_edges,
+    preference,
+    reached,
+)
 from evenhand.tables import Secret
 
 SHARES = (Fraction(20, 100), Fraction(35, 100), Fraction(45, 100))
@@ -48,27 +57,27 @@ class Points:
         edges: points, by group.
         reached: the probability that the quantile lies below each of them, given the noise and what bounding may have done.
         by_noise: the same for the noise alone.
+        largest: by group, the points that at least a twentieth of the rows lie at or below, and at or above, as far as that is sure.
         places: the answers, as likely too low as too high; a single quantile was chosen.
         moved: where each quantile was looked for.
         measured: noisy weights of cells, of all groups or of each.
-        far: the weight of users far above the bound, and the standard deviation of its noise; if it was asked for.
     """
 
     edges: Edges
     reached: dict[Fraction, Array]
     by_noise: dict[Fraction, Array]
+    largest: list[tuple[int, int]]
     places: dict[Fraction, list[int]]
     moved: Mapping[Fraction, Moved]
     measured: Sequence[Cells]
-    far: tuple[float, float] | None
 
-    def of(self, q: Fraction) -> list[tuple[Edges, Array, Array, int]]:
-        """Of one quantile, by group: edges, both probabilities and the answer."""
-        return list(zip(self.edges, self.reached[q], self.by_noise[q], self.places[q], strict=True))
+    def of(self, q: Fraction) -> list[tuple[Edges, Array, Array, tuple[int, int], int]]:
+        """Of one quantile, by group: edges, both probabilities, the largest points and the answer."""
+        return list(zip(self.edges, self.reached[q], self.by_noise[q], self.largest, self.places[q], strict=True))
 
 
-Measure = Callable[[Sequence[int]], Measured]
-"""Given about where the quantiles are: what bounding does to their ranks."""
+Measure = Callable[[Sequence[int], Far | None], Measured]
+"""Given about where the quantiles are, and the weight of users far above the bound if it was asked for: what bounding does to the quantiles' ranks."""
 
 
 def find(
@@ -96,21 +105,15 @@ def find(
         relation: which neighbours count.
         epsilon: for everything but what ``measure`` pays.
         believed: what bounding does to the rank of each quantile; left out if nothing is known.
-        measure: asks what it does.
+        measure: asks what it does, once more is known.
         apart: over all groups, the weights of all but the users far above the bound, and theirs as one number more.
     """
     wanted = sorted(set(quantiles))
     moved = dict(believed or {q: Moved(q, 0.0, 0.0, False) for q in wanted})
     own = Look(receipt, weights, points, groups, capacity, relation)
     if groups > 1:
-        pooled = Look(
-            receipt,
-            weights.map(lambda given: [sum(given[point::points]) for point in range(points)]),
-            points,
-            1,
-            capacity,
-            relation,
-        )
+        summed = weights.map(lambda given: [sum(given[point::points]) for point in range(points)])
+        pooled = Look(receipt, summed, points, 1, capacity, relation)
         shares = [*POOLED_SHARES, *OWN_SHARES]
     else:
         pooled, shares = own, list(SHARES if len(wanted) > 1 else CHOICE_SHARES)
@@ -121,11 +124,11 @@ def find(
     seen = pooled.even(first[0])
     around = {q: Moved(q, 0.0, 0.0, False) for q in _ALL_OVER} if groups > 1 else {}
     seen.append(pooled.at(next_edges(Prefixes.of(seen), around | moved), first[1]))
-    far = _together([(cells.far, cells.variance) for cells in seen if cells.far is not None])
+    far = far_weight(seen)
     if measure is not None:
-        told = measure([located(Prefixes.of(seen), moved[q])[0] for q in wanted])
+        told = measure([located(Prefixes.of(seen), moved[q])[0] for q in wanted], far)
         moved = dict(told.moved)
-        seen.append(told.cells)
+        seen += [] if told.cells is None else [told.cells]
     prior: Prior | None = None
     if groups > 1:
         prior = Prior.of(Prefixes.of(seen))
@@ -144,15 +147,7 @@ def find(
         prefixes = Prefixes.of(seen, prefixes.told(chosen, float(one.rank), 2 * scale**2))
         answers = {q: chosen}
     both, noise = (in_order({q: reached(prefixes, moved[q], bounded) for q in wanted}) for bounded in (True, False))
-    return Points(prefixes.edges, both, noise, answers, moved, seen, far)
-
-
-def _together(measured: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Of several measurements with their variances: the mean by their precision, and its standard deviation."""
-    if not measured:
-        return None
-    precision = sum(1 / variance for _, variance in measured)
-    return sum(value / variance for value, variance in measured) / precision, precision**-0.5
+    return Points(prefixes.edges, both, noise, largest(prefixes), answers, moved, seen)
 
 
 def paid_for(epsilon: Decimal, shares: Sequence[Fraction]) -> list[Decimal]:
