@@ -117,7 +117,6 @@ class BusyUsers:
         curved: prior variance of what no line through log(rows) shows.
         far: from how many times the bound on a user is far above it.
         beyond: who is there, as far as the profile says.
-        unit: the standard deviation of log(rows).
     """
 
     bound: float
@@ -132,7 +131,6 @@ class BusyUsers:
     curved: float
     far: int
     beyond: FarUsers
-    unit: float
 
     @classmethod
     def of(cls, family: Family, bound: float) -> BusyUsers:
@@ -155,7 +153,9 @@ class BusyUsers:
         while far < _FARTHEST and float(weights[sizes > far * bound].sum()) > _FEW * weight:
             far *= 2
         there, by_rows = sizes > far * bound, (users * sizes @ activity, kept, users * capped @ activity)
-        beyond = FarUsers(bound, far * bound, users @ there, beliefs, rows, *by_rows)
+        users_at = (float(mean.sum()), centre, spread)
+        can_measure = min(parts) >= _LEAST_PART
+        beyond = FarUsers(bound, far * bound, users @ there, beliefs, rows, *by_rows, users_at, can_measure)
         lost = beyond.lost()
         shares, of_rows = capped / kept[:, None], sizes / rows[:, None]
         apart = (shares - of_rows) ** 2 * users
@@ -165,7 +165,7 @@ class BusyUsers:
             bound,
             weight,
             parts[1],
-            (middles[1] - middles[0]) / unit if min(parts) >= _LEAST_PART else 0.0,
+            (middles[1] - middles[0]) / unit if can_measure else 0.0,
             usual / unit,
             (float(beliefs @ (lost - usual) ** 2) + (TAIL_DOUBT * usual) ** 2) / unit**2,
             _doubted(lost / unit, beliefs),
@@ -174,13 +174,12 @@ class BusyUsers:
             _CURVED**2 * float(beliefs @ chi_square),
             far,
             beyond,
-            unit,
         )
 
     def given(self, measured: float, deviation: float) -> BusyUsers:
         """What is believed once the number of users far above the bound was measured, with noise of this standard deviation."""
         lost, weights = self.beyond.given(measured, deviation)
-        return replace(self, losses=_doubted(lost / self.unit, weights))
+        return replace(self, losses=_doubted(lost, weights))
 
     @property
     def can_measure(self) -> bool:

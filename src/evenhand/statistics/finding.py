@@ -37,10 +37,7 @@ from evenhand.statistics.rank_posterior import (
 from evenhand.tables import Secret
 
 SHARES = (Fraction(20, 100), Fraction(35, 100), Fraction(45, 100))
-"""Of ε, for each measurement. Later ones look closer, so they decide."""
-
-CHOICE_SHARES = (Fraction(15, 100), Fraction(30, 100), Fraction(55, 100))
-"""The same for a single quantile, which is chosen in the end."""
+"""Of ε, for each measurement. Later ones look closer, so they decide. A single quantile is chosen in place of the last one."""
 
 POOLED_SHARES, OWN_SHARES = (Fraction(5, 100), Fraction(10, 100)), (Fraction(35, 100), Fraction(50, 100))
 """The same where there are groups: of all together, then of each."""
@@ -116,7 +113,7 @@ def find(
         pooled = Look(receipt, summed, points, 1, capacity, relation)
         shares = [*POOLED_SHARES, *OWN_SHARES]
     else:
-        pooled, shares = own, list(SHARES if len(wanted) > 1 else CHOICE_SHARES)
+        pooled, shares = own, list(SHARES)
     if apart is not None:
         pooled = replace(pooled, weights=apart, apart=True)
     *before, last = paid_for(epsilon, shares)
@@ -162,7 +159,7 @@ def paid_for(epsilon: Decimal, shares: Sequence[Fraction]) -> list[Decimal]:
 
 def least_share(epsilon: Decimal) -> Decimal:
     """The smallest part of ε that is ever used at once."""
-    return min(*paid_for(epsilon, CHOICE_SHARES), *paid_for(epsilon, (*POOLED_SHARES, *OWN_SHARES)))
+    return min(*paid_for(epsilon, SHARES), *paid_for(epsilon, (*POOLED_SHARES, *OWN_SHARES)))
 
 
 def running(weights: Sequence[int]) -> list[int]:
@@ -281,7 +278,7 @@ def rank_deviations(ranks: tuple[float, ...]) -> tuple[float, ...]:
     """The standard deviation of the weight below each quantile, where one user has weight 1 and ε is 1: of rows that lie evenly, a thousand users."""
     points, users = 4096, 1000.0
     if len(set(ranks)) == 1:
-        return tuple(math.sqrt(8) * max(rank, 1 - rank) / float(CHOICE_SHARES[-1]) for rank in ranks)
+        return tuple(math.sqrt(8) * max(rank, 1 - rank) / float(SHARES[-1]) for rank in ranks)
     moved = {Fraction(rank).limit_denominator(1000): Moved(Fraction(rank), 0.0, 0.0, False) for rank in ranks}
     edges, seen = np.arange(PARTS + 1, dtype=np.int64)[None, :] * points // PARTS, list[Cells]()
     for share in SHARES:
