@@ -35,7 +35,7 @@ from evenhand.noise import NoisyMax
 from evenhand.profiles import posterior, row_buckets
 from evenhand.release import Choices, Measurement, Noisy, OfQuantiles, Receipt, noise_for
 from evenhand.statistics import Quantiles
-from evenhand.statistics.busy_ranks import Measured, measured_ranks, moved_ranks, near_and_far
+from evenhand.statistics.busy_ranks import Far, Measured, informed, measured_ranks, moved_ranks, near_and_far
 from evenhand.statistics.finding import Points, find
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import PROFILE_SHARE
@@ -186,9 +186,9 @@ def search(table: Table, h: float, quantiles: Sequence[float], epsilon: float, r
     return np.array([[one.value for one in column] for column in intervals(points, wanted)])
 
 
-def intervals(points: Points, wanted: Sequence[Fraction], crowd: float = 0.0) -> list[list[RankInterval]]:
+def intervals(points: Points, wanted: Sequence[Fraction]) -> list[list[RankInterval]]:
     """By quantile and group."""
-    return [[RankInterval(GRID, *one, crowd=crowd) for one in points.of(q)] for q in wanted]
+    return [[RankInterval(GRID, *one) for one in points.of(q)] for q in wanted]
 
 
 def released(
@@ -205,10 +205,13 @@ def released(
     cells = {kind: weights.ravel().tolist() for kind, weights in kinds.items()}
     rest, receipt, wanted = Decimal(str(left)), Simulated(Decimal(str(left)), rng), sorted(set(asked.wanted))
     share = busy.best_share(quantiles, left, asked.deviations, table.groups)
-    paid, rest = split(rest, share)
+    paid, rest = split(rest, share) if share else (Decimal(0), rest)
 
-    def measure(places: Sequence[int]) -> Measured:
-        return measured_ranks(receipt, Secret(cells), places, POINTS, wanted, busy, capacity, Relation.PRESENCE, paid)
+    def measure(places: Sequence[int], far: Far | None) -> Measured:
+        told = informed(busy, far, capacity)
+        if not share:
+            return Measured(moved_ranks(told, wanted))
+        return measured_ranks(receipt, Secret(cells), places, POINTS, wanted, told, capacity, Relation.PRESENCE, paid)
 
     points = find(
         receipt,
@@ -220,11 +223,10 @@ def released(
         Relation.PRESENCE,
         rest,
         moved_ranks(busy, wanted),
-        measure if share else None,
+        measure,
         Secret(near_and_far(cells, POINTS)),
     )
-    assert points.far is not None
-    each = intervals(points, asked.wanted, busy.crowd(*(one / capacity for one in points.far)))
+    each = intervals(points, asked.wanted)
     ends = [[interval.at(0.95) for interval in column] for column in each]
     values = [[interval.value for interval in column] for column in each]
     untold = [[bool(interval.why) for interval in column] for column in each]

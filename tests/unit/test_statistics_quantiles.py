@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,8 +17,11 @@ import evenhand as eh
 from evenhand.bounding import BusyUsers, Family
 from evenhand.guarantee import Relation
 from evenhand.noise import seam
-from evenhand.release import Measurement, Receipt
+from evenhand.release import Measurement, OfQuantiles, Receipt
 from evenhand.statistics.busy_ranks import (
+    Far,
+    Measured,
+    Moved,
     by_part,
     corrections,
     in_sentence,
@@ -100,23 +104,35 @@ def test_weights_near_and_far_move_by_no_more_than_is_declared() -> None:
                     assert sum(step**2 for step in steps) <= l2_squared
 
 
-def test_a_crowd_that_the_profile_does_not_show_is_told() -> None:
+def test_a_crowd_that_the_profile_does_not_show_is_feared_as_far_as_it_was_measured() -> None:
     """1,000 users with 2 rows each: 200 users with far more would hold most rows; 5 may be there, or the noise is as large as that."""
     busy = BusyUsers.of(Family(np.array([2.0]), np.array([[1e3]]), np.ones(1)), 2.0)
-    assert busy.crowd(200.0, 40.0) == 200.0
-    assert busy.crowd(5.0, 1.0) == 0.0
-    assert busy.crowd(200.0, 120.0) == 0.0
-    tail = BusyUsers.of(Family(np.array([2.0, 100.0]), np.array([[1e3, 1e3]]), np.ones(1)), 2.0)
-    assert tail.far * tail.bound >= 100.0
+    nobody, few, doubtful, crowd = (
+        np.array(busy.given(*far).losses) for far in ((0.0, 1.0), (5.0, 5.0), (100.0, 40.0), (200.0, 20.0))
+    )
+    assert np.quantile(nobody, 0.9) < 0.1
+    assert np.median(few) < 0.1
+    assert np.median(doubtful) < 0.5 < np.quantile(doubtful, 0.9)
+    assert 0.3 < np.quantile(crowd, 0.05) < np.quantile(crowd, 0.95) < 10
+
+
+def test_the_weight_of_users_far_above_the_bound_is_told_before_ranks_are() -> None:
+    seen: list[tuple[Sequence[int], Far | None]] = []
+
+    def measure(places: Sequence[int], far: Far | None) -> Measured:
+        seen.append((places, far))
+        return Measured({q: Moved(q, 0.2, 0.2, False) for q in wanted})
+
     with seam.replaced(seam.silent):
         receipt, wanted = Receipt(Decimal(1000), Decimal(0), "test"), [Fraction(1, 4), Fraction(3, 4)]
         rows, apart = Secret([100] * 16), Secret([90] * 16 + [160])
-        found = find(receipt, rows, 16, 1, wanted, 1, Relation.PRESENCE, Decimal(1000), None, None, apart)
-    assert found.far is not None
-    assert found.far[0] == pytest.approx(160)
-    interval = RankInterval(Grid.about((0.0, 15.0), 0.0, 4), *found.of(wanted[0])[0], crowd=200.0)
-    assert "about 200 users" in interval.why
-    assert interval.noise_only.why == ""
+        found = find(receipt, rows, 16, 1, wanted, 1, Relation.PRESENCE, Decimal(1000), None, measure, apart)
+    ((places, far),) = seen
+    assert len(places) == 2
+    assert far is not None
+    assert far[0] == pytest.approx(160)
+    interval = RankInterval(Grid.about((0.0, 15.0), 0.0, 4), *found.of(wanted[0])[0])
+    assert interval.at(0.95) != interval.noise_only.at(0.95)
 
 
 def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:
@@ -129,6 +145,7 @@ def test_the_rank_is_moved_by_what_was_measured_about_busy_users() -> None:
         places, users = [4, 8, 12], Secret(cells)
         told = measured_ranks(receipt, users, places, 16, quantiles, busy, 2**16, Relation.PRESENCE, Decimal(100))
     ranks = told.moved
+    assert told.cells is not None
     assert told.cells.edges.tolist() == [[0, *places, 16]]
     assert told.cells.weights.tolist() == [[4000 * 2**16] * 4]
     assert [one.rank < q for q, one in ranks.items()] == [True] * 3
@@ -201,6 +218,17 @@ def test_the_more_of_its_weight_is_known_the_likelier_a_cell_is_what_it_seems() 
     assert clear.sum() == pytest.approx(1)
 
 
+def test_a_value_that_most_rows_share_can_be_used_though_its_cell_ends_beyond_it() -> None:
+    """Seven tenths of the rows are 0, the others 1: an end that is a few points of the grid above 0 is no doubt."""
+    receipt, rows = Receipt(Decimal(1000), Decimal(0), "test"), Secret([7000] + [0] * 4095 + [3000])
+    with seam.replaced(seam.silent):
+        found = find(receipt, rows, 4097, 1, [Fraction(1, 2)], 1, Relation.PRESENCE, Decimal(1000))
+    interval = RankInterval(Grid.about((0.0, 1.0), 0.0, 12), *found.of(Fraction(1, 2))[0])
+    assert interval.value == 0
+    assert 0.9 / 256 < interval.same <= 1 / 256
+    assert OfQuantiles(0.0, 1.0, same=interval.same).allowed(0.0) == interval.same
+
+
 def test_quantiles_and_their_intervals_are_in_order() -> None:
     wanted = [Fraction(k, 10) for k in (1, 2, 5, 6, 9)]
     receipt, few = Receipt(Decimal(1), Decimal(0), "test"), Secret([1] * 40)
@@ -222,27 +250,27 @@ def _session(tmp_path: Any, users: int = 4000) -> eh.Session:
 
 
 def test_a_median_is_one_number_with_an_interval_in_values(tmp_path: Any) -> None:
-    """4,000 people at ε = 4: a rank error of 1% has a chance below e^-30."""
+    """4,000 people at ε = 40: a rank error of 1% has a chance below e^-30."""
     session = _session(tmp_path)
-    release = session.median("v", bounds=(0, 120), epsilon=4)
+    release = session.median("v", bounds=(0, 120), epsilon=40)
     low, high = release.interval(0.95)
     assert low <= release.value <= high
     assert 55 < low < high < 65
     assert "95% interval" in str(release)
     assert release.error.noise is not None
     assert release.to_dict()["value"] == release.value
-    assert session.ask(eh.median("v", bounds=(0, 120)), epsilon=4).statistic == "median of v"
-    assert session.preview.median("v", bounds=(0, 120), epsilon=4).cost.epsilon == 4
+    assert session.ask(eh.median("v", bounds=(0, 120)), epsilon=40).statistic == "median of v"
+    assert session.preview.median("v", bounds=(0, 120), epsilon=40).cost.epsilon == 40
 
 
 def test_a_quantile_that_is_zero_is_as_usable_as_those_beside_it(tmp_path: Any) -> None:
     """A third of 6,000 people have no visits: 0 with a narrow interval is a good answer, though no interval is small against 0."""
     rows = pa.table({"u": np.arange(6000), "v": np.maximum(np.arange(6000) % 90 - 30, 0)})
     session = eh.Session(eh.read(rows, user="u"), eh.Ledger(tmp_path / "b.db", epsilon=100))
-    release = session.quantiles("v", [0.1, 0.5, 0.9], bounds=(0, 100), epsilon=4)
+    release = session.quantiles("v", [0.1, 0.5, 0.9], bounds=(0, 100), epsilon=40)
     assert release.value[0] == 0
     assert release.usable
-    assert session.quantiles("v", [0.1], bounds=(0, 100), epsilon=4).usable
+    assert session.quantiles("v", [0.1], bounds=(0, 100), epsilon=40).usable
 
 
 def test_medians_by_group_are_a_frame(tmp_path: Any) -> None:

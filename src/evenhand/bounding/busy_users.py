@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from evenhand.bounding.hidden_crowds import FarUsers
 from evenhand.bounding.rank_belief import PRIOR, Belief, Shift, equally_likely
 from evenhand.profiles import Array, Posterior, Support
 from evenhand.profiles.posterior import TRIMMED
@@ -45,9 +46,6 @@ _LARGEST = ((1.9, 0.3), (0.69, 0.4), (0.16, 0.3))
 _DOUBTS = np.exp(1.2 * TAIL_DOUBT * np.array([-1.0, 0.0, 1.0]))  # three equally likely factors, about
 _NEAREST, _FEW, _FARTHEST = 8, 0.02, 2**15
 """A user is far above the bound from so many times on, at least; at more, if users beyond are believed to have more than this part of the weight; at most."""
-_EXPECTED = 0.9  # the part of the belief that expects no more users far above the bound than are taken for granted
-_SURPRISING = 2.0  # standard deviations of the noise
-_MATTERS = 0.05  # of all rows, that a crowd would have at least
 
 SHARES = (Fraction(0), Fraction(1, 10), Fraction(1, 5))
 """Of ε, for measuring r."""
@@ -117,9 +115,8 @@ class BusyUsers:
         chances: variance of the share below v, as a multiple of q(1−q): among users who are not cut, and among those who are.
         random: the same for the difference between weighted and all rows: where users are alike, and where all rows of a user are.
         curved: prior variance of what no line through log(rows) shows.
-        rows: of all users together.
         far: from how many times the bound on a user is far above it.
-        beyond: users whom the profile lets expect there, at most.
+        beyond: who is there, as far as the profile says.
     """
 
     bound: float
@@ -132,9 +129,8 @@ class BusyUsers:
     chances: tuple[float, float]
     random: tuple[float, float]
     curved: float
-    rows: float
     far: int
-    beyond: float
+    beyond: FarUsers
 
     @classmethod
     def of(cls, family: Family, bound: float) -> BusyUsers:
@@ -153,39 +149,37 @@ class BusyUsers:
             own = USERS_DIFFER + (1 - USERS_DIFFER) / sizes[kind]
             chances.append(float(capped[kind] ** 2 * own @ mean[kind]) / max(part, 1e-9) ** 2)
         kept, rows = users @ capped, users @ sizes
-        lost = (users * sizes @ activity) / rows - (users * capped @ activity) / kept
+        far = _NEAREST
+        while far < _FARTHEST and float(weights[sizes > far * bound].sum()) > _FEW * weight:
+            far *= 2
+        there, by_rows = sizes > far * bound, (users * sizes @ activity, kept, users * capped @ activity)
+        users_at = (float(mean.sum()), centre, spread)
+        can_measure = min(parts) >= _LEAST_PART
+        beyond = FarUsers(bound, far * bound, users @ there, beliefs, rows, *by_rows, users_at, can_measure)
+        lost = beyond.lost()
         shares, of_rows = capped / kept[:, None], sizes / rows[:, None]
         apart = (shares - of_rows) ** 2 * users
         chi_square = np.maximum((shares**2 / of_rows * users).sum(axis=1) - 1, 0.0)
         usual, unit = float(beliefs @ lost), max(spread, 1e-12)
-        far = _NEAREST
-        while far < _FARTHEST and float(weights[sizes > far * bound].sum()) > _FEW * weight:
-            far *= 2
         return cls(
             bound,
             weight,
             parts[1],
-            (middles[1] - middles[0]) / unit if min(parts) >= _LEAST_PART else 0.0,
+            (middles[1] - middles[0]) / unit if can_measure else 0.0,
             usual / unit,
             (float(beliefs @ (lost - usual) ** 2) + (TAIL_DOUBT * usual) ** 2) / unit**2,
             _doubted(lost / unit, beliefs),
             (chances[0], chances[1]),
             (float(beliefs @ (apart / sizes).sum(axis=1)), float(beliefs @ apart.sum(axis=1))),
             _CURVED**2 * float(beliefs @ chi_square),
-            float(beliefs @ rows),
             far,
-            float(np.quantile(equally_likely(users @ (sizes > far * bound), beliefs, 20), _EXPECTED)),
+            beyond,
         )
 
-    def crowd(self, measured: float, deviation: float) -> float:
-        """How many users far above the bound there may be whom the profile's noise hides, if they may matter; else 0.
-
-        Args:
-            measured: how many there are in all, with noise.
-            deviation: the standard deviation of the noise.
-        """
-        more = measured - self.beyond
-        return more if more > _SURPRISING * deviation and more * self.far * self.bound > _MATTERS * self.rows else 0.0
+    def given(self, measured: float, deviation: float) -> BusyUsers:
+        """What is believed once the number of users far above the bound was measured, with noise of this standard deviation."""
+        lost, weights = self.beyond.given(measured, deviation)
+        return replace(self, losses=_doubted(lost, weights))
 
     @property
     def can_measure(self) -> bool:

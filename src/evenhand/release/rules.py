@@ -92,19 +92,21 @@ class OfQuantiles(OfSpread):
         low: the smallest value.
         high: the largest.
         largest: of the quantiles that were asked together.
+        same: how far apart values are that are the same for a reader.
     """
 
     largest: float = 0.0
+    same: float = 0.0
 
     def allowed(self, value: float) -> float:
-        return super().allowed(max(abs(value), self.largest))
+        return max(super().allowed(max(abs(value), self.largest)), self.same)
 
     @staticmethod
-    def beside(rules: Mapping[str, Rule], values: Mapping[str, float]) -> dict[str, Rule]:
+    def beside(rules: Mapping[str, Rule], values: Mapping[str, float], same: float = 0.0) -> dict[str, Rule]:
         """The rules for quantiles that were released together."""
         largest = max((abs(values[name]) for name, rule in rules.items() if isinstance(rule, OfQuantiles)), default=0.0)
         return {
-            name: replace(rule, largest=largest) if isinstance(rule, OfQuantiles) else rule
+            name: replace(rule, largest=largest, same=same) if isinstance(rule, OfQuantiles) else rule
             for name, rule in rules.items()
         }
 

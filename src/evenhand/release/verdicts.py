@@ -167,7 +167,7 @@ def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  #
         release: what was released.
         interval: its ends; a frame when grouped.
         source: where they come from. It may say by column about how many rows each group has (``sizes``), and why it can't tell
-            where the truth is (``why``, or ``whys`` for several).
+            where the truth is (``why``, or ``whys`` for several); and that of a quantile, which values are the ``same`` for a reader.
     """
     rules = release.rules
     sizes: Mapping[str, Sequence[float | None]] = getattr(source, "sizes", {})
@@ -178,7 +178,8 @@ def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  #
         ends = list(interval) if several else [interval]
         names = list(rules) if len(rules) == len(values) else [str(place) for place, _ in enumerate(values)]
         if len(rules) == len(values):
-            rules = OfQuantiles.beside(rules, dict(zip(names, values, strict=True)))
+            same = max(getattr(one, "same", 0.0) for one in getattr(source, "intervals", [source]))
+            rules = OfQuantiles.beside(rules, dict(zip(names, values, strict=True)), same)
         return Verdict(
             {
                 name: [Judged(value, low, high, rules.get(name), why=why)]

@@ -26,6 +26,9 @@ _LEAST_STEP = Fraction(1, 500)
 _ELSEWHERE = 0.3  # by which r may differ at another rank, for each unit of rank
 _MOST = 0.7  # of the way to either end that a rank is moved
 
+Far = tuple[float, float]
+"""The weight of users far above the bound, with noise, and the standard deviation of that."""
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -46,10 +49,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured: where each quantile is to be looked for, and the weights by the way."""
+    """What was measured: where each quantile is to be looked for, and the weights by the way, if any."""
 
     moved: Mapping[Fraction, Moved]
-    cells: Cells
+    cells: Cells | None = None
 
 
 def moves(capacity: int, relation: Relation) -> tuple[int, int]:
@@ -61,6 +64,18 @@ def moved_ranks(busy: BusyUsers, quantiles: Sequence[Fraction]) -> dict[Fraction
     """Without a measurement ranks stay, and the prior says how far they may be off."""
     shifts = {q: busy.moved(float(q), Belief.beforehand()) for q in quantiles}
     return {q: Moved(q, shift.below, shift.above, False) for q, shift in shifts.items()}
+
+
+def far_weight(measured: Sequence[Cells]) -> Far | None:
+    """From all measurements that have it, by their precision."""
+    found = [(cells.far, 1 / cells.variance) for cells in measured if cells.far is not None]
+    precision = sum(each for _, each in found)
+    return (sum(far * each for far, each in found) / precision, precision**-0.5) if found else None
+
+
+def informed(busy: BusyUsers, far: Far | None, capacity: int) -> BusyUsers:
+    """What is known about busy users once the weight of those far above the bound was measured, if it was."""
+    return busy if far is None else busy.given(*(one / capacity for one in far))
 
 
 def measured_ranks(

@@ -22,16 +22,22 @@ import numpy as np
 from evenhand.guarantee import Relation, split
 from evenhand.profiles import Array
 from evenhand.release import Measurement, Receipt
-from evenhand.statistics.busy_ranks import Measured, Moved, moves
+from evenhand.statistics.busy_ranks import Far, Measured, Moved, far_weight, moves
 from evenhand.statistics.prefix_weights import PARTS, Cells, Edges, Prefixes
-from evenhand.statistics.rank_posterior import Prior, expected, in_order, located, next_edges, preference, reached
+from evenhand.statistics.rank_posterior import (
+    Prior,
+    expected,
+    in_order,
+    largest,
+    located,
+    next_edges,
+    preference,
+    reached,
+)
 from evenhand.tables import Secret
 
 SHARES = (Fraction(20, 100), Fraction(35, 100), Fraction(45, 100))
-"""Of ε, for each measurement. Later ones look closer, so they decide."""
-
-CHOICE_SHARES = (Fraction(15, 100), Fraction(30, 100), Fraction(55, 100))
-"""The same for a single quantile, which is chosen in the end."""
+"""Of ε, for each measurement. Later ones look closer, so they decide. A single quantile is chosen in place of the last one."""
 
 POOLED_SHARES, OWN_SHARES = (Fraction(5, 100), Fraction(10, 100)), (Fraction(35, 100), Fraction(50, 100))
 """The same where there are groups: of all together, then of each."""
@@ -48,27 +54,27 @@ class Points:
         edges: points, by group.
         reached: the probability that the quantile lies below each of them, given the noise and what bounding may have done.
         by_noise: the same for the noise alone.
+        largest: by group, the points that at least a twentieth of the rows lie at or below, and at or above, as far as that is sure.
         places: the answers, as likely too low as too high; a single quantile was chosen.
         moved: where each quantile was looked for.
         measured: noisy weights of cells, of all groups or of each.
-        far: the weight of users far above the bound, and the standard deviation of its noise; if it was asked for.
     """
 
     edges: Edges
     reached: dict[Fraction, Array]
     by_noise: dict[Fraction, Array]
+    largest: list[tuple[int, int]]
     places: dict[Fraction, list[int]]
     moved: Mapping[Fraction, Moved]
     measured: Sequence[Cells]
-    far: tuple[float, float] | None
 
-    def of(self, q: Fraction) -> list[tuple[Edges, Array, Array, int]]:
-        """Of one quantile, by group: edges, both probabilities and the answer."""
-        return list(zip(self.edges, self.reached[q], self.by_noise[q], self.places[q], strict=True))
+    def of(self, q: Fraction) -> list[tuple[Edges, Array, Array, tuple[int, int], int]]:
+        """Of one quantile, by group: edges, both probabilities, the largest points and the answer."""
+        return list(zip(self.edges, self.reached[q], self.by_noise[q], self.largest, self.places[q], strict=True))
 
 
-Measure = Callable[[Sequence[int]], Measured]
-"""Given about where the quantiles are: what bounding does to their ranks."""
+Measure = Callable[[Sequence[int], Far | None], Measured]
+"""Given about where the quantiles are, and the weight of users far above the bound if it was asked for: what bounding does to the quantiles' ranks."""
 
 
 def find(
@@ -96,24 +102,18 @@ def find(
         relation: which neighbours count.
         epsilon: for everything but what ``measure`` pays.
         believed: what bounding does to the rank of each quantile; left out if nothing is known.
-        measure: asks what it does.
+        measure: asks what it does, once more is known.
         apart: over all groups, the weights of all but the users far above the bound, and theirs as one number more.
     """
     wanted = sorted(set(quantiles))
     moved = dict(believed or {q: Moved(q, 0.0, 0.0, False) for q in wanted})
     own = Look(receipt, weights, points, groups, capacity, relation)
     if groups > 1:
-        pooled = Look(
-            receipt,
-            weights.map(lambda given: [sum(given[point::points]) for point in range(points)]),
-            points,
-            1,
-            capacity,
-            relation,
-        )
+        summed = weights.map(lambda given: [sum(given[point::points]) for point in range(points)])
+        pooled = Look(receipt, summed, points, 1, capacity, relation)
         shares = [*POOLED_SHARES, *OWN_SHARES]
     else:
-        pooled, shares = own, list(SHARES if len(wanted) > 1 else CHOICE_SHARES)
+        pooled, shares = own, list(SHARES)
     if apart is not None:
         pooled = replace(pooled, weights=apart, apart=True)
     *before, last = paid_for(epsilon, shares)
@@ -121,11 +121,11 @@ def find(
     seen = pooled.even(first[0])
     around = {q: Moved(q, 0.0, 0.0, False) for q in _ALL_OVER} if groups > 1 else {}
     seen.append(pooled.at(next_edges(Prefixes.of(seen), around | moved), first[1]))
-    far = _together([(cells.far, cells.variance) for cells in seen if cells.far is not None])
+    far = far_weight(seen)
     if measure is not None:
-        told = measure([located(Prefixes.of(seen), moved[q])[0] for q in wanted])
+        told = measure([located(Prefixes.of(seen), moved[q])[0] for q in wanted], far)
         moved = dict(told.moved)
-        seen.append(told.cells)
+        seen += [] if told.cells is None else [told.cells]
     prior: Prior | None = None
     if groups > 1:
         prior = Prior.of(Prefixes.of(seen))
@@ -144,15 +144,7 @@ def find(
         prefixes = Prefixes.of(seen, prefixes.told(chosen, float(one.rank), 2 * scale**2))
         answers = {q: chosen}
     both, noise = (in_order({q: reached(prefixes, moved[q], bounded) for q in wanted}) for bounded in (True, False))
-    return Points(prefixes.edges, both, noise, answers, moved, seen, far)
-
-
-def _together(measured: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Of several measurements with their variances: the mean by their precision, and its standard deviation."""
-    if not measured:
-        return None
-    precision = sum(1 / variance for _, variance in measured)
-    return sum(value / variance for value, variance in measured) / precision, precision**-0.5
+    return Points(prefixes.edges, both, noise, largest(prefixes), answers, moved, seen)
 
 
 def paid_for(epsilon: Decimal, shares: Sequence[Fraction]) -> list[Decimal]:
@@ -167,7 +159,7 @@ def paid_for(epsilon: Decimal, shares: Sequence[Fraction]) -> list[Decimal]:
 
 def least_share(epsilon: Decimal) -> Decimal:
     """The smallest part of ε that is ever used at once."""
-    return min(*paid_for(epsilon, CHOICE_SHARES), *paid_for(epsilon, (*POOLED_SHARES, *OWN_SHARES)))
+    return min(*paid_for(epsilon, SHARES), *paid_for(epsilon, (*POOLED_SHARES, *OWN_SHARES)))
 
 
 def running(weights: Sequence[int]) -> list[int]:
@@ -286,7 +278,7 @@ def rank_deviations(ranks: tuple[float, ...]) -> tuple[float, ...]:
     """The standard deviation of the weight below each quantile, where one user has weight 1 and ε is 1: of rows that lie evenly, a thousand users."""
     points, users = 4096, 1000.0
     if len(set(ranks)) == 1:
-        return tuple(math.sqrt(8) * max(rank, 1 - rank) / float(CHOICE_SHARES[-1]) for rank in ranks)
+        return tuple(math.sqrt(8) * max(rank, 1 - rank) / float(SHARES[-1]) for rank in ranks)
     moved = {Fraction(rank).limit_denominator(1000): Moved(Fraction(rank), 0.0, 0.0, False) for rank in ranks}
     edges, seen = np.arange(PARTS + 1, dtype=np.int64)[None, :] * points // PARTS, list[Cells]()
     for share in SHARES:

@@ -11,6 +11,9 @@ from evenhand.release import Interval, Unknown
 from evenhand.statistics.prefix_weights import Edges
 from evenhand.tables import Grid
 
+_SAME = 1 / 256
+"""Of the largest values: differences that no reader cares for."""
+
 
 @dataclass(frozen=True)
 class RankInterval:
@@ -21,22 +24,22 @@ class RankInterval:
         edges: points.
         reached: the probability that the quantile lies below each of them.
         by_noise: the same for the noise alone.
+        largest: the points that at least a twentieth of the rows lie at or below, and at or above, as far as that is sure.
         point: the answer.
         bounded: whether what bounding did to the rank is covered.
         exact: whether every value is a point of the grid.
         beyond: between which numbers the values lie that count at the ends of the grid, if not between those ends.
-        crowd: about how many busy users there may be whom no model covers.
     """
 
     grid: Grid
     edges: Edges
     reached: Array
     by_noise: Array
+    largest: tuple[int, int]
     point: int
     bounded: bool = True
     exact: bool = False
     beyond: tuple[float, float] | None = None
-    crowd: float = 0.0
 
     @property
     def covers(self) -> str:
@@ -52,11 +55,6 @@ class RankInterval:
         """Why the interval can't tell."""
         if self.at(0.95) == self._anywhere:
             return "too few people for this ε: the value may lie anywhere between the bounds"
-        if self.crowd and self.bounded:
-            return (
-                f"there may be about {float(f'{self.crowd:.1g}'):,.0f} users with far more rows than a user counts for, or it may be the noise: "
-                "the value depends on it, and more ε would tell"
-            )
         return ""
 
     @property
@@ -68,6 +66,11 @@ class RankInterval:
     def noise_only(self) -> RankInterval:
         """The noise alone."""
         return replace(self, reached=self.by_noise, bounded=False)
+
+    @property
+    def same(self) -> float:
+        """How far apart values may be that are the same for a reader: as 0 and the end of its cell, where others are 1."""
+        return _SAME * max(abs(self._value(one)) for one in self.largest)
 
     @property
     def value(self) -> float:

@@ -112,6 +112,15 @@ def located(prefixes: Prefixes, moved: Moved, prior: Prior | None = None) -> lis
     return [int(quantile(row, one, 0.5)) for row, one in zip(prefixes.edges, below, strict=True)]
 
 
+def largest(prefixes: Prefixes) -> list[tuple[int, int]]:
+    """By group, the points that at least a twentieth of the rows lie at or below, and at or above, with a probability of 95%."""
+    low, high = (reached(prefixes, Moved(rank, 0.0, 0.0, False)) for rank in (Fraction(1, 20), Fraction(19, 20)))
+    group, last = np.arange(len(low)), low.shape[1] - 1
+    below = prefixes.edges[group, (low < 0.95).sum(axis=1).clip(max=last)] - 1
+    above = prefixes.edges[group, np.maximum((high <= 0.05).sum(axis=1) - 1, 0)]
+    return list(zip(below.tolist(), above.tolist(), strict=True))
+
+
 def quantile(edges: Edges, below: Array, probability: float | Array) -> Array:
     """The point that the quantile lies below with this probability; inside a cell all points are alike."""
     return np.asarray(np.interp(probability, below + 1e-12 * np.arange(len(below)), edges))

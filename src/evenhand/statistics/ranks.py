@@ -17,7 +17,17 @@ from evenhand.noise import LARGEST_SCALE
 from evenhand.profiles import public_sizes
 from evenhand.release import Error, OfQuantiles, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
-from evenhand.statistics.busy_ranks import corrections, in_sentence, measured_ranks, moved_ranks, moves, near_and_far
+from evenhand.statistics.busy_ranks import (
+    Far,
+    Measured,
+    corrections,
+    in_sentence,
+    informed,
+    measured_ranks,
+    moved_ranks,
+    moves,
+    near_and_far,
+)
 from evenhand.statistics.cells import GridCells
 from evenhand.statistics.finding import Measure, find, least_share, rank_deviations
 from evenhand.statistics.histogram import RowsInCells
@@ -124,11 +134,10 @@ class Ranks(WeightedPart):
             measure,
             apart,
         )
-        crowd = 0.0 if busy is None or points.far is None else busy.crowd(*(one / capacity for one in points.far))
         known, estimates = choice.busy is not None, {}
         exact = statistic.of_integers(self.request.table) and keys.grid.exponent == 0
         for name, q in zip(statistic.titles, statistic.wanted, strict=True):
-            intervals = [RankInterval(keys.grid, *one, exact=exact, crowd=crowd) for one in points.of(q)]
+            intervals = [RankInterval(keys.grid, *one, exact=exact) for one in points.of(q)]
             estimates["" if statistic.single else name] = [
                 Estimate(one.value, rank_interval(one, known), one.spread) for one in intervals
             ]
@@ -139,19 +148,22 @@ class Ranks(WeightedPart):
     def _busy_measured(
         self, sums: Sums, keys: GridCells, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
     ) -> tuple[Decimal, Measure | None]:
-        """What is left of ε, and how to measure how far bounding moves the rank of each quantile, if that is worth its price."""
+        """What is left of ε, and how to learn how far bounding moves the rank of each quantile: it is measured if that is worth its price."""
         busy, statistic, relation = choice.busy, self.statistic, self.request.relation
         assert isinstance(statistic, OfRanks)
         if busy is None:
             return left, None
         quantiles = sorted(set(statistic.wanted))
         share = busy.best_share([float(q) for q in quantiles], float(left), statistic.deviations, keys.inner.groups)
-        if not share:
-            return left, None
-        paid, rest = split(left, share)
-        return rest, lambda places: measured_ranks(
-            receipt, sums(), places, keys.cells, quantiles, busy, capacity, relation, paid
-        )
+        paid, rest = split(left, share) if share else (Decimal(0), left)
+
+        def measure(places: Sequence[int], far: Far | None) -> Measured:
+            told = informed(busy, far, capacity)
+            if not share:
+                return Measured(moved_ranks(told, quantiles))
+            return measured_ranks(receipt, sums(), places, keys.cells, quantiles, told, capacity, relation, paid)
+
+        return rest, measure
 
 
 class OfRanks(RowsInCells):
