@@ -316,17 +316,26 @@ def test_a_descent_that_forgets_the_clamp_moves_further(monkeypatch: pytest.Monk
     assert moved[-1] > declared[-1]
 
 
-@pytest.mark.parametrize(("module", "place"), [("whitening", 3), ("calibration", -2), ("coefficient_ranges", -1)])
+@pytest.mark.parametrize(
+    ("module", "place", "loss"),
+    [
+        ("whitening", 3, "squared"),
+        ("calibration", -2, "squared"),
+        ("calibration", -2, "logistic"),
+        ("coefficient_ranges", -1, "squared"),
+    ],
+)
 def test_a_bought_vector_that_forgets_the_clamp_moves_further(
-    module: str, place: int, monkeypatch: pytest.MonkeyPatch
+    module: str, place: int, loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Second moments, sums of slopes and second derivatives: only a user who is cut reaches the bound."""
+    """Second moments, sums of slopes, also along the model, and second derivatives: only a user who is cut reaches the bound."""
     monkeypatch.setattr("evenhand.learning.calibration._LEAST", 0.01)  # so that slopes of a few rows are cut
+    monkeypatch.setattr("evenhand.learning.calibration._CLAMPS", np.array([0.01]))
     for shortened in ("whitening", "coefficient_ranges"):
         monkeypatch.setattr(f"evenhand.learning.{shortened}._CLAMP", 0.1)
 
     def moves() -> list[tuple[Fraction, Fraction]]:
-        found = [descent(seed, "squared", "presence", "auto") for seed in range(4)]
+        found = [descent(seed, loss, "presence", "auto") for seed in range(4)]
         return [(moved[place], declared[place]) for moved, declared in found]
 
     assert all(moved <= declared for moved, declared in moves())

@@ -10,8 +10,8 @@ import pytest
 from evenhand.guarantee import UsageError
 from evenhand.learning import Ball, WeightedERM
 from evenhand.learning.card import card_text, model_card
-from evenhand.learning.coefficient_ranges import SHARE, _believed, _responses
-from evenhand.learning.descent import MOMENTUM, Descent
+from evenhand.learning.coefficient_ranges import SHARE, _believed
+from evenhand.learning.descent import MOMENTUM, Descent, responses
 from evenhand.noise import seam
 
 STEPS, FIRST, LENGTH = 30, 12, 0.02
@@ -28,10 +28,10 @@ def averaged(curvature: float, start: float, noise: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("curvature", [0.5, 3.0, 40.0])
-def test_responses_are_those_of_the_steps(curvature: float) -> None:
+def testresponses_are_those_of_the_steps(curvature: float) -> None:
     sizes = np.linspace(1.0, 2.0, STEPS)
     done = Descent(np.zeros(1), np.zeros(1), 1.0, sizes, LENGTH, FIRST, 0.0, np.zeros(1))
-    variance, left = _responses(np.array([curvature]), done)
+    variance, left = responses(np.array([curvature]), done)
     assert left[0] == pytest.approx(averaged(curvature, 1.0, np.zeros(STEPS)))
     assert variance[0] == pytest.approx(sum(averaged(curvature, 0.0, z) ** 2 for z in np.diag(sizes)))
 

@@ -380,3 +380,21 @@ def test_scikit_learn_conventions(model: Any) -> None:
         except Exception:
             failed.add(check.func.__name__)
     assert failed <= set(EXPECTED)
+
+
+def test_labels_of_a_type_that_holds_no_numbers_are_refused_before_the_debit(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"u": range(40), "a": np.linspace(0, 1, 40), "y": pd.array(["yes", "no"] * 20, dtype="string")}
+    )
+    ledger = eh.Ledger(tmp_path / "l.db", epsilon=1, delta=1e-5)
+    options: dict[str, Any] = {"feature_norm": 1.0, "ledger": ledger}
+    numbers: dict[str, Any] = {"loss": "squared", "label_bounds": (0, 1), **options}
+    for model in (WeightedERM(1.0, **numbers), BoundedERM(1.0, **numbers)):
+        for labels in ("string", "category"):
+            with pytest.raises(eh.DataError, match=r"y holds .*expected a numeric type"):
+                model.fit(frame.astype({"y": labels}), "y", users="u")
+        with pytest.raises(eh.DataError, match="holds string, not numbers"):
+            model.fit(eh.read(frame, user="u"), "y")
+    with pytest.raises(eh.UsageError, match="y holds string, but classes"):
+        WeightedERM(1.0, **options).fit(frame, "y", users="u")
+    assert ledger.remaining.epsilon == 1

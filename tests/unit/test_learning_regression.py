@@ -316,3 +316,15 @@ def test_scikit_learn_conventions() -> None:
         except Exception:
             failed.add(check.func.__name__)
     assert failed <= set(EXPECTED)
+
+
+def test_labels_that_features_tell_nothing_of_are_not_usable_and_bad_features_say_what_to_do() -> None:
+    rng = np.random.default_rng(1)
+    X, users = rng.uniform(-1, 1, (2000, 3)), np.repeat(np.arange(500), 4)
+    with seam.replaced(seam.silent):
+        model = LabelPrivateRegression(1.0, label_bounds=(0, 3)).fit(X, rng.integers(0, 4, 2000), users=users)
+        assert not model.usable_
+        assert model.fit(X, 1.5 + X[:, 0], users=users).usable_
+    X[3, 1] = np.nan
+    with pytest.raises(eh.UsageError, match=r"NaN; expected a finite number.*categories="):
+        model.fit(X, X[:, 0], users=users)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from evenhand.learning.descent import MOMENTUM, Descent, Start
+from evenhand.learning.descent import Descent, Start, responses
 from evenhand.learning.features import FeatureMap
 from evenhand.learning.loss_forecast import curvatures
 from evenhand.learning.noisy_sums import NoisySums
@@ -133,18 +133,22 @@ def spread(curvature: Curvature, start: Start, done: Descent, regularisation: fl
         )
     held = directions.T**2 @ done.pull
     summed = (least + regularisation + held) * start.weight
-    variance, _ = _responses(summed, done)
+    variance, _ = responses(summed, done)
     cut = _CUT * (done.beyond or 0.0) * done.clip / math.sqrt(len(own)) / summed
     # On the way to the model the loss was more curved than where it ends, most of all along the model.
     steeper = (own * (1 + np.maximum(start.curvature / ended, 1.0)) / 2 + regularisation + held) * start.weight
-    left = np.abs(_responses(steeper, done)[1]) + held / (own + regularisation + held)
+    left = np.abs(responses(steeper, done)[1]) + held / (own + regularisation + held)
     for part in _PASSED:  # momentum may have carried it too far at any of these curvatures
-        left = np.maximum(left, -_responses(summed + part * (2 * steeper - summed), done)[1])
+        left = np.maximum(left, -responses(summed + part * (2 * steeper - summed), done)[1])
     learned = directions.T @ (done.f - done.first)
     off = left / (1 - np.minimum(left, 0.99)) * learned
     if own @ off**2 > _UNLEARNED * (own @ learned**2):
         return Spread.none("the steps ended before the coefficients were learned")
     covariance = (directions * (variance + cut**2)) @ directions.T
+    if done.believed is not None:  # stretched by a number that is not known exactly
+        part = np.append(np.full(len(own) - 1, done.stretched), 1.0)
+        toward = np.append(done.f[:-1], 0.0) / max(float(np.linalg.norm(done.f[:-1])), 1e-12)
+        covariance = covariance * np.outer(part, part) + done.believed.unsure**2 * np.outer(toward, toward)
     covariance[-1, -1] += (done.recalibrated / curvature.expected[-1, -1]) ** 2
     return Spread(covariance, directions @ off)
 
@@ -154,24 +158,3 @@ def reported(standard: Standard, box: FeatureMap, slopes: Slopes) -> Floats:
     rows = standard.to_box(np.eye(box.size), box.intercept) * slopes.unit
     matrix = np.array([np.r_[box.to_original(row)] for row in rows]).T
     return matrix if box.intercept else matrix[:-1]
-
-
-def _responses(curved: Floats, done: Descent) -> tuple[Floats, Floats]:
-    """The variance that the noise of all steps leaves in the averaged iterate, and the part of the way that was not gone.
-
-    Args:
-        curved: second derivatives of the summed loss along each direction.
-    """
-    steps, first = len(done.noise), done.averaged
-    curved = np.minimum(curved, 2 / done.length)  # beyond, steps would be unstable, which their length rules out
-    moved, speed, trace = np.full(len(curved), -done.length), np.full(len(curved), -done.length), []
-    for _ in range(steps):  # what noise of 1 in a step does to the iterates after it
-        trace.append(moved)
-        speed = MOMENTUM * speed - done.length * curved * moved
-        moved = moved + speed
-    until = np.vstack([np.zeros(len(curved)), np.cumsum(trace, axis=0)])
-    places = np.arange(steps)
-    effect = (until[steps - places] - until[np.maximum(first - places, 0)]) / (steps - first)
-    # Starting 1 away is like a push of that curvature in every step.
-    gone = -(curved * effect.sum(axis=0))
-    return (effect**2 * done.noise[:, None] ** 2).sum(axis=0), 1 - gone

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.learning.margins import Believed
 from evenhand.learning.noisy_sums import NoisySums, PerUser, Plan
 from evenhand.learning.private_values import Floats
 from evenhand.learning.slopes import SLOPE, Slopes
@@ -44,6 +45,7 @@ class Start:
     ``averaged``: the part of the iterates that is averaged; ``constant``: the score of the constant model to start from.
     ``shortest``, ``longest``: the clamp stays between them.
     ``margins``: about how much scores may vary with a model, beforehand; infinite if nothing is held against large coefficients.
+    ``unsure``: how far noise may have put the log-odds of that constant off.
     ``hidden``: so few users that noise hides what was prepared, and nobody should rely on the model.
     """
 
@@ -57,6 +59,7 @@ class Start:
     longest: float = math.inf
     hidden: bool = False
     margins: float = math.inf
+    unsure: float = 0.0
 
 
 def started(
@@ -86,7 +89,8 @@ def started(
     total, sd = total / _PART, sd / _PART
     weight = max(float(total[0]), 2 * sd)
     rare = min(sd / users, 0.5)  # what noise could be taken for is no rare class
-    score, curvature, largest = slopes.start(float(np.clip(total[1] / users, rare, 1 - rare)))
+    mean = float(np.clip(total[1] / users, rare, 1 - rare))
+    score, curvature, largest = slopes.start(mean)
     longer = np.cumsum(total[:1:-1])[::-1]  # users with gradients in this octave or above
     hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
     above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
@@ -103,7 +107,8 @@ def started(
     weight, clip = weight * most, clip or found
     length, averaged = _pace(sums.plan, slopes, size, weight, clip, curvature, largest * along)
     seen = users >= _SEEN * sd
-    return Start(weight, clip, length, curvature, averaged, score, shortest, longest, not seen, margins)
+    unsure = rare / (mean * (1 - mean))
+    return Start(weight, clip, length, curvature, averaged, score, shortest, longest, not seen, margins, unsure)
 
 
 def _pace(
@@ -137,7 +142,8 @@ class Descent:
 
     ``length``: how far it stepped along a gradient; ``averaged``: from which step on; ``beyond``: how many users were beyond the clamp in
     an average step of those, None if they were not counted; ``pull``: how strongly each coefficient is held where it started;
-    ``moved``: how far the intercept was moved in the end, and ``recalibrated``: the noise of the average slope that it was moved by.
+    ``moved``: how far the intercept was moved in the end, and ``recalibrated``: the noise of the average slope that it was moved by;
+    ``stretched``: by what coefficients were multiplied, and ``believed``: what labels are believed to follow along the model.
     """
 
     first: Floats
@@ -150,6 +156,8 @@ class Descent:
     pull: Floats
     moved: float = 0.0
     recalibrated: float = 0.0
+    stretched: float = 1.0
+    believed: Believed | None = None
 
 
 def descend(
@@ -237,3 +245,24 @@ def _followed(clip: float, beyond: float, sd: float, follow: float) -> float:
     """
     off = (beyond - max(follow, sd / 2)) / sd
     return clip * math.exp(_RATE * min(max(off, -2.0), 4.0))
+
+
+def responses(curved: Floats, done: Descent) -> tuple[Floats, Floats]:
+    """The variance that the noise of all steps leaves in the averaged iterate, and the part of the way that was not gone.
+
+    Args:
+        curved: second derivatives of the summed loss along each direction.
+    """
+    steps, first = len(done.noise), done.averaged
+    curved = np.minimum(curved, 2 / done.length)  # beyond, steps would be unstable, which their length rules out
+    moved, speed, trace = np.full(len(curved), -done.length), np.full(len(curved), -done.length), []
+    for _ in range(steps):  # what noise of 1 in a step does to the iterates after it
+        trace.append(moved)
+        speed = MOMENTUM * speed - done.length * curved * moved
+        moved = moved + speed
+    until = np.vstack([np.zeros(len(curved)), np.cumsum(trace, axis=0)])
+    places = np.arange(steps)
+    effect = (until[steps - places] - until[np.maximum(first - places, 0)]) / (steps - first)
+    # Starting 1 away is like a push of that curvature in every step.
+    gone = -(curved * effect.sum(axis=0))
+    return (effect**2 * done.noise[:, None] ** 2).sum(axis=0), 1 - gone

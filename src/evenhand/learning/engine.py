@@ -42,6 +42,7 @@ class EngineRows(Source):
         self, table: Table, label: str, names: Sequence[str], targets: Targets, encoding: Encoding | None = None
     ) -> None:
         self._table, self._label, self._targets = table, label, targets
+        self._target = self._target_column()  # columns of other types are refused here, before the debit
         self._features = (encoding or Encoding(tuple(names))).expressions(table)
         self.relation, self.unit, self.public, self.user = table.relation, table.unit, table.public, table.user
         self._copy: Rows | None = None
@@ -117,7 +118,7 @@ class EngineRows(Source):
         rows = table.expression.select(
             **table.user_keys(table.expression),
             **{f"raw_{index}": feature for index, feature in enumerate(self._features)},
-            target=self._target(),
+            target=self._target,
         )
         rows = rows.filter(*(known(table, rows[name]) for name in table.user_names))
         raw = [rows[f"raw_{index}"] for index in range(len(self._features))]
@@ -167,7 +168,7 @@ class EngineRows(Source):
         }
         return rows.mutate(**scaled)
 
-    def _target(self) -> Column:
+    def _target_column(self) -> Column:
         import ibis
 
         table, targets = self._table, self._targets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from evenhand.guarantee import DataError, UsageError, suggest
 from evenhand.learning.categories import Categories, Encoding
-from evenhand.learning.private_values import Floats, declared, doubles, identity, missing
+from evenhand.learning.private_values import Floats, declared, declared_kind, doubles, identity, missing
 from evenhand.tables import Table
 
 if TYPE_CHECKING:
@@ -99,17 +99,17 @@ def is_frame(X: object) -> TypeGuard[Frame]:
 
 
 def feature_matrix(X: ArrayLike | Frame) -> Floats:
-    """Public features as finite doubles; sparse input, text and gaps are refused with scikit-learn's own words, and what to do."""
+    """Public features as finite doubles; sparse input is refused with scikit-learn's own words, text and gaps with what to do beside them."""
     if is_frame(X):
         for name in X.columns:
             _require_number_column(X[name], str(name))
     try:
         return np.asarray(check_array(X, dtype=np.float64, input_name="X"))
-    except ValueError as error:
+    except ValueError as problem:
         raise UsageError(
-            f"{str(error).partition(chr(10))[0]} Expected an array or frame of finite numbers, a row for each label; drop rows with gaps or "
-            "fill them in, and name columns of text in categories=[...]: here features are public."
-        ) from error
+            f"{str(problem).splitlines()[0].rstrip('.')}; expected a finite number in every row of every feature. Fill the gaps or leave "
+            "those rows out, declare text in categories=[...], or name the columns to learn from in features=[...]."
+        ) from None
 
 
 def encoding_of(X: ArrayLike | Frame, categories: Categories | None) -> Encoding:
@@ -172,8 +172,7 @@ def _number_column(column: pd.Series[Any], name: str) -> Floats:
 
 
 def _require_number_column(column: pd.Series[Any], name: str) -> None:
-    kind = str(column.dtype).lower()
-    if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal", "object", "null")):
+    if declared_kind(column) not in ("numbers", "objects"):
         raise DataError(
             f"the feature {name!r} holds {column.dtype}, not numbers; expected a numeric column. Name a column of codes or text in "
             "categories=, or the columns to learn from in features=[...]."
@@ -184,13 +183,14 @@ def _without_features() -> Floats:
     raise UsageError("X has 0 feature(s), while a minimum of 1 is required.")
 
 
-def label_column(y: PerRow, rows: int) -> NDArray[Any]:
+def label_column(y: PerRow, rows: int, require: Callable[[str, str], None] = lambda kind, name: None) -> NDArray[Any]:
     """Labels as a column of their declared type; no label is read.
 
-    Labels are private: what is refused depends on their type and number only.
+    Labels are private: what is refused, by ``require`` too, depends on their type and number only.
     """
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None: give one label per row.")
+    require(declared_kind(y), str(getattr(y, "dtype", "")))
     column: NDArray[Any] = column_or_1d(declared(y), warn=True)
     if len(column) != rows:
         raise UsageError("inconsistent numbers of samples: X and y differ in their numbers of rows; expected the same.")

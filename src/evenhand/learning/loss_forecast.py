@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import gamma
 
 from evenhand.learning.descent import Descent, Start
 from evenhand.learning.private_values import Floats
@@ -76,22 +77,43 @@ class LossForecast:
         noise = _noise(start, done)
         squares, others = float(done.f[:features] @ done.f[:features]), features - 1
         middle = float(done.f[features:].sum())  # the intercept, if there is one
+        if done.believed is not None:
+            gains = done.believed.gains(meant, middle, math.sqrt(squares)) * meant.steepest
+            likely = float(done.believed.weights @ gains)
+            return cls(max(likely - done.believed.surely(gains), 0.0), likely)
         across, along, _ = (one + float(done.pull[0]) for one in curvatures(minimised, middle, math.sqrt(squares)))
         own_across, own_along, _ = curvatures(meant, middle, math.sqrt(squares))
         cost = noise**2 / 2 * (others * own_across / across**2 + own_along / along**2)
         push = noise * math.sqrt(features)
-        alone = _length(minimised, start.constant, middle - done.moved, push, float(done.pull[0]))
-        cost = max(cost * meant.steepest, push * alone / 2 * minimised.steepest)
-        by_noise = max(noise**2 * (others / across**2 + 1 / along**2), alone**2)
+        made = alone(minimised, start, done)
+        cost = max(cost * meant.steepest, push * made / 2 * minimised.steepest)
+        by_noise = max(noise**2 * (others / across**2 + 1 / along**2), made**2)
         return cls(cost, _gain(meant, middle, math.sqrt(max(squares - by_noise, 0.0))) * meant.steepest)
 
     @classmethod
-    def of_regression(cls, design: Floats, coefficients: Floats, covariance: Floats) -> LossForecast:
-        """For least squares on public features, half the square being the loss; sampling error counts as noise."""
+    def of_regression(
+        cls, design: Floats, coefficients: Floats, covariance: Floats, normal: Floats, laplace: Floats
+    ) -> LossForecast:
+        """For least squares on public features, half the square being the loss; sampling error counts as noise.
+
+        What errors with the covariances ``normal``, of large sampling errors, and ``laplace`` would explain one time in a hundred counts as
+        nothing explained.
+        """
         mean, second = design.mean(axis=0), design.T @ design / len(design)
         about = second - np.outer(mean, mean)
-        explained = float(coefficients @ about @ coefficients) - float(np.sum(covariance * about))
-        return cls(float(np.sum(covariance * second)) / 2, max(explained, 0.0) / 2)
+        explained = float(coefficients @ about @ coefficients)
+        shown = explained > _by_chance(normal @ about, laplace @ about)
+        gain = max(explained - float(np.sum(covariance * about)), 0.0) / 2 if shown else 0.0
+        return cls(float(np.sum(covariance * second)) / 2, gain)
+
+
+def _by_chance(normal: Floats, laplace: Floats) -> float:
+    """What a sum of squares with these second moments exceeds one time in a hundred."""
+    both = normal + laplace
+    mean = float(np.trace(both))
+    # The square of a Laplace variable has the variance 5 in units of its squared mean, that of a normal one 2.
+    variance = 2 * float(np.sum(both * both.T)) + 3 * float(np.sum(laplace * laplace.T))
+    return float(gamma.ppf(0.99, mean**2 / variance, scale=variance / mean)) if mean > 0 else 0.0
 
 
 def _noise(start: Start, done: Descent) -> float:
@@ -116,22 +138,14 @@ def curvatures(slopes: ByClass, middle: float, sd: float) -> tuple[float, float,
     return float(curved.sum()), float(curved @ _SCORES**2), float(curved @ _SCORES)
 
 
-def level(slopes: ByClass, middle: float, sd: float, off: float) -> float:
-    """The middle of normal margins at which slopes at another middle would add up to this, on average, if chances were right there."""
-    (negative, positive), low, high = slopes.by_class(middle + sd * _SCORES), middle - 8, middle + 8
-    for _ in range(40):
-        tried = (low + high) / 2
-        chance = _chance(slopes, tried + sd * _SCORES)
-        low, high = (tried, high) if ((1 - chance) * negative + chance * positive) @ _CHANCES > off else (low, tried)
-    return (low + high) / 2
-
-
-def _length(slopes: ByClass, constant: float, middle: float, push: float, pull: float) -> float:
-    """How long coefficients a push by noise alone would make, at this intercept, if labels had nothing to do with features.
+def alone(slopes: ByClass, start: Start, done: Descent) -> float:
+    """How long coefficients noise alone would make, at the intercept of the descent, if labels had nothing to do with features.
 
     With a rare class and a low intercept the loss is flat to one side, and that is longer than curvatures tell.
     """
-    chance, low, high = float(_chance(slopes, np.array([constant]))[0]), 0.0, 8.0
+    push, pull = _noise(start, done) * math.sqrt(len(done.f) - 1), float(done.pull[0])
+    middle = float(done.f[-1]) - done.moved
+    chance, low, high = float(_chance(slopes, np.array([start.constant]))[0]), 0.0, 8.0
     for _ in range(40):
         tried = (low + high) / 2
         negative, positive = slopes.by_class(middle + tried * _SCORES)

@@ -54,7 +54,7 @@ def open_rows(
     given = take_apart(X, y, users, features, population)
     encoding = encoding_of(given.X, categories)
     matrix = private_feature_matrix(given.X, encoding)
-    labels = targets.targets(label_column(given.y, len(matrix)))
+    labels = targets.targets(label_column(given.y, len(matrix), targets.require_kind))
     codes = user_codes(given.users, len(matrix), drop_null=relation is Relation.PRESENCE)
     if relation is Relation.PRESENCE:
         kept = (codes >= 0) & ~np.isnan(labels) & ~np.isnan(matrix).any(axis=1)
@@ -84,6 +84,6 @@ def _open_table(
         raise UsageError("the table protects labels only: use LabelPrivateRegression, or read it otherwise.")
     if isinstance(targets, Classes):
         kind = table.expression.schema()[label]
-        targets.require_kind(kind.is_numeric(), False, str(kind))
+        targets.require_kind("numbers" if kind.is_numeric() else "others", str(kind))
     encoding = Encoding.parse(names, categories, named=True)
     return EngineRows(table, label, names, targets, encoding), encoding, None

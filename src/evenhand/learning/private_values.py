@@ -64,6 +64,35 @@ def objects(values: Unknown) -> NDArray[Any]:
     return column
 
 
+def declared_kind(values: Unknown) -> str:
+    """What a column holds by its declared type: "numbers", "text", "objects", which may be anything, or "others"; "" where none is declared."""
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return next((kind for codes, kind in _KINDS.items() if dtype.kind in codes), "others")
+    name = "" if dtype is None else str(dtype).lower()
+    if name.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal", "null")):
+        return "numbers"
+    return (
+        "text"
+        if name.startswith(("str", "large_string", "utf8"))
+        else "objects"
+        if name == "object"
+        else name and "others"
+    )
+
+
+def require_number_labels(kind: str, name: str) -> None:
+    """Refuse labels whose declared type is none of numbers; of lists and objects, which declare none, what spells no number counts as missing."""
+    if kind not in ("", "objects", "numbers"):
+        raise DataError(
+            f"y holds {name}, not numbers; expected a numeric type. Convert what spells numbers, with pd.to_numeric(y) or y.astype(float); "
+            "for labels that are classes there is WeightedERM(loss='logistic', classes=...)."
+        )
+
+
+_KINDS = {"biufc": "numbers", "UST": "text", "O": "objects"}
+
+
 def doubles(column: NDArray[Any], what: str) -> Floats:
     """Doubles, NaN where there is no number; infinite where a number is too large for a double.
 

@@ -33,7 +33,7 @@ from evenhand.learning.inputs import (
 from evenhand.learning.intervals import ErrorLaw
 from evenhand.learning.label_grid import label_grid, label_steps
 from evenhand.learning.loss_forecast import LossForecast
-from evenhand.learning.private_values import Floats, doubles, require_numbers
+from evenhand.learning.private_values import Floats, doubles, require_number_labels
 from evenhand.learning.progress import fitting
 from evenhand.learning.public_rows import PublicRows, public_columns
 from evenhand.learning.shown import ShownAsCard
@@ -161,8 +161,12 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         exact = labels.map(lambda y: weights.apply(label_steps(y, grid)))
         noisy = receipt.numbers(Measurement(lambda: exact, l1=heaviest, l2_squared=heaviest**2), epsilon)
         coefficients = self._adopt(weights, grid, noisy, noise_sd)
-        covariance = weights.covariance(noise_sd, self.noise_scale_)
-        self.forecast_ = LossForecast.of_regression(design, coefficients, covariance)
+        large = noise_sd * (
+            1.5 if self.noise_sd is None else 1.0
+        )  # labels spread evenly have more than the usual guess
+        errors = ((noise_sd, self.noise_scale_), (large, 0.0), (0.0, self.noise_scale_))
+        covariances = (weights.covariance(*one) for one in errors)
+        self.forecast_ = LossForecast.of_regression(design, coefficients, *covariances)
         self.usable_ = self.forecast_.loss_above_constant < 0
         self.guarantee_ = guarantee
         return self
@@ -230,8 +234,7 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         design = np.column_stack([np.ones(len(features)), features]) if self.fit_intercept else features
         if isinstance(X, Table):
             return design, codes, guarantee, rows.labels
-        column = label_column(given.y, len(features))
-        require_numbers(column, "y")
+        column = label_column(given.y, len(features), require_number_labels)
         return design, codes, guarantee, lambda: Secret(doubles(column, "y"))
 
     def _validated(self, given: Given) -> Floats:

@@ -103,7 +103,7 @@ def _busy(octaves: Floats, users: float, sd: float) -> float:
     part = np.arange(1, len(octaves)) / len(octaves)
     more = part * above + (1 - part) * (users - below)
     noise = sd * np.sqrt(part * (1 - part) * len(octaves))
-    few = more < np.maximum(users / 20, 1.5 * noise)
+    few = more < np.maximum(users / 20, 3 * noise)
     return 2.0 ** int(np.argmax(few)) if few.any() else 2.0 ** len(few)
 
 

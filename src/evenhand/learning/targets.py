@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.base import public_number
-from evenhand.learning.private_values import Floats, doubles, equal, identity
+from evenhand.learning.private_values import Floats, doubles, equal, identity, require_number_labels
 from evenhand.tables import parse_bounds
 
 MOST_CLASSES = 1000
@@ -55,7 +55,6 @@ class Classes:
 
     def targets(self, column: NDArray[Any]) -> Floats:
         """Codes, and NaN where the label is missing or no class."""
-        self.require_kind(column.dtype.kind in "biufc", column.dtype.kind in "US", str(column.dtype))
         found = np.full(column.shape, np.nan)
         for label, code in zip(self.labels, self.codes, strict=True):
             found[equal(column, label)] = code
@@ -74,12 +73,12 @@ class Classes:
         found = np.array([public_number(name, weight, smallest=1e-6, largest=1e6) for name, weight in named])
         return np.asarray(found / found.max())
 
-    def require_kind(self, numbers: bool, text: bool, declared: str) -> None:
-        """Refuse labels of a declared type that can't hold the classes: every row would count as missing."""
+    def require_kind(self, kind: str, name: str) -> None:
+        """Refuse labels of a declared type, a `declared_kind`, that can't hold the classes: every row would count as missing."""
         of_numbers = [isinstance(label, int | float | np.number | np.bool_) for label in self.labels]
-        if (numbers and not any(of_numbers)) or (text and all(of_numbers)):
+        if (kind == "numbers" and not any(of_numbers)) or (kind == "text" and all(of_numbers)):
             raise UsageError(
-                f"y holds {declared}, but classes={self.labels!r}; expected labels of the type of the classes. Give the classes "
+                f"y holds {name}, but classes={self.labels!r}; expected labels of the type of the classes. Give the classes "
                 "as they are in y, or convert y."
             )
 
@@ -98,6 +97,10 @@ class Bounded:
         bounds = parse_bounds(given, "label_bounds")
         public_number("the width of label_bounds", bounds[1] - bounds[0], smallest=1e-50, largest=1e50)
         return cls(bounds)
+
+    def require_kind(self, kind: str, name: str) -> None:
+        """Refuse labels whose declared type holds no numbers: every row would count as missing."""
+        require_number_labels(kind, name)
 
     def targets(self, column: NDArray[Any]) -> Floats:
         """Clamped labels about the middle, NaN where the label is missing."""

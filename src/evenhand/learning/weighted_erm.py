@@ -55,7 +55,7 @@ class WeightedERM(LinearModel):
     Guarantee: (ε, δ)-differential privacy for *all rows of a user*. A row of a user with s rows has weight
     ``min(h, s)/s``; a user's gradient is an integer vector, clamped exactly to one norm. Normal noise is calibrated to
     that norm under the table's own neighbour relation. Centres, spreads and correlations of the features, h, the length of the steps and the
-    norm of the clamp are released with parts of the same (ε, δ), and so are what sets the intercept right and the curvature behind `interval`;
+    norm of the clamp are released with parts of the same (ε, δ), and so are what sets intercept and length right and the curvature behind `interval`;
     the number of steps is fixed beforehand. Edge cases: as in `BoundedERM`.
 
     Args:
@@ -156,8 +156,7 @@ class WeightedERM(LinearModel):
         source, names, ball = self._open(X, y, users, targets)
         box = self._box(ball)
         require_public(self.profile)
-        as_published = self.clip == "lipschitz"
-        usable = mechanism_delta(delta)
+        as_published, usable = self.clip == "lipschitz", mechanism_delta(delta)
         spent, left = profile_price(source, self.profile, epsilon) if as_published else (Decimal(0), epsilon)
         plan = Plan(left, usable, source.relation, self._shares(slopes, box))
         rho = rho_with_pure(rho_of_vectors(left, usable, source.relation), spent)
@@ -182,13 +181,12 @@ class WeightedERM(LinearModel):
                 steps=self.steps, regularisation=regularisation, follow=follow,
                 intercept=box.intercept, nearest=self._nearest(standard, box, slopes),
             )  # fmt: skip
-            if self._calibrates(slopes):
-                done = calibrated(sums, slopes, h, start, done)
+            if numbers := self._numbers(slopes, box):
+                done = calibrated(sums, slopes, h, start, done, numbers)
             why = self._no_interval(slopes, box.size)
             self.curvature_: Floats | None = None
-            if why:
-                self.spread_ = Spread.none(why)
-            else:
+            self.spread_ = Spread.none(why)
+            if not why:
                 curvature = bought_curvature(sums, slopes, h, start, standard.users, done.f, box.intercept)
                 self.curvature_ = curvature.matrix
                 self.spread_ = spread(curvature, start, done, regularisation)
@@ -198,7 +196,7 @@ class WeightedERM(LinearModel):
         self._adopt(standard.to_box(f, box.intercept) * slopes.unit, box, targets, slopes.offset)
         self._to_original = reported(standard, box, slopes)
         self.guarantee_, self.weight_bound_, self.clip_ = guarantee, h, done.clip
-        of_a_step = plan.shares[-1 - self._calibrates(slopes) - (not why)]
+        of_a_step = plan.shares[-1 - bool(numbers) - (not why)]
         self.noise_multiplier_ = float(noise_multiplier(left, usable, source.relation, of_a_step))
         self.noise_scale_ = float(done.noise[-1]) / start.weight
         if isinstance(slopes, ByClass) and not as_published:  # its features are not standardised
@@ -214,8 +212,8 @@ class WeightedERM(LinearModel):
             raise UsageError("delta=0: Gaussian noise needs delta > 0, such as 1e-6; BoundedERM is purely private.")
         if delta > LARGEST_DELTA:
             raise UsageError(
-                f"delta={delta}; expected at most {LARGEST_DELTA}, and well below one over the number of users: with probability "
-                "delta a release may tell everything about somebody. The number of users is secret, so no rule here can read it."
+                f"delta={delta}; expected at most {LARGEST_DELTA}, and well below one over the number of users, which is secret: with "
+                "probability delta a release may tell everything about somebody."
             )
         whole_number("steps", self.steps, 10_000)
         public_number("regularisation", self.regularisation, zero=True, largest=1e15)
@@ -260,10 +258,9 @@ class WeightedERM(LinearModel):
         return replace(ball, scale=ball.scale / math.sqrt(len(ball.centre)), edge=None)
 
     def _shares(self, slopes: Slopes, box: FeatureMap) -> tuple[Fraction, ...]:
-        first = [] if self.clip == "lipschitz" else [PREPARATION] * VECTORS
-        first += [whitening.SHARE] if self._whitens(box) else []
-        first += [] if self.clip == "lipschitz" else [PREPARATION]
-        last = [calibration.SHARE] if self._calibrates(slopes) else []
+        whitened = [whitening.SHARE] * self._whitens(box)
+        first = [] if self.clip == "lipschitz" else [*[PREPARATION] * VECTORS, *whitened, PREPARATION]
+        last = [calibration.SHARE * number for number in (self._numbers(slopes, box),) if number]
         last += [] if self._no_interval(slopes, box.size) else [SHARE]
         return (*first, *[(1 - sum(first + last, Fraction(0))) / self.steps] * self.steps, *last)
 
@@ -274,8 +271,11 @@ class WeightedERM(LinearModel):
     def _whitens(self, box: FeatureMap) -> bool:
         return not self._as_given() and 1 < len(box.centre) <= whitening.MOST
 
-    def _calibrates(self, slopes: Slopes) -> bool:
-        return not self._as_given() and self.fit_intercept and isinstance(slopes, ByClass | ByDifference)
+    def _numbers(self, slopes: Slopes, box: FeatureMap) -> int:
+        """How many numbers set a model right: none, one for the intercept, or another for the length."""
+        if self._as_given() or not self.fit_intercept or not isinstance(slopes, ByClass | ByDifference):
+            return 0
+        return 2 if self.loss == "logistic" and len(box.centre) <= calibration.MOST else 1
 
     def _no_interval(self, slopes: Slopes, size: int) -> str:
         """Why no curvature is bought for intervals, from public parameters; empty if it is."""
