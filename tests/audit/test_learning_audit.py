@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ from evenhand.learning import (
     user_rows,
     whitening,
 )
+from evenhand.learning.beside_constant import paired_squares
+from evenhand.release import Measurement, Receipt
+from evenhand.tables import Secret
 
 USERS = np.repeat([0, 1, 2, 3], [40, 3, 2, 1])
 HEAVY = USERS == 0
@@ -213,3 +217,32 @@ def test_selection_keeps_its_promise() -> None:
 def test_selection_that_forgets_the_row_limit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
     assert caught(chosen(), PRESENCE)
+
+
+def all_pairs(rows: np.ndarray, limit: int) -> int:
+    """Every user paired with every other, not with one: a user is in all of their pairs."""
+    return sum(paired_squares(rows[[one, other]], limit) for one in range(len(rows)) for other in range(one))
+
+
+def pair_sum(squares: Callable[[np.ndarray, int], int]) -> BlackBox:
+    """How far features vary, as `BoundedERM` buys it."""
+    limit = 4 * 100**2
+
+    def run(rows: np.ndarray) -> int:
+        measured = Measurement(lambda: Secret([squares(rows, limit)]), limit, limit**2)
+        (value,) = Receipt(Decimal(1), Decimal(0), "audit").numbers(measured, Decimal(1)).values
+        return int(value)
+
+    return BlackBox("squared distances of pairs", Claim(1.0), run)
+
+
+ALIKE = np.full((20, 1), -100.0)
+FAR = [Pair("a user far from all others", np.vstack([ALIKE, [[100.0]]]), ALIKE)]
+
+
+def test_squared_distances_of_random_pairs_keep_their_promise() -> None:
+    assert not audit(pair_sum(paired_squares), FAR, samples=3_000).refuted
+
+
+def test_squared_distances_of_all_pairs_are_caught() -> None:
+    assert caught(pair_sum(all_pairs), FAR)
