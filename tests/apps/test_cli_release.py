@@ -82,7 +82,7 @@ def test_a_mean_as_json(run: Run) -> None:
     assert result.code == 0
     assert result.err == ""
     said = {"statistic", "usable", "why", "value", "interval", "noise_interval", "guarantee", "bounding", "error"}
-    said |= {"event", "ledger"}
+    said |= {"event", "ledger", "details"}
     assert set(result.json) == said
     assert result.json["statistic"] == "mean of rating"
     assert 1 <= result.json["value"] <= 5

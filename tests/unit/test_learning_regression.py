@@ -163,7 +163,7 @@ def test_labels_are_clamped_and_missing_ones_count_as_the_middle(data: Any) -> N
         ({"users": "nan"}, DataError, "no user"),
         ({"y": "short"}, ValueError, "inconsistent numbers of samples"),
         ({"y": "text"}, DataError, "not numbers"),
-        ({"X": "nan"}, UsageError, "NaN.*fill them in"),
+        ({"X": "nan"}, UsageError, "NaN.*Fill the gaps"),
         ({"X": "inf"}, UsageError, "infinity"),
         ({"X": "sparse"}, TypeError, "[Ss]parse"),
         ({"X": "constant"}, UsageError, "x1"),

@@ -81,7 +81,9 @@ class FarUsers:
         variance = deviation**2 + people + self.users + (_TOLERANCE * self.users) ** 2
         # Near the middle as a normal variable, far out as a Laplace variable.
         logs = -np.sqrt(1 + 2 * (measured - self.users - people) ** 2 / variance) - np.log(variance) / 2
-        weights = prior * self.weights * np.exp(logs - logs.max())
+        beforehand = prior * self.weights
+        logs = np.where(beforehand > 0, logs + np.log(np.maximum(beforehand, 1e-300)), -np.inf)
+        weights = np.exp(logs - logs.max())
         lost = self.lost(people, rows) / np.maximum(self._unit(people, rows), 1e-12)
         theirs = people * rows / (self.rows + people * rows)
         without = self.lost() / max(self.activity[2], 1e-12)

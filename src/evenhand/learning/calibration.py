@@ -78,7 +78,7 @@ def calibrated(sums: NoisySums, slopes: Slopes, h: float, start: Start, done: De
     off, noise = total * clamps / (FULL * start.weight), sd * clamps / (FULL * start.weight)
     if numbers > 1 and margins is not None:
         return _as_believed(margins, seen, start, done, off, noise)
-    out = float(off[0]) * max(1 - (_STANDS_OUT * float(noise[0] / max(abs(off[0]), 1e-300))) ** 2, 0.0)
+    out = float(off[0]) * (1 - min(_STANDS_OUT * float(noise[0]) / max(abs(float(off[0])), 1e-300), 1.0) ** 2)
     if not out:
         return done
     moved = f.copy()

@@ -111,7 +111,7 @@ class Prefixes:
         mean = np.maximum(self.everything[:, None] / z.shape[1], doubts)
         empty, some = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) / doubts, normal(z) / mean
         expected = np.where(z > -5, z + np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) / np.maximum(normal(z), 1e-9), 0.1)
-        weights = expected * doubts * some / (some + empty)
+        weights = expected * doubts * some / np.maximum(some + empty, 1e-300)
         widths = np.diff(self.edges, axis=1)
         weights = np.where(widths > 0, weights, 0.0) + 1e-9 * self.everything[:, None] * widths / self.edges[:, -1:]
         # The sum of many small errors is large: what lies in one of a few even parts is measured, and only divided within.
