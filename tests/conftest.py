@@ -15,7 +15,7 @@ pytest_plugins = ["chromium", "postgres"]
 
 # HYPOTHESIS_PROFILE=thorough searches for minutes; the default keeps the whole run short. Exact comparisons can't
 # raise a false alarm, so each run may search elsewhere.
-for name, examples in (("quick", 8), ("thorough", 1000)):
+for name, examples in (("quick", 6), ("thorough", 1000)):
     settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
