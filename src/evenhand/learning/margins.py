@@ -17,11 +17,8 @@ from evenhand.learning.slopes import ByClass
 SCORES = np.linspace(-5.0, 5.0, 101)
 CHANCES = np.exp(-(SCORES**2) / 2) / np.exp(-(SCORES**2) / 2).sum()
 _HALVINGS = 30
-_POINTS, _ZOOMS, _REACH = (
-    31,
-    6,
-    5.0,
-)  # of the grid: points each way, how often it closes in, to how many standard deviations
+_POINTS, _ZOOMS = 31, 6  # of the grid: points each way, and how often it closes in
+_REACH = 5.0  # standard deviations, to which it then goes
 _FAR = 12.0  # from where a model's middle is, the farthest that is thought of
 _KEPT = (1.0, 0.5)  # parts of a length that is not known to be right
 _DOUBT = 0.1

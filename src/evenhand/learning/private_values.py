@@ -72,13 +72,9 @@ def declared_kind(values: Unknown) -> str:
     name = "" if dtype is None else str(dtype).lower()
     if name.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal", "null")):
         return "numbers"
-    return (
-        "text"
-        if name.startswith(("str", "large_string", "utf8"))
-        else "objects"
-        if name == "object"
-        else name and "others"
-    )
+    if name.startswith(("str", "large_string", "utf8")):
+        return "text"
+    return "objects" if name == "object" else name and "others"
 
 
 def require_number_labels(kind: str, name: str) -> None:
