@@ -14,7 +14,7 @@ from evenhand import bounding
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "evenhand"
-LONGEST = 300
+LONGEST = 600
 STRATEGIES = "|".join(name for name in bounding.__all__ if name in {*eh.__all__, "LocatedMean"})
 
 
