@@ -155,9 +155,9 @@ def completed(outcome: Outcome, found: Mapping[str, Found], owner: Callable[[str
             name: [found[owner(name)].completed(one, None) for one in column] if owner(name) in found else column
             for name, column in interval.estimates.items()
         }
-        value = frame(interval.keys, {name: [one.value for one in column] for name, column in estimates.items()})
+        value = frame(interval.labels, {name: [one.value for one in column] for name, column in estimates.items()})
         details = {**outcome.details, **corrections(estimates)}
-        return replace(outcome, value=value, interval=GroupedInterval(interval.keys, estimates), details=details)
+        return replace(outcome, value=value, interval=GroupedInterval(interval.labels, estimates), details=details)
     if isinstance(interval, ListedInterval):
         names = list(outcome.rules) or [""] * len(interval.intervals)
         noises = [outcome.error.parts.get(name) or 0.0 for name in names]

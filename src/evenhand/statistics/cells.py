@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from evenhand.guarantee import Relation
-from evenhand.statistics.keys import ID, UNGROUPED, Keys
+from evenhand.statistics.keys import ID, UNGROUPED, Keys, Labels
 from evenhand.tables import Grid, Table
 from evenhand.tables.expressions import Column, Integers, Rows
 from evenhand.tables.numbers import is_number, middle, number, on_grid
@@ -75,9 +74,9 @@ class EdgeCells(Cells):
         return (self.edges[0] + self.edges[-1]) / 2
 
     @property
-    def labels(self) -> list[tuple[Any, ...]]:
+    def labels(self) -> Labels:
         pairs = list(itertools.pairwise(self.edges))
-        return [(*label, *pair) for label in self.inner.labels for pair in pairs]
+        return Labels(self.columns, tuple((*label, *pair) for label in self.inner.labels.rows for pair in pairs))
 
     def place(self, table: Table, value: Column) -> Integers:
         import ibis

@@ -121,8 +121,8 @@ class Supported(Road):
             alone = estimates[0]
             return Outcome(alone.value, alone.interval, bounding, Error(error.noise, error.bias, error.basis))
         name = self.name
-        value = frame(self.groups, {name: [estimate.value for estimate in estimates]})
-        return Outcome(value, GroupedInterval(self.groups, {name: estimates}), bounding, error)
+        value = frame(self.groups.labels, {name: [estimate.value for estimate in estimates]})
+        return Outcome(value, GroupedInterval(self.groups.labels, {name: estimates}), bounding, error)
 
     @contextmanager
     def _pairs(self) -> Iterator[tuple[Table, Rows, str]]:

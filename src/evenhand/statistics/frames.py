@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.release import Ends, Interval
 from evenhand.release.intervals import covers, judged, noise_only, why_not
 from evenhand.release.together import ends_of
-from evenhand.statistics.keys import Keys
+from evenhand.statistics.keys import Labels
 from evenhand.statistics.statistic import Estimate
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class GroupedInterval:
     """Intervals of all groups, as a frame with ``name``, ``name_low`` and ``name_high``."""
 
-    keys: Keys
+    labels: Labels
     estimates: Mapping[str, Sequence[Estimate]]
 
     @property
@@ -48,7 +48,7 @@ class GroupedInterval:
             name: [replace(estimate, interval=of(estimate.interval)) for estimate in column]
             for name, column in self.estimates.items()
         }
-        return GroupedInterval(self.keys, changed)
+        return GroupedInterval(self.labels, changed)
 
     @property
     def sizes(self) -> dict[str, list[float | None]]:
@@ -62,7 +62,7 @@ class GroupedInterval:
             columns[name] = [estimate.value for estimate in estimates]
             columns[f"{name}_low"] = [low for low, _ in ends]
             columns[f"{name}_high"] = [high for _, high in ends]
-        return frame(self.keys, columns)
+        return frame(self.labels, columns)
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,9 @@ def _covers(intervals: Sequence[Interval]) -> str:
     return "; ".join(words) or "covers the noise"
 
 
-def frame(keys: Keys, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+def frame(labels: Labels, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     """A pandas frame: one row per group, the keys in the order given."""
     import pandas as pd
 
-    labels = keys.labels
-    key_columns = {name: [row[index] for row in labels] for index, name in enumerate(keys.columns)}
+    key_columns = {name: [row[index] for row in labels.rows] for index, name in enumerate(labels.columns)}
     return pd.DataFrame({**key_columns, **columns})

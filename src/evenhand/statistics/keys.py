@@ -30,6 +30,19 @@ PLACE = "evenhand_place"
 
 
 @dataclass(frozen=True)
+class Labels:
+    """The keys of all groups as a release shows them, and nothing else: `Keys` also say where they stand in the table.
+
+    Args:
+        columns: the group columns.
+        rows: one tuple of key values per group, the one for the rest last.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Key, ...], ...]
+
+
+@dataclass(frozen=True)
 class Keys:
     """The groups of a release, numbered 0, 1, ... in the order given.
 
@@ -51,9 +64,10 @@ class Keys:
         return len(self.rows) + (self.other is not None)
 
     @property
-    def labels(self) -> list[tuple[Key, ...]]:
-        """The keys of all groups, the one for the rest last."""
-        return [*self.rows, *([(self.other,) * len(self.columns)] if self.other is not None else [])]
+    def labels(self) -> Labels:
+        """What may be kept of these keys."""
+        rest = () if self.other is None else ((self.other,) * len(self.columns),)
+        return Labels(self.columns, (*self.rows, *rest))
 
     def attach(self, table: Table, rows: Rows) -> Rows:
         """Number each row's group in the column `ID`, in a copy of the rows made by `Table.once`; rows of no group are dropped."""
@@ -83,6 +97,8 @@ class Keys:
 @dataclass(frozen=True)
 class FoundKeys(Keys):
     """Keys that were found in the table; they are joined in the engine, as they are there.
+
+    No release may hold them: the place of a group among all groups depends on every name of the table, shown or not.
 
     Args:
         found: the distinct keys in the engine, numbered by `PLACE`.

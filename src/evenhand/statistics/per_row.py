@@ -247,9 +247,9 @@ class PerRow:
                 return Outcome(listed[0].value, listed[0].interval, bounding, error, details, rules=rules)
             intervals = ListedInterval([estimate.interval for estimate in listed])
             return Outcome([estimate.value for estimate in listed], intervals, bounding, error, details, rules=rules)
-        value = frame(keys, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
-        cells = isinstance(keys, Cells)
-        return Outcome(value, GroupedInterval(keys, estimates), bounding, error, details, cells=cells, rules=rules)
+        labels, cells = keys.labels, isinstance(keys, Cells)
+        value = frame(labels, {name: [estimate.value for estimate in column] for name, column in estimates.items()})
+        return Outcome(value, GroupedInterval(labels, estimates), bounding, error, details, cells=cells, rules=rules)
 
 
 def _noisy(prepared: Mapping[str, Prepared], allocation: Allocation | None, receipt: Receipt) -> dict[str, list[Noisy]]:

@@ -26,7 +26,7 @@ from evenhand.statistics.believed_groups import corrections
 from evenhand.statistics.count import Count
 from evenhand.statistics.draft import NOBODY, NOT_SHOWN, Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, frame
-from evenhand.statistics.keys import ID, PLACE, Keys, found_keys
+from evenhand.statistics.keys import ID, PLACE, Labels, found_keys
 from evenhand.statistics.own_road import OwnRoad, Road
 from evenhand.statistics.per_row import PerRow
 from evenhand.statistics.statistic import Estimate
@@ -224,13 +224,13 @@ class Largest(Road):
     ) -> Outcome:
         statistic = self.statistic
         ordered = dict(sorted(estimates.items(), key=lambda pair: -pair[1].value))
-        keys, column = Keys(self.by, tuple(ordered)), list(ordered.values())
+        labels, column = Labels(self.by, tuple(ordered)), list(ordered.values())
         details: dict[str, object] = {"selection": self._selection(limits, top, delta)} if delta else {}
         bounding = limits.bounding(statistic.of) if column else NOBODY
         error = replace(limits.error, noise=noise, parts={statistic.of: noise}) if column else NOT_SHOWN
         details |= corrections({statistic.of: column})
-        value = frame(keys, {statistic.of: [estimate.value for estimate in column]})
-        return Outcome(value, GroupedInterval(keys, {statistic.of: column}), bounding, error, details)
+        value = frame(labels, {statistic.of: [estimate.value for estimate in column]})
+        return Outcome(value, GroupedInterval(labels, {statistic.of: column}), bounding, error, details)
 
     def _selection(self, limits: Limits, top: TopK, delta: Decimal) -> dict[str, object]:
         """What a group with a hidden name needed to be shown."""
