@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 import threading
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import evenhand as eh
 from evenhand.guarantee import Guarantee, Relation
 from evenhand.ledger import Budget, Cost
-from evenhand.ledger.desk import Desk, Limits, NeedsApproval, QuestionLedger, Standing
+from evenhand.ledger.desk import AlreadyPaid, Desk, Limits, NeedsApproval, QuestionLedger, Standing
 
 PROMISE = Guarantee(Decimal(1), Decimal(0), Relation.PRESENCE, ("u",))
 PLENTY = Limits(Budget(Decimal(100)))
@@ -40,8 +44,9 @@ def pay(
 
 
 def test_a_question_is_paid_once(desk: Desk) -> None:
-    first, again = pay(desk, "k"), pay(desk, "k")
-    assert first.id == again.id
+    pay(desk, "k")
+    with pytest.raises(AlreadyPaid, match="debited before"):
+        pay(desk, "k")
     assert desk.ledger.spent.epsilon == 1
     assert len(desk.ledger.events) == 1
     assert desk.asked()[0].standing is Standing.PAID
@@ -175,16 +180,110 @@ def test_a_desk_that_was_edited_is_noticed(tmp_path: Path) -> None:
         desk.verify()
 
 
-def test_a_session_at_the_desk(tmp_path: Path) -> None:
-    import pandas as pd
+TABLE = {"u": list(range(1000))}
 
-    table = eh.read(pd.DataFrame({"u": [1, 1, 2], "v": [1.0, 2.0, 3.0]}), user="u")
-    desk = Desk(eh.Ledger(tmp_path / "b.db", epsilon=1))
-    question = '{"ask": "count"}'
 
-    def ask() -> eh.Release:
-        return eh.Session(table, desk.question_ledger("ann", "k", question, PLENTY)).count(epsilon="0.5")
+def ask(desk: Desk | QuestionLedger) -> eh.Release:
+    paid = desk.question_ledger("ann", "k", "{}", PLENTY) if isinstance(desk, Desk) else desk
+    return eh.Session(eh.read(pa.table(TABLE), user="u"), paid).users(epsilon="0.5")
 
-    first, again = ask(), ask()  # as after a kill in between: paid once, drawn again
-    assert first.event == again.event
+
+def redrawn(desk: Desk, seen: list[str] | None = None) -> str:
+    """The answer after a kill; what was drawn goes to ``seen``."""
+
+    def draw(paid: QuestionLedger) -> str:
+        text = str(ask(paid).value)
+        if seen is not None:
+            seen.append(text)
+        return text
+
+    return desk.redraw(desk.asked("ann")[0].id, draw)
+
+
+def test_one_debit_is_drawn_once(desk: Desk) -> None:
+    """Whether an answer is stored or not: asking again with the key reads nothing, and a new key pays."""
+    ask(desk)
+    for _ in range(2):
+        with pytest.raises(AlreadyPaid, match="Nothing was read or spent") as refused:
+            ask(desk)
+        desk.store(refused.value.question.id, "42")
+    assert refused.value.question.answer == "42"
+    assert len(desk.ledger.events) == 1
     assert desk.ledger.spent.epsilon == Decimal("0.5")
+
+
+def test_what_was_drawn_for_a_debit_and_stored_is_all_that_is_drawn(desk: Desk) -> None:
+    with pytest.raises(eh.EvenhandError, match="not debited"):
+        desk.redraw("unknown", lambda paid: "x")
+    ask(desk)
+    seen: list[str] = []
+    assert {redrawn(desk, seen) for _ in range(20)} == set(seen)
+    assert len(seen) == 1
+    assert (len(desk.ledger.events), desk.ledger.spent.epsilon) == (1, Decimal("0.5"))
+
+
+def test_the_means_to_draw_again_ends_with_the_stored_answer(desk: Desk) -> None:
+    """Kept back until an answer is stored, used twice, by threads, or as a copy: it draws nothing more."""
+    ask(desk)
+    kept: list[QuestionLedger] = []
+    assert desk.redraw(desk.asked()[0].id, lambda paid: kept.append(paid) or "42") == "42"  # type: ignore[func-returns-value]
+    with pytest.raises(AlreadyPaid):
+        ask(kept[0])
+    with pytest.raises(eh.EvenhandError, match="debited once"):
+        ask(kept[0])
+    with pytest.raises(eh.UsageError, match="can't be pickled"):
+        pickle.dumps(kept[0])
+
+
+def test_an_answer_that_another_process_has_stored_meanwhile(desk: Desk) -> None:
+    ask(desk)
+
+    def draw(paid: QuestionLedger) -> str:
+        desk.store(desk.asked()[0].id, "theirs")
+        return str(ask(paid).value)
+
+    assert desk.redraw(desk.asked()[0].id, draw) == "theirs"
+
+
+def test_threads_with_one_key_draw_once(desk: Desk) -> None:
+    paid = desk.question_ledger("ann", "k", "{}", PLENTY)
+    outcomes: list[str] = []
+
+    def one(ledger: Desk | QuestionLedger) -> None:
+        try:
+            ask(ledger)
+            outcomes.append("drawn")
+        except eh.EvenhandError:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=one, args=(paid if number % 2 else desk,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["drawn"] + ["refused"] * 5
+
+
+PROCESS = """
+import sys
+from decimal import Decimal
+import pyarrow as pa
+import evenhand as eh
+from evenhand.ledger.desk import AlreadyPaid, Budget, Desk, Limits
+desk = Desk(eh.Ledger(sys.argv[1]))
+paid = desk.question_ledger("ann", "k", "{}", Limits(Budget(Decimal(100))))
+try:
+    eh.Session(eh.read(pa.table({"u": [1, 2]}), user="u"), paid).users(epsilon="0.5")
+    print("drawn")
+except AlreadyPaid:
+    print("refused")
+"""
+
+
+def test_processes_with_one_key_draw_once(tmp_path: Path) -> None:
+    place = str(tmp_path / "b.db")
+    desk = Desk(eh.Ledger(place, epsilon=10))
+    command = [sys.executable, "-c", PROCESS, place]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sorted(one.communicate()[0].strip() for one in running) == ["drawn", "refused", "refused"]
+    assert len(desk.ledger.events) == 1

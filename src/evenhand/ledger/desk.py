@@ -4,9 +4,9 @@ What is promised to people is the ledger's total, all analysts together. Sub-bud
 much of it; a budget per period is a promise for each period, and k times it over k of them.
 
 Everything here happens in transactions of the ledger itself. A question has a key, bound to its analyst and its text: asked
-again with the same key it is never debited again, and its answer is the one that was stored first. A process killed between
-the debit and the stored answer leaves a question that is paid for; whoever asks again draws, because nobody has seen
-anything of the first drawing.
+again with the same key it is neither debited nor drawn again, and its answer is the one that was stored first. A process
+killed between the debit and the stored answer leaves a question that is paid for. `Desk.redraw` draws for it, and stores what
+it draws before anybody sees it: of all that is drawn for one debit, one answer leaves.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from evenhand.ledger.batches import Batches
 from evenhand.ledger.composition import Budget
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.question_ledger import QuestionLedger
-from evenhand.ledger.questions import EVERYBODY, Limits, NeedsApproval, Standing, StoredQuestion, stored
+from evenhand.ledger.questions import EVERYBODY, AlreadyPaid, Limits, NeedsApproval, Standing, StoredQuestion, stored
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["Desk", "Limits", "NeedsApproval", "QuestionLedger", "Standing", "StoredQuestion"]
+__all__ = ["AlreadyPaid", "Desk", "Limits", "NeedsApproval", "QuestionLedger", "Standing", "StoredQuestion"]
 
 
 class Desk:
@@ -53,7 +53,10 @@ class Desk:
         self._run(desk_tables.create, write=True)
 
     def question_ledger(self, analyst: str, key: str, question: str, limits: Limits) -> QuestionLedger:
-        """The ledger as one question of one analyst sees it: for a `Session` that asks this question and no other."""
+        """The ledger as one question of one analyst sees it: for a `Session` that asks this question and no other, once.
+
+        Where others are shown the answer, `store` it first and show what comes back.
+        """
         return QuestionLedger(self, analyst, key, question, limits)
 
     def find(self, id: str) -> StoredQuestion | None:
@@ -101,6 +104,29 @@ class Desk:
             return answer
 
         return self._run(work, write=True)
+
+    def redraw(self, id: str, draw: Callable[[QuestionLedger], str]) -> str:
+        """The answer to a question that was paid for: the stored one, or what ``draw`` makes of its earlier debit, stored first.
+
+        For the keeper, where a process was killed, or failed, between a debit and its stored answer. ``draw`` is given the
+        question's ledger, shows nothing of what it draws to anybody, and returns the answer as it is to be stored.
+
+        Example:
+            >>> desk.redraw(id, lambda paid: written(eh.Session(table, paid).count(epsilon=0.1)))  # doctest: +SKIP
+        """
+        asked = self.find(id)
+        if asked is None or asked.event is None:
+            raise LedgerError(f"question {id} was not debited, so there is nothing to draw for it.")
+        if asked.answer is not None:
+            return asked.answer
+        paid = QuestionLedger(self, asked.analyst, asked.key, asked.question, Limits(asked.cost), redraws=True)
+        try:
+            text = draw(paid)
+        except AlreadyPaid as earlier:  # stored by another process since
+            if earlier.question.answer is None:
+                raise
+            return earlier.question.answer
+        return self.store(id, text)
 
     def spent(self, analyst: str | None = None, *, now: bool = False, approved: bool | None = None) -> Budget:
         """What an analyst, or all of them, spent at this desk: ever or in the present period; ε and δ added up."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, UsageError, plain
 from evenhand.ledger import admission
 from evenhand.ledger.composition import Budget, Cost
 from evenhand.ledger.events import Event
 from evenhand.ledger.ledger import Ledger
-from evenhand.ledger.questions import EVERYBODY, Limits, NeedsApproval, Standing, StoredQuestion, stored
+from evenhand.ledger.questions import EVERYBODY, AlreadyPaid, Limits, NeedsApproval, Standing, StoredQuestion, stored
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
 class QuestionLedger(Ledger):
     """A ledger as one question sees it: limits of its analyst are checked in the transaction that debits, once.
 
-    Guarantee: that of the ledger. A second debit is refused; a debit that was made before by the same analyst, under the same
-    key, for the same question at the same cost, is found instead of made again.
+    Guarantee: that of the ledger. What was debited under this key before, here or in another process, is refused with
+    `AlreadyPaid`: an answer was drawn for it. Only `Desk.redraw` makes one that finds an earlier debit, while no answer is stored.
     """
 
-    def __init__(self, desk: Desk, analyst: str, key: str, question: str, limits: Limits) -> None:
+    def __init__(
+        self, desk: Desk, analyst: str, key: str, question: str, limits: Limits, *, redraws: bool = False
+    ) -> None:
         for name, text in (("analyst", analyst), ("key", key)):
             if not text or len(text) > 200 or text == EVERYBODY:
                 raise UsageError(f"{name}={text[:40]!r}: expected a name of 1 to 200 characters.")
@@ -38,18 +41,16 @@ class QuestionLedger(Ledger):
         self.id: str | None = None
         self.asked: StoredQuestion | None = None
         """The question, once it is paid for."""
-        self.found = False
-        """Whether it was paid for earlier, under the same key."""
         self.who = analyst
-        self._used, self._charged = False, Cost.pure(0)
+        self._redraws, self._charged = redraws, Cost.pure(0)
+        self._unused = threading.Lock()  # taken once and never given back: threads can't both debit
 
     def debit(  # type: ignore[override]
         self, cost: Cost, query: Mapping[str, Any], guarantee: Guarantee, table: str | None = None
     ) -> Event:
         """As `Ledger.debit`, for this question."""
-        if self._used:
+        if not self._unused.acquire(blocking=False):
             raise LedgerError(f"question {self.key}: a question is debited once; nothing more was spent.")
-        self._used = True
         try:
             return super().debit(cost, query, guarantee, table, admit=self._admit)
         except NeedsApproval as needed:
@@ -71,7 +72,7 @@ class QuestionLedger(Ledger):
         return self._store.run(work)
 
     def _admit(self, connection: Connection, state: State, cost: Cost) -> Event | Mapping[str, Any]:
-        """Inside the debit: find what was paid, refuse what is beyond a limit, or add up what is spent now."""
+        """Inside the debit: refuse what was paid before or is beyond a limit, or add up what is spent now."""
         from evenhand.ledger import desk_tables
         from evenhand.ledger import state as ledger_state
 
@@ -81,7 +82,9 @@ class QuestionLedger(Ledger):
             self._check_same(stored(row), cost)
             self.id = row.id
             if row.event is not None:
-                self.asked, self.found = stored(row), True
+                self.asked = stored(row)
+                if not self._redraws or row.answer is not None:
+                    raise AlreadyPaid(self.asked)
                 return ledger_state.record_at(connection, row.event).read()
             if row.standing == Standing.DENIED:
                 raise BudgetExceeded(f"the keeper denied this question ({row.id}). Nothing was read or spent.")
@@ -108,6 +111,12 @@ class QuestionLedger(Ledger):
             self.id, self.analyst, self.key, self.question, charged, decided_by=decided, answer=None, **paid
         )
         return {"desk": {"by": self.analyst, "question": self.id, "period": period, "approved": approved}}
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            f"question {self.key}: the ledger of a question can't be pickled, since a copy would know none of its analyst's "
+            "limits; make it with desk.question_ledger where it is used."
+        )
 
     def _check_same(self, earlier: StoredQuestion, cost: Cost) -> None:
         if (earlier.question, earlier.cost) != (self.question, Budget(cost.epsilon, cost.delta)):

@@ -7,7 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from evenhand.guarantee import BudgetExceeded
+from evenhand.guarantee import BudgetExceeded, LedgerError
 from evenhand.ledger.composition import Budget
 
 if TYPE_CHECKING:
@@ -78,6 +78,26 @@ class StoredQuestion:
     decided_by: str | None
     event: int | None
     answer: str | None
+
+
+class AlreadyPaid(LedgerError):  # noqa: N818 - as BudgetExceeded
+    """The question was debited before: what was drawn for it is all that is drawn for that debit.
+
+    Args:
+        question: as it is stored.
+    """
+
+    def __init__(self, question: StoredQuestion) -> None:
+        self.question = question
+        todo = (
+            f"draw it with desk.redraw({question.id!r}, ...), which stores what it draws"
+            if question.answer is None
+            else f"take its answer from desk.find({question.id!r})"
+        )
+        super().__init__(
+            f"the key {question.key!r} was debited before, and one debit pays for one answer; {todo}, or ask under a new key. "
+            "Nothing was read or spent."
+        )
 
 
 def stored(row: Row[Any]) -> StoredQuestion:

@@ -20,7 +20,7 @@ from functools import cache, partial
 from typing import Any
 
 from evenhand.guarantee import UsageError
-from evenhand.ledger.desk import Desk, Limits, Standing, StoredQuestion
+from evenhand.ledger.desk import AlreadyPaid, Desk, Limits, QuestionLedger, Standing, StoredQuestion
 from evenhand.profiles import EVERY_ROW, Profile, Shelf
 from evenhand.service import questions
 from evenhand.service.jobs import Jobs
@@ -116,11 +116,16 @@ class Keeper:
         text = self._text(name, question)
         question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
         draft = questions.ask(self._drafts_for(analyst, name), question)
-        receipt = draft.pay(question_ledger)
+        desk = offered.desk
+        try:
+            receipt = draft.pay(question_ledger)
+        except AlreadyPaid as earlier:
+            if earlier.question.answer is None:
+                self._start(desk, earlier.question, partial(self._redrawn, desk, earlier.question))
+            return earlier.question
         asked = question_ledger.asked
         assert asked is not None
-        if asked.answer is None:
-            self._start(offered.desk, asked, lambda: draft.drawn(receipt), again=question_ledger.found)
+        self._start(desk, asked, lambda: desk.store(asked.id, self._text_of(desk, asked, lambda: draft.drawn(receipt))))
         return asked
 
     def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
@@ -151,7 +156,7 @@ class Keeper:
                     )
                     continue
                 started += 1
-                self._start(desk, asked, partial(self._again, asked, empty=False))
+                self._start(desk, asked, partial(self._redrawn, desk, asked))
         return started
 
     def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
@@ -163,8 +168,7 @@ class Keeper:
                 late = held is None and asked.standing is Standing.PAID and not self._immediate(asked.analyst)
                 if late and asked.analyst in self.analysts:
                     log.warning("question was late", extra={"question": id})
-                    release = self._again(asked, empty=True)
-                    offered.desk.store(id, answer_text(release))
+                    self._redrawn_empty(offered.desk, asked)
                     asked = self._found(offered.desk, id)
                 return asked, held
         raise UsageError(f"there is no question {id!r} of yours.")
@@ -206,54 +210,59 @@ class Keeper:
         seen = [profile for ready, profile in self._profiles.get((analyst, name), ()) if ready <= now]
         return seen[-1] if seen else None
 
-    def _start(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], *, again: bool = False) -> None:
+    def _start(self, desk: Desk, asked: StoredQuestion, answer: Callable[[], str]) -> None:
         """Have an answer drawn and stored, once. Those that have to be there at their deadline come first."""
         with self._lock:
             if asked.id not in self._running:
                 first = not self._immediate(asked.analyst)
                 jobs = self._fits if _is_fit(asked) else self._jobs
-                self._running[asked.id] = jobs.add(partial(self._work, desk, asked, draw, again), first=first)
+                self._running[asked.id] = jobs.add(partial(self._work, asked, answer), first=first)
 
-    def _work(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], again: bool) -> str:
+    def _work(self, asked: StoredQuestion, answer: Callable[[], str]) -> str:
         try:
-            earlier = self._found(desk, asked.id).answer if again else None
-            if earlier is not None:
-                return earlier
-            with self._jobs.computing:
-                try:
-                    release = draw()
-                except Exception as error:
-                    # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
-                    log.error(
-                        "question failed after its debit", extra={"question": asked.id, "error": type(error).__name__}
-                    )
-                    release = self._again(asked, empty=True)
-                text = answer_text(release)
-            answer = desk.store(asked.id, text)
-            if isinstance(release, Profile):
+            stored = answer()
+            profile = json.loads(stored).get("profile")
+            if profile is not None:
                 ready = self.held(asked) or datetime.now(UTC)
                 place = (asked.analyst, str(json.loads(asked.question)["table"]))
-                bought = Profile.from_dict(json.loads(answer)["profile"])  # what was stored first
                 with self._lock:
-                    self._profiles[place] = [*self._profiles.get(place, []), (ready, bought)]
-            return answer
+                    self._profiles[place] = [*self._profiles.get(place, []), (ready, Profile.from_dict(profile))]
+            return stored
         finally:
             with self._lock:
                 self._running.pop(asked.id, None)
 
-    def _again(self, asked: StoredQuestion, *, empty: bool) -> Answer:
-        """The answer to a question that was paid for, from the table or from the empty one."""
+    def _text_of(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer]) -> str:
+        """What is drawn, or else the stored answer to a question that can't be answered: one from the empty table."""
+        with self._jobs.computing:
+            try:
+                return answer_text(draw())
+            except AlreadyPaid:  # somebody else has stored an answer
+                raise
+            except Exception as error:
+                # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
+                log.error(
+                    "question failed after its debit", extra={"question": asked.id, "error": type(error).__name__}
+                )
+        return self._redrawn_empty(desk, asked)
+
+    def _redrawn(self, desk: Desk, asked: StoredQuestion) -> str:
+        """The stored answer to a question that was paid for earlier; where there is none, one is drawn."""
+        return desk.redraw(asked.id, lambda paid: self._text_of(desk, asked, lambda: self._drawn(asked, paid)))
+
+    def _redrawn_empty(self, desk: Desk, asked: StoredQuestion) -> str:
+        """The same, from the empty table."""
+        return desk.redraw(asked.id, lambda paid: answer_text(self._drawn(asked, paid, empty=True)))
+
+    def _drawn(self, asked: StoredQuestion, paid: QuestionLedger, *, empty: bool = False) -> Answer:
+        """What is drawn for an earlier debit, from the table or from the empty one."""
         stored = json.loads(asked.question)
-        name, offered = self._table(asked.analyst, stored["table"])
-        asking = self._drafts_for(asked.analyst, name)
+        asking = self._drafts_for(asked.analyst, self._table(asked.analyst, stored["table"])[0])
         if empty:
             asking.table = replace(asking.table, expression=asking.table.expression.limit(0))
-        limits = self._analyst(asked.analyst).limits
         draft = questions.ask(asking, stored["question"])
-        release: Answer = draft.drawn(
-            draft.pay(offered.desk.question_ledger(asked.analyst, asked.key, asked.question, limits))
-        )
-        return release
+        answer: Answer = draft.drawn(draft.pay(paid))
+        return answer
 
     def held(self, asked: StoredQuestion, *, anybody: bool = False) -> datetime | None:
         """Until when an answer is kept back, from its analyst or from anybody who may not see time.
