@@ -11,7 +11,7 @@ from evenhand.profiles.location import Location, LocationRequest, locate, locati
 from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
 from evenhand.profiles.measured import CutTotal, given
 from evenhand.profiles.posterior import Posterior, posterior
-from evenhand.profiles.profile import Basis, Profile
+from evenhand.profiles.profile import ONE_ROW_EACH, Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
 from evenhand.profiles.support import Array, Sums, Support, support_of_counts, support_of_histogram
 from evenhand.profiles.tilt import TiltRequest, tilt_request
@@ -23,6 +23,7 @@ __all__ = [
     "EVERY_ROW",
     "FIRST_LOOK",
     "NARROWEST",
+    "ONE_ROW_EACH",
     "About",
     "Array",
     "Basis",

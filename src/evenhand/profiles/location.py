@@ -28,6 +28,10 @@ _EVIDENCE = 100  # users × ε that the histogram should hold to find the centre
 LOCATION_SHARES = (0.08, 0.25)
 """The least and the largest part of ε that locating users may take: a few users in a hundred who lie far away show only in a sum of many bins."""
 
+_ROWS_FOR_A_SHARE = 25
+"""Rows of a user from which on their share of ones tells where they are: by chance alone it is off by up to a tenth. With fewer, users of a 0/1
+column lie all over the range, many at its ends, and no narrow interval holds them."""
+
 _HEAVY = 0.2  # of all users, those with most rows are asked at least: they hold most rows
 _ENOUGH = 20.0  # users × ε / sensitivity below which bins are too noisy to use
 _WANTED = 80.0  # the same, above which only users with more rows are asked
@@ -45,13 +49,15 @@ _TAIL = ((1.2, 0.13), (1.7, 0.07), (2.5, 0.018), (4.0, 0.003))  # where the othe
 class LocationRequest:
     """A histogram of user means to buy: ε, the least number of rows that a user needs to be asked, the number of bins.
 
-    ``expected`` is the number of users with that many rows, as far as is known.
+    ``expected`` is the number of users with that many rows, as far as is known; ``shares``, whether rows are 0 or 1. Then users who always or never
+    do what is counted are at the ends of the range, and a crowd there is nothing unusual.
     """
 
     epsilon: Decimal
     rows: int
     bins: int
     expected: float
+    shares: bool = False
 
     def of(self, table: Table, users: Rows, width: int) -> Measurement:
         """Users with enough rows, by where their mean lies: one bin per user, whatever the arithmetic does.
@@ -88,13 +94,16 @@ class Location:
         return math.sqrt(float(self.weights @ self.offsets**2))
 
 
-def location_request(support: Support, epsilon: Decimal, relation: Relation) -> LocationRequest | None:
-    """The histogram of user means worth buying; None if there are too few users for it to show anything.
+def location_request(
+    support: Support, epsilon: Decimal, relation: Relation, shares: bool = False
+) -> LocationRequest | None:
+    """The histogram of user means worth buying; None if there are too few users, or users with rows enough, for it to show anything.
 
     Args:
         support: users by number of rows, public or bought.
         epsilon: what is left.
         relation: decides how far one user moves the histogram.
+        shares: whether rows are 0 or 1.
     """
     people, sensitivity = support.people, relation.moves
     share = min(max(_EVIDENCE / max(people * float(epsilon), 1e-9), LOCATION_SHARES[0]), LOCATION_SHARES[1])
@@ -104,8 +113,10 @@ def location_request(support: Support, epsilon: Decimal, relation: Relation) -> 
         return None
     asked = max(_WANTED / budget, _HEAVY * people)
     rows, expected = support.heaviest(asked)
+    if shares and rows < _ROWS_FOR_A_SHARE:
+        return None
     bins = 2 ** int(math.log2(min(max(expected * budget / _PER_BIN, _COARSEST), _FINEST)))
-    return LocationRequest(part, rows, bins, expected)
+    return LocationRequest(part, rows, bins, expected, shares)
 
 
 def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) -> Location | None:
@@ -134,6 +145,8 @@ def locate(request: LocationRequest, counts: npt.ArrayLike, relation: Relation) 
     radius = min((last - first) / (2 * bins), math.sqrt(3) * deviation)
     spots = np.concatenate([middles[first:last] - quarter, middles[first:last] + quarter])
     seen = np.where(noisy > scale * math.log(bins / _FALSE_BINS), noisy, 0.0)
+    if request.shares:
+        seen[[0, -1]] = np.maximum(noisy[[0, -1]], 0.0)
     seen[first:last] = 0.0
     hidden = [
         min(part * request.expected, _hidden(noisy, np.abs(middles - centre), min(factor * radius, 1.0), scale)) / 2

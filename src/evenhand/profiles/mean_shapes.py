@@ -103,7 +103,10 @@ def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Locat
     chosen = evenly(curves @ (offsets * np.abs(offsets)), weights, _CURVES)
     curves, users = curves[chosen], users[chosen]
     # Users of a few rows each lie in lumps, which no curve has: where a count stands out from a curve, it is believed.
-    lumps = np.maximum(noisy - users - (_LUMP + math.log(bins)) * scale, 0.0)
+    unusual = np.full(bins, (_LUMP + math.log(bins)) * scale)
+    if request.shares:
+        unusual[[0, -1]] = 0.0
+    lumps = np.maximum(noisy - users - unusual, 0.0)
     chance = chance[chosen] + users.var(axis=0) + lumps**2
     seen = np.maximum(users + chance / (chance + 2 * scale**2) * (noisy - users), 0.0)
     curves *= np.repeat(seen / np.maximum(users, 1e-12), fine, axis=1)

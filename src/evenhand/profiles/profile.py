@@ -238,6 +238,12 @@ class Profile(InNotebooks):
         return f"{self.mark}\n{text}" if self.mark else text
 
 
+ONE_ROW_EACH = Profile(
+    Support(np.array([1.0]), np.array([1e6])), Basis.PRIOR, "each user has one row, as the view makes it"
+)
+"""What is public where a view makes one row of each user; how many users there are is not, and decides about nothing."""
+
+
 def _support(counts: npt.ArrayLike) -> Support:
     try:
         given = np.asarray(counts, dtype=np.float64).ravel()

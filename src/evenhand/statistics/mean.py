@@ -42,8 +42,10 @@ from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.per_user import PerUser, fetch_totals
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, OfColumn
+from evenhand.statistics.user_values import UserValue
 from evenhand.statistics.weighted_rows import FULL, VALUE_BITS
 from evenhand.tables import Grid
+from evenhand.tables.columns import zero_or_one
 from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.grid import bits_for
 
@@ -60,8 +62,13 @@ class Mean(OfColumn):
     unit_power: ClassVar[int] = 1
 
     def ungrouped(self, request: Request) -> Draft | None:
+        from evenhand.statistics.per_user_mean import OnePerUser  # which is a mean itself
+
         low, _ = self.range
-        grid = Grid.about(self.range, origin=low, bits=bits_for(request.epsilon))
+        bits, unbounded = bits_for(request.epsilon), request.strategy is None and request.auto == Auto()
+        if request.table.one_row and unbounded and zero_or_one(request.table, self.column, self.range):
+            return OnePerUser(self, request, UserValue(self.column, self.range, total=False, bits=bits)).draft()
+        grid = Grid.about(self.range, origin=low, bits=bits)
         return UserMeans(self, request, ((self.column, grid),)).draft()
 
     def road_for(self, request: Request) -> type[Part] | None:
@@ -152,7 +159,8 @@ class UserMeans(PerUser):
             if not choice.strategy.counts_rows:
                 return replace(choice, bias=choice.strategy.most_moved(support, grid.high - grid.low)), left
             return replace(choice, belief=MeanBelief(choice.strategy, sizes, grid.width)), left
-        location, tilt, buying = None, None, location_request(support, left, relation)
+        shares = zero_or_one(request.table, self.columns[0][0], self._bounds)
+        location, tilt, buying = None, None, location_request(support, left, relation, shares)
         if buying is not None:
             noisy = receipt.numbers(buying.of(request.table, users, grid.width), buying.epsilon)
             left, paid = exact_difference(left, buying.epsilon), exact_sum([paid, buying.epsilon])

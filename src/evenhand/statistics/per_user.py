@@ -62,7 +62,8 @@ class PerUser(ABC):
             return self._draft(
                 choice.bounding, error, None, lambda receipt: self.finish(users, choice, request.epsilon, receipt)
             )
-        wanted = request.wants(self.about())
+        about = self.about()
+        wanted = request.wants(about, about.quantity == "rows")
 
         def choose_and_run(receipt: Receipt) -> Outcome:
             with self.users() as (table, users):

@@ -23,6 +23,7 @@ from evenhand.statistics.user_values import UserMeanRows, UserTotalRows, UserVal
 from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_rows import VALUE_BITS, WeightedRows
 from evenhand.tables import Grid, Table
+from evenhand.tables.columns import zero_or_one
 from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.grid import bits_for
 
@@ -119,7 +120,7 @@ class OnePerUser:
         value: what is made of a user's rows.
     """
 
-    statistic: PerUserMean
+    statistic: Mean
     request: Request
     value: UserValue
 
@@ -130,14 +131,14 @@ class OnePerUser:
         bounding = Bounding(
             "auto", None, "the cap will be chosen privately", f"auto, for about {float(share):.0%} of ε"
         )
-        if given is not None:
-            choice, reach = self._given(given)
-            bounding = choice.bounding
+        settled = self._uncapped() if self._nobody_stands_out else None if given is None else self._given(given)
+        if settled is not None:
+            bounding = settled[0].bounding
 
         def run(receipt: Receipt) -> Outcome:
             with request.table.engine.kept(one_row_per_user(request.table, self.value)) as users:
-                if given is not None:
-                    return self._release(users, choice, reach, None, request.epsilon, receipt)
+                if settled is not None:
+                    return self._release(users, *settled, None, request.epsilon, receipt)
                 paid, left = split(request.epsilon, share)
                 return self._release(users, *self._choose(users, paid, left, receipt), left, receipt)
 
@@ -155,6 +156,18 @@ class OnePerUser:
     def _centre(self) -> int:
         """The same in steps above the lower bound."""
         return min(self.value.grid.steps_above(self._nearest), self.value.grid.width)
+
+    @property
+    def _nobody_stands_out(self) -> bool:
+        """Whether values are 0 or 1 and no cap is given: then no user is far above all others, and a cap has nothing to cut."""
+        binary = zero_or_one(self.request.table, self.value.column, self.value.bounds)
+        return binary and not self.value.total and self.request.strategy is None
+
+    def _uncapped(self) -> tuple[Choice, int]:
+        """Everybody's value as it is, for nothing."""
+        words = "each user counts once, with a value of 0 or 1"
+        choice = Choice(SmoothWeights(1), "the type of the column", bias=0.0, bias_basis="no user is cut off", words=words)
+        return choice, max(self._centre, self.value.grid.width - self._centre)
 
     def _given(self, strategy: Strategy) -> tuple[Choice, int]:
         """The analyst's cap, and how many steps it leaves on either side of the value nearest to zero."""
@@ -190,7 +203,7 @@ class OnePerUser:
 
     def _words(self, cap: float) -> str:
         either = " either way" if self.value.bounds[0] < 0 else ""
-        return f"each user counts once, with a {self.statistic.of} of at most {three_digits(cap)}{either}"
+        return f"each user counts once, with a {'total' if self.value.total else 'mean'} of at most {three_digits(cap)}{either}"
 
     def _release(
         self,

@@ -8,7 +8,7 @@ from decimal import Decimal
 from evenhand.bounding import PROFILE_SHARE, Auto, Strategy, parse_bounding
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.ledger import Cost
-from evenhand.profiles import EVERY_ROW, About, Shelf, Wanted
+from evenhand.profiles import EVERY_ROW, ONE_ROW_EACH, About, Shelf, Wanted
 from evenhand.profiles.location import LOCATION_SHARES
 from evenhand.release import Bounding
 from evenhand.tables import Table
@@ -73,14 +73,17 @@ class Request:
         """The strategy that the analyst named, with or without a bound."""
         return self.auto.strategy if self.strategy is None else self.strategy
 
-    def wants(self, about: About | None) -> Wanted | None:
+    def wants(self, about: About | None, of_rows: bool = False) -> Wanted | None:
         """The profile that will choose the bound; None where the bound is given or row counts are public.
 
         Args:
             about: what it counts; None if that is not known before rows are read, so that none is kept.
+            of_rows: whether it counts rows of a user, or groups of a user.
         """
         if self.strategy is not None or self.relation.counts_are_public:
             return None
+        if of_rows and self.table.one_row and self.auto.profile is None:
+            return Wanted(EVERY_ROW if about is None else about, ONE_ROW_EACH)
         if about is None:
             return Wanted(EVERY_ROW, self.auto.profile, table=self.table)
         return Wanted.settle(self.table, self.shelf, about, self.auto.profile)
@@ -96,6 +99,8 @@ class Request:
         part, named = 0.0, self.auto.strategy
         if wanted is None:
             words = "the bound will be chosen from the public counts"
+        elif wanted.given is ONE_ROW_EACH:
+            words = "each user has one row, so nothing needs a bound"
         elif wanted.given is not None:
             words = "the bound will be chosen from the given profile"
         elif wanted.kept is not None:

@@ -17,6 +17,7 @@ from evenhand.statistics.found_bounds import By
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.tables import OpenBounds, Table
+from evenhand.tables.columns import schema_bounds
 
 S = TypeVar("S", bound=Statistic)
 
@@ -44,9 +45,11 @@ class Stated:
         return statistic if filled == given else statistic.with_bounds(filled)
 
     def _filled(self, want: WantedBounds) -> OpenBounds:
-        facts = self.table.facts.get(want.column)
-        if facts is None or want.total:  # what is stated is about one value
+        if want.total:  # what is known is about one value
             return want.given
+        facts = self.table.facts.get(want.column)
+        if facts is None or facts.bounds is None:
+            return self._by_type(want)
         low, high = (known if given is None else given for given, known in zip(want.given, facts.range, strict=True))
         if low is not None and high is not None and low >= high:
             raise UsageError(
@@ -56,6 +59,14 @@ class Stated:
         if (low, high) != want.given:
             self._note(want.column, "bounds", list(facts.range))
         return low, high
+
+    def _by_type(self, want: WantedBounds) -> OpenBounds:
+        """Bounds that the type of the column, or the expression that made it, leaves no choice about."""
+        known = schema_bounds(self.table, want.column)
+        if known is None or want.given != (None, None):
+            return want.given
+        self._note(want.column, "bounds", list(known))
+        return known
 
     def keys(self, by: By, given: object) -> object:
         """The keys that are stated for the group columns, if all have some and none are given."""

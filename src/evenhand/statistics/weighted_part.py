@@ -97,7 +97,8 @@ class WeightedPart(Part):
         abouts = [
             None if keys is None else profile_of_norm(keys, self.statistic, norm, self._question) for norm in norms
         ]
-        return tuple(wanted for wanted in map(request.wants, abouts) if wanted is not None)
+        wants = (request.wants(about, not norm.of_values) for about, norm in zip(abouts, norms, strict=True))
+        return tuple(wanted for wanted in wants if wanted is not None)
 
     @property
     def _question(self) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import DataError, UsageError, suggest
 from evenhand.tables.expressions import ArrowTable
-from evenhand.tables.grid import OpenBounds, parse_open_bounds
+from evenhand.tables.grid import Bounds, OpenBounds, parse_open_bounds
 
 _MOST_PUBLIC_KEYS = 1000
 """Of a column of a public table; with more, a release by all of them would mostly be noise."""
@@ -128,6 +128,20 @@ def columns_beside(table: Path) -> dict[str, Column]:
     """The facts in a file of the same name beside a table, ``ratings.toml`` for ``ratings.parquet``; none if there is no such file."""
     path = table.with_suffix(".toml") if table.name else table
     return (read_columns(path) or {}) if path.is_file() else {}
+
+
+def schema_bounds(table: Table, column: str) -> Bounds | None:
+    """Between which numbers the values of a column lie by its type, or by the expression that made it: truth values are 0 and 1."""
+    if column in table.text or column not in table.columns:
+        return None
+    known = table.derived.get(column)
+    return (0.0, 1.0) if table.expression.schema()[column].is_boolean() else None if known is None else known.bounds
+
+
+def zero_or_one(table: Table, column: str, bounds: Bounds) -> bool:
+    """Whether values are 0 or 1 once they are within their bounds, by the type of the column."""
+    dtype = table.expression.schema()[column]
+    return bounds == (0, 1) and column not in table.text and (dtype.is_boolean() or dtype.is_integer())
 
 
 def keys_of(public: ArrowTable, names: Iterable[str]) -> dict[str, Column]:

@@ -45,6 +45,7 @@ class Table:
         declared: of a view, the columns of its sources that were declared public: what a release from it promises about. None where these are
             ``public`` itself.
         holds: the public tables that were joined, which have to live as long as this one.
+        one_row: whether a view makes each user one row at most: a public fact, so that nothing is spent on learning how many rows users have.
     """
 
     expression: Rows = field(repr=False)
@@ -62,6 +63,7 @@ class Table:
     withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
     declared: tuple[str, ...] | None = field(default=None, repr=False)
     holds: tuple[PublicTable, ...] = field(default=(), repr=False)
+    one_row: bool = field(default=False, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -54,12 +54,15 @@ def _to_real(guard: Guard, operand: Operand) -> Operand:
     raise UsageError(f"a cast of {operand.kind.value} to a number is not defined; take a part of it: _.day.year().")
 
 
+ZERO_OR_ONE = Range(Kind.WHOLE, 1, ends=(0, 1))
+
+
 def as_whole(truth: Operand) -> Operand:
     """True as 1, false as 0."""
     import ibis
 
     one, zero = (ibis.literal(number, "int64") for number in (1, 0))
-    return Operand(ibis.cases((truth.value, one), (~truth.value, zero), else_=null(Kind.WHOLE)), Range(Kind.WHOLE, 1))
+    return Operand(ibis.cases((truth.value, one), (~truth.value, zero), else_=null(Kind.WHOLE)), ZERO_OR_ONE)
 
 
 def _to_whole(guard: Guard, operand: Operand) -> Operand:

@@ -58,6 +58,7 @@ def _with_public(table: Table, public: PublicTable, keys: list[str], how: str, f
     rows = _joined(table.engine, table.expression, right, [(key, key) for key in keys], added, how)
     known = {**table.facts, **keys_of(public.rows, added)}
     changes = {"public": (*table.public, *added), "holds": (*table.holds, public), "facts": known}
+    changes["one_row"] = table.one_row and largest <= 1
     return viewed(table, rows, changes)
 
 
@@ -81,6 +82,7 @@ def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out
         "holds": (*table.holds, *other.holds),
         "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
+        "one_row": table.one_row and fan_out == 1,
         "facts": {**table.facts, **{name: known for name, known in other.facts.items() if name in names}},
     }
     return viewed(replace(table, **changes), rows)
@@ -163,6 +165,7 @@ def union(table: Table, other: Table) -> Table:
         "holds": (*table.holds, *other.holds),
         "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
+        "one_row": False,
         "facts": {name: known for name, known in table.facts.items() if other.facts.get(name) == known},
     }
     return viewed(replace(table, **changes), table.expression.union(renamed))

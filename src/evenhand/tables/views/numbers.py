@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
@@ -264,7 +265,10 @@ def clip(guard: Guard, node: Operation) -> Operand:
         branches.append((value < ends[0].value, ends[0].value))
     if node.upper is not None:
         branches.append((value > ends[-1].value, ends[-1].value))
-    return Operand(ibis.cases(*branches, else_=value), widest(operands))
+    found = widest(operands)
+    if None not in (node.lower, node.upper) and all(isinstance(end.literal, int | float) for end in ends):
+        found = replace(found, ends=(ends[0].literal, max(ends[0].literal, ends[1].literal)))
+    return Operand(ibis.cases(*branches, else_=value), found)
 
 
 def _extreme(guard: Guard, node: Operation, least: bool) -> Operand:

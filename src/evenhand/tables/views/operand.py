@@ -63,11 +63,19 @@ class Range:
         kind: its kind.
         most: of numbers, no magnitude is above 2^most.
         least: of doubles, no magnitude but 0 is below 2^least.
+        ends: of numbers that are made of constants or of parts of dates, the least and the greatest they can be.
     """
 
     kind: Kind
     most: int = 1100
     least: int = -1100
+    ends: tuple[float, float] | None = None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Between which numbers every value lies, true counting as 1; None if that is not known, or if there is only one."""
+        ends = (0.0, 1.0) if self.kind is Kind.TRUTH else self.ends
+        return ends if ends is not None and ends[0] < ends[1] else None
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ def given(value: object, dtype: DataType) -> Operand:
     if isinstance(value, int) and dtype.is_integer():
         if abs(value) > 2**62:
             raise UsageError(f"the number {value} does not fit 62 bits; expected a smaller one.")
-        return Operand(ibis.literal(value, "int64"), Range(Kind.WHOLE, max(abs(value).bit_length(), 1)), value)
+        return Operand(ibis.literal(value, "int64"), _constant(Kind.WHOLE, value, max(abs(value).bit_length(), 1)), value)
     if isinstance(value, int | float | Decimal):
         double = float(value)
         if math.isnan(double) or (double and not 1e-300 < abs(double) < 1e300):
@@ -147,7 +155,7 @@ def given(value: object, dtype: DataType) -> Operand:
                 f"the number {value} is too extreme or none at all; expected one below 1e300 in magnitude."
             )
         exponent = math.frexp(double)[1]
-        return Operand(ibis.literal(double, "float64"), Range(Kind.REAL, exponent, exponent - 1), double)
+        return Operand(ibis.literal(double, "float64"), _constant(Kind.REAL, double, exponent, exponent - 1), double)
     if isinstance(value, str):
         if "\x00" in value:
             raise UsageError("a text holds the character NUL, which no Postgres text can hold; leave it out.")
@@ -161,6 +169,11 @@ def given(value: object, dtype: DataType) -> Operand:
     raise UsageError(
         f"a constant of type {dtype} can't be used in a view; expected a number, a text, true or false, a date or a timestamp."
     )
+
+
+def _constant(kind: Kind, value: float, most: int, least: int = -1100) -> Range:
+    ends = None if abs(value) > 2**WHOLE_BITS else (float(value), float(value))
+    return Range(kind, most, least, ends)
 
 
 def tamed(operand: Operand) -> Operand:
@@ -183,7 +196,7 @@ def tamed(operand: Operand) -> Operand:
 def real(operand: Operand) -> Operand:
     """A number as a double."""
     if operand.kind is Kind.WHOLE:
-        return Operand(operand.value.cast("float64"), Range(Kind.REAL, operand.range.most, 0), operand.literal)
+        return Operand(operand.value.cast("float64"), Range(Kind.REAL, operand.range.most, 0, operand.range.ends), operand.literal)
     return operand
 
 
@@ -212,7 +225,7 @@ def alike(operands: list[Operand], role: str) -> tuple[Kind, list[Operand]]:
         )
     kind = kinds.pop()
     return kind, [
-        Operand(ibis.null(TYPES[kind]), Range(kind, 0, 0)) if operand.kind is Kind.NULL else operand
+        Operand(ibis.null(TYPES[kind]), Range(kind, 0, 0, (math.inf, -math.inf))) if operand.kind is Kind.NULL else operand
         for operand in operands
     ]
 
@@ -226,7 +239,10 @@ def widest_range(one: Range, other: Range) -> Range:
     """The range of a column that is made of two."""
     if one.kind is not other.kind:
         return Range(Kind.OTHER)
-    return Range(one.kind, max(one.most, other.most), min(one.least, other.least))
+    ends = None
+    if one.ends is not None and other.ends is not None:
+        ends = min(one.ends[0], other.ends[0]), max(one.ends[1], other.ends[1])
+    return Range(one.kind, max(one.most, other.most), min(one.least, other.least), ends)
 
 
 def _dated(operand: Operand, kind: Kind, role: str) -> Operand:

@@ -39,6 +39,7 @@ def per_user(table: Table, columns: Mapping[str, object]) -> Table:
         "derived": {name: operand.range for name, operand in made.items()},
         "withheld": {**table.withheld, **_withheld(table)},
         "facts": {name: known for name, known in table.facts.items() if name in table.user},
+        "one_row": True,
     }
     return viewed(table, finished.select(*table.user, **_values(made)), changes)
 

@@ -116,7 +116,7 @@ def _sum(guard: Guard, node: Operation) -> Reduced:
 
 
 def _mean(guard: Guard, node: Operation) -> Reduced:
-    total = _sum(guard, node)
+    total, ends = _sum(guard, node), _argument(guard, node).range.bounds
 
     def finish(*parts: Column) -> Column:
         import ibis
@@ -124,7 +124,8 @@ def _mean(guard: Guard, node: Operation) -> Reduced:
         found = total.finish(*parts).cast("float64")
         return found / parts[1].cast("float64").nullif(ibis.literal(0.0, "float64"))
 
-    return Reduced(total.parts, finish, Range(Kind.REAL, _SUM_BITS + 2, -2 * LIMB_BITS - WHOLE_BITS - 2), total.shared)
+    found = Range(Kind.REAL, _SUM_BITS + 2, -2 * LIMB_BITS - WHOLE_BITS - 2, ends)
+    return Reduced(total.parts, finish, found, total.shared)
 
 
 def _extreme(least: bool) -> Callable[[Guard, Operation], Reduced]:

@@ -32,12 +32,13 @@ def moment(guard: Guard, node: Operation, role: str, time: bool = False) -> Oper
     return operand
 
 
-def part(name: str, bits: int, clock: bool = False) -> Callable[[Guard, Operation], Operand]:
+def part(name: str, least: int, most: int, clock: bool = False) -> Callable[[Guard, Operation], Operand]:
     """The rule for a part of a date, or of the time of day."""
 
     def rule(guard: Guard, node: Operation) -> Operand:
         found = getattr(moment(guard, node.arg, f"{name}()", time=clock).value, name)()
-        return Operand(recast(found, "int64"), Range(Kind.WHOLE, bits))
+        ends = None if name == "year" else (least, most)  # the years of a table are far closer together than all years
+        return Operand(recast(found, "int64"), Range(Kind.WHOLE, most.bit_length(), ends=ends))
 
     return rule
 
@@ -45,7 +46,7 @@ def part(name: str, bits: int, clock: bool = False) -> Callable[[Guard, Operatio
 def weekday(guard: Guard, node: Operation) -> Operand:
     """0 on Mondays."""
     found = moment(guard, node.arg, "day_of_week.index()").value.day_of_week.index()
-    return Operand(recast(found, "int64"), Range(Kind.WHOLE, 3))
+    return Operand(recast(found, "int64"), Range(Kind.WHOLE, 3, ends=(0, 6)))
 
 
 def day(guard: Guard, node: Operation) -> Operand:
