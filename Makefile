@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test package check bench fmt docs reproduce audit screenshots clean
+.PHONY: help demo test test-thorough package check bench fmt docs reproduce audit screenshots clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -36,8 +36,11 @@ system:
 demo: $(STAMP) ## Private answers next to the true ones, on a generated table
 	@$(BIN)/evenhand demo
 
-test: check system ## All checks and tests
+test: check system ## All checks, and all tests but the long and the statistical ones
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-thorough: $(STAMP) system ## The long and the statistical tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m thorough
 
 check: $(STAMP) ## Lint, types, and which package may import which
 	$(BIN)/ruff check .

@@ -20,6 +20,14 @@ for name, examples in (("quick", 6), ("thorough", 1000)):
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that judge chance take long: they are of the thorough run."""
+    for item in items:
+        if "statistical" in item.path.parts:
+            item.add_marker(pytest.mark.thorough)
+
+
 def pytest_collection_finish() -> None:
     """Leave what was imported and collected out of every later search for garbage: in the neighbour tests it took 9% of the time."""
     gc.collect()

@@ -27,11 +27,11 @@ from evenhand.profiles import Profile
 from evenhand.release import Release, load
 from evenhand.service.client import connect
 from evenhand.session import Session
-from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Std, Sum, Users, Variance
+from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Share, Std, Sum, Users, Variance
 from evenhand.tables import Column, Table, read, read_public
 
 # What `session.aggregate`, `session.ratio` and `session.ask` are given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
-count, users, sum, mean, variance, std = Count, Users, Sum, Mean, Variance, Std
+count, users, sum, mean, share, variance, std = Count, Users, Sum, Mean, Share, Variance, Std
 per_user_mean, ratio, median, quantiles = PerUserMean, RatioOf, Median, Quantiles
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ __all__ = [
     "ratio",
     "read",
     "read_public",
+    "share",
     "std",
     "sum",
     "users",

@@ -30,6 +30,7 @@ from evenhand.statistics import (
     Quantiles,
     RatioOf,
     Request,
+    Share,
     Statistic,
     Std,
     Sum,
@@ -190,6 +191,34 @@ class Questions(ABC, Generic[A]):
                 BallMean.parse(request, column, ball, (bounds, by, keys, other, groups_per_user)).draft()
             )
         return self._of_column(request, Mean, column, bounds, by, keys, other, groups_per_user)
+
+    def share(
+        self,
+        condition: object,
+        *,
+        of: Literal["rows", "users"] = "rows",
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        bounding: Bounding = "auto",
+        by: By = None,
+        keys: object = None,
+        other: str | None = None,
+        groups_per_user: int | None = None,
+    ) -> A:
+        """The share of rows for which a condition is true, or of users who have such a row; a condition that is null counts as false.
+
+        By group it is the share of the group's rows, or of the users who have rows in the group.
+
+        Args:
+            condition: an expression in ``eh._``, or SQL text.
+            of: ``"rows"`` or ``"users"``.
+
+        Example:
+            >>> session.share(eh._.product == "soda", epsilon=0.2)
+            >>> session.share("amount > 100", of="users", by="shop", keys=["a", "b"], epsilon=0.2)
+        """
+        request = self._request(epsilon, delta, bounding)
+        return self._answer(ask_one(request, Share(condition, of), by, keys, other, groups_per_user))
 
     def variance(
         self,

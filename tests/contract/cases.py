@@ -6,7 +6,7 @@ A new statistic is one more line here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -113,9 +113,16 @@ def _cases() -> Iterator[Case]:
         for of, cap in (("mean", 3), ("total", "0.001")):
             question = _ask("per_user_mean", "v", of=of, **per_user, bounding=eh.TotalCap(cap))
             yield Case(f"per-user-{of}-TotalCap({cap})", relation, question)
+        yield Case("share-of-rows", relation, _ask("share", "v > 0.5", epsilon=1, bounding=eh.SmoothWeights(2)), 0.99)
+        yield Case("share-of-rows-auto", relation, _ask("share", "v > 0.5", epsilon=1), None)
+        yield Case("share-of-users", relation, _ask("share", "v > 0.5", of="users", epsilon=1), on_spark=True)
         yield Case("means-of-two", relation, lambda ask: ask.mean(["v", "x"], bounds=BOUNDS, epsilon=1), None)
         yield Case("count-auto", relation, lambda ask: ask.count(epsilon=1), None)
         yield Case("users", relation, lambda ask: ask.users(epsilon=1))
+    # What a view makes one row of for each user needs no profile and no cap.
+    for name, asked in ONE_ROW_EACH.items():
+        attains = 1 - 1e-6 if name.startswith(("one-row-count", "one-row-mean", "one-row-share")) else None
+        yield Case(name, "presence", asked, attains, on_spark=name == "one-row-mean")
     for strategy in (eh.TotalCap(3), eh.SmoothWeights("2.5"), eh.RowLimit(3)):
         yield Case(
             f"count-{strategy.title}",
@@ -142,6 +149,32 @@ def _cases() -> Iterator[Case]:
             0.99 if bounding == eh.NormClip(5) else None,
             on_spark=bounding == "auto",
         )
+
+
+def _of_one_row_each(question: str, *arguments: Any, **options: Any) -> Ask:
+    def ask(drafts: Drafts) -> Draft:
+        table = drafts.table.per_user(high=(eh._.v > 0.5).any(), most=eh._.v.max())
+        return getattr(Drafts(table), question)(*arguments, **options)
+
+    return ask
+
+
+def _said_to_be_one_row_each(question: str, *arguments: Any, **options: Any) -> Ask:
+    """A table with many rows per user that passes for one of single rows: the fact decides about accuracy, a clamp about privacy."""
+    return lambda ask: getattr(Drafts(replace(ask.table, one_row=True)), question)(*arguments, **options)
+
+
+ONE_ROW_EACH: dict[str, Ask] = {
+    "one-row-count": _of_one_row_each("count", epsilon=1),
+    "one-row-mean": _of_one_row_each("mean", "high", epsilon=1),
+    "one-row-share": _of_one_row_each("share", "high", epsilon=1),
+    "one-row-count-by": _of_one_row_each("count", by="high", keys=[True, False], epsilon=1),
+    "one-row-wrongly-count": _said_to_be_one_row_each("count", epsilon=1),
+    "one-row-wrongly-mean": _said_to_be_one_row_each("mean", "v", bounds=BOUNDS, epsilon=1),
+    "one-row-wrongly-count-by": _said_to_be_one_row_each("count", by="g", keys=list(KEYS), epsilon=1),
+    "one-row-wrongly-sum-by": _said_to_be_one_row_each("sum", "v", bounds=BOUNDS, by="g", keys=list(KEYS), epsilon=1),
+    "one-row-median": _of_one_row_each("median", "most", bounds=BOUNDS, epsilon=1),
+}
 
 
 def _found_cases() -> Iterator[Case]:
@@ -227,6 +260,9 @@ def _grouped_cases() -> Iterator[Case]:
         for of in ("mean", "total"):
             clipped = _ask("per_user_mean", "v", bounds=BOUNDS, of=of, **by, epsilon=1, bounding=eh.NormClip("1.5"))
             yield Case(f"per-user-{of}-by-NormClip(1.5)", relation, clipped, attains=0.99, on_spark=of == "total")
+        clipped = _ask("share", "v > 0.5", of="users", **by, epsilon=1, bounding=eh.NormClip("1.5"))
+        yield Case("share-of-users-by-NormClip(1.5)", relation, clipped, attains=0.99)
+        yield Case("share-of-rows-by-auto", relation, _ask("share", "v > 0.5", **by, epsilon=1), None, examples=_FEW)
         yield Case(
             "sum-by-NormClip(20)",
             relation,

@@ -9,7 +9,7 @@ import evenhand as eh
 
 NAMES = """
 Auto BudgetExceeded CentredInterval Column DataError EngineError EvenhandError Guarantee Ledger LedgerError NormClip Plan Profile
-Release RowLimit Session SmoothWeights Table TotalCap UsageError connect count load mean median per_user_mean plan quantiles ratio read read_public
+Release RowLimit Session SmoothWeights Table TotalCap UsageError connect count load mean median per_user_mean plan quantiles ratio read read_public share
 std sum users variance _
 """
 
@@ -21,7 +21,7 @@ def test_the_public_names_are_these() -> None:
 
 def test_questions_are_these() -> None:
     asked = (
-        "aggregate ask count describe distinct histogram mean median per_user_mean profile quantiles ratio sql std sum top users variance "
+        "aggregate ask count describe distinct histogram mean median per_user_mean profile quantiles ratio share sql std sum top users variance "
         "preview table ledger"
     )
     session = {name for name in dir(eh.Session) if not name.startswith("_")} | {"table", "ledger"}

@@ -75,12 +75,16 @@ def release(
     bounds: Annotated[
         str | None, typer.Option(help="LOW:HIGH for one value, or LOW: or :HIGH; found privately where left out.")
     ] = None,
+    condition: Annotated[
+        str | None, typer.Option(help="Of a share: what has to be true, as SQL: 'amount > 100'.")
+    ] = None,
     quantiles: Annotated[str, typer.Option(help="Which quantiles: numbers between 0 and 1.")] = "0.5",
     edges: Annotated[
         str | None, typer.Option(help="Edges of a histogram: 0,1,2,5; found privately if left out.")
     ] = None,
     of: Annotated[
-        str | None, typer.Option(help="A per_user_mean of each user's mean or total; a top of users or rows.")
+        str | None,
+        typer.Option(help="A per_user_mean of each user's mean or total; a top or a share of users or rows."),
     ] = None,
     numerator: Annotated[
         str | None, typer.Option(help="Of a ratio: count, users or sum:COLUMN:LOW:HIGH; bounds may be left out.")
@@ -122,7 +126,7 @@ def release(
     paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note)
     paid.check()
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
-    given = {"value": value, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}
+    given = {"value": value, "condition": condition, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}
     asked |= _parameters(
         kind,
         {**given, "numerator": numerator, "denominator": denominator},
@@ -150,6 +154,10 @@ def _parameters(kind: type[Statistic], given: dict[str, str | None], plain: dict
         if not several:
             raise UsageError(f"--value is missing: which column is the {kind.name} of? For example --value rating.")
         parameters["column"] = several[0] if len(several) == 1 else several
+    if "condition" in own:
+        if not given["condition"]:
+            raise UsageError("--condition is missing: what has to be true? For example --condition 'amount > 100'.")
+        parameters["condition"] = given["condition"]
     if "bounds" in own:
         parameters["bounds"] = parse_open_bounds(parse_open_pair(given["bounds"], "bounds"))
     if "quantiles" in own:

@@ -239,7 +239,7 @@ class Profile(InNotebooks):
 
 
 ONE_ROW_EACH = Profile(
-    Support(np.array([1.0]), np.array([1e6])), Basis.PRIOR, "each user has one row, as the view makes it"
+    Support(np.array([1.0]), np.array([1e6])), Basis.PRIOR, "the view, which makes one row of each user"
 )
 """What is public where a view makes one row of each user; how many users there are is not, and decides about nothing."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from evenhand.guarantee import UsageError
 from evenhand.statistics import STATISTICS
 
-OFFERED = [name for name in STATISTICS if name not in ("ratio", "histogram", "top")]
+OFFERED = [name for name in STATISTICS if name not in ("ratio", "histogram", "top", "share")]
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|inf)")
 _WHOLE_ROWS = ("count", "users")
 

@@ -13,6 +13,7 @@ from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.quantiles import Quantiles
 from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.request import Request
+from evenhand.statistics.share import Share
 from evenhand.statistics.statistic import Estimate, OfColumn, Statistic
 from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
@@ -38,6 +39,7 @@ __all__ = [
     "Quantiles",
     "RatioOf",
     "Request",
+    "Share",
     "Statistic",
     "Std",
     "Sum",

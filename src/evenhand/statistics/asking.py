@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -37,6 +38,8 @@ def ask_one(
         if by is not None:
             raise UsageError(f"{statistic.name}() has groups of its own, {list(statistic.groups_by)}; leave by= out.")
         by = statistic.groups_by
+    made, statistic = statistic.on(request.table)
+    request = replace(request, table=made)
     name, facts = name or statistic.shown_as or statistic.name, Stated(request.table)
     parts, keys = facts.bounded({name: statistic}), facts.keys(by, keys)
 
@@ -89,7 +92,8 @@ def ask_together(
                 f"aggregate({name}={statistic!r}): expected eh.count(), eh.users(), eh.sum(), eh.mean(), eh.variance() "
                 f"or eh.quantiles(); {example}."
             )
-        parts[name] = statistic
+        made, parts[name] = statistic.on(request.table)
+        request = replace(request, table=made)
     shares, facts = parse_weights(weights, parts), Stated(request.table)
     bounded, keys = facts.bounded(parts), facts.keys(by, keys)
 

@@ -9,6 +9,7 @@ from evenhand.guarantee import Relation
 from evenhand.pages.numbers import written
 from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.ranks import OfRanks
+from evenhand.statistics.share import ShareOfRows, ShareOfUsers
 from evenhand.statistics.statistic import OfColumn, Statistic
 from evenhand.tables.grid import parse_open_bounds
 
@@ -17,8 +18,9 @@ _DIGITS = 12
 
 def counted_values(statistics: Mapping[str, Statistic], relation: Relation) -> dict[str, Any]:
     """By name, for a release's details; empty where all values count as they are, or the release says which bounds were found."""
-    parts = [part for statistic in statistics.values() for part in _parts(statistic)]
-    told = []
+    every = [part for statistic in statistics.values() for part in _parts(statistic)]
+    parts = [part for part in every if not isinstance(part, ShareOfRows | ShareOfUsers)]
+    told = ["a condition that is null counts as false"] if len(parts) < len(every) else []
     within = dict.fromkeys(text for part in parts for text in _within(part))
     if within:
         told.append(f"{', '.join(within)}; values beyond count as the nearest end")

@@ -16,6 +16,7 @@ from evenhand.statistics.median import Median
 from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.quantiles import Quantiles
 from evenhand.statistics.ratio import RatioOf
+from evenhand.statistics.share import Share
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
@@ -26,7 +27,7 @@ from evenhand.statistics.variance import Variance
 STATISTICS: dict[str, type[Statistic]] = {
     kind.name: kind
     for kind in (
-        *(Count, Users, Sum, Mean, PerUserMean, Variance, Std, RatioOf, Median, Quantiles, Histogram),
+        *(Count, Users, Sum, Mean, Share, PerUserMean, Variance, Std, RatioOf, Median, Quantiles, Histogram),
         *(Top, Distinct),
     )
 }

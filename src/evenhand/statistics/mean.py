@@ -66,8 +66,8 @@ class Mean(OfColumn):
 
         low, _ = self.range
         bits, unbounded = bits_for(request.epsilon), request.strategy is None and request.auto == Auto()
-        if request.table.one_row and unbounded and zero_or_one(request.table, self.column, self.range):
-            return OnePerUser(self, request, UserValue(self.column, self.range, total=False, bits=bits)).draft()
+        if request.table.one_row and unbounded:
+            return OnePerUser(self, request, UserValue(self.column, self.range, "mean", bits)).draft()
         grid = Grid.about(self.range, origin=low, bits=bits)
         return UserMeans(self, request, ((self.column, grid),)).draft()
 

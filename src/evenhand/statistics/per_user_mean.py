@@ -19,11 +19,11 @@ from evenhand.statistics.believed_means import CAPPED, NOBODY_CUT, UNKNOWN_BIAS,
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.mean import Mean, UserMeans
 from evenhand.statistics.request import Request
-from evenhand.statistics.user_values import UserMeanRows, UserTotalRows, UserValue, one_row_per_user
+from evenhand.statistics.user_values import UserMaxRows, UserMeanRows, UserTotalRows, UserValue, one_row_per_user
 from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_rows import VALUE_BITS, WeightedRows
 from evenhand.tables import Grid, Table
-from evenhand.tables.columns import zero_or_one
+from evenhand.tables.columns import schema_bounds, zero_or_one
 from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.grid import bits_for
 
@@ -48,11 +48,11 @@ class PerUserMean(Mean):
     planned_as = None
     distinct = True
 
-    of: Literal["mean", "total"] = "mean"
+    of: Literal["mean", "total", "max"] = "mean"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.of not in ("mean", "total"):
+        if self.of not in ("mean", "total") and type(self) is PerUserMean:
             raise UsageError(
                 f"per_user_mean(of={self.of!r}): expected of='mean', the average of users' own means, or of='total', "
                 "the average of their own totals."
@@ -80,7 +80,7 @@ class PerUserMean(Mean):
 
     @property
     def shape(self) -> type[WeightedRows]:
-        return UserTotalRows if self.of == "total" else UserMeanRows
+        return {"mean": UserMeanRows, "total": UserTotalRows, "max": UserMaxRows}[self.of]
 
     def ungrouped(self, request: Request) -> Draft | None:
         named = request.named
@@ -104,7 +104,7 @@ class PerUserMean(Mean):
         return super().integers(weight, [self._value(VALUE_BITS).above(values[0])])
 
     def _value(self, bits: int) -> UserValue:
-        return UserValue(self.column, self.range, self.of == "total", bits)
+        return UserValue(self.column, self.range, self.of, bits)
 
 
 @dataclass(frozen=True)
@@ -159,14 +159,17 @@ class OnePerUser:
 
     @property
     def _nobody_stands_out(self) -> bool:
-        """Whether values are 0 or 1 and no cap is given: then no user is far above all others, and a cap has nothing to cut."""
-        binary = zero_or_one(self.request.table, self.value.column, self.value.bounds)
-        return binary and not self.value.total and self.request.strategy is None
+        """Whether values lie within their bounds by the schema and no cap is given: then no user is far above all others, and a cap has nothing to cut."""
+        table, column, bounds = self.request.table, self.value.column, self.value.bounds
+        narrow = zero_or_one(table, column, bounds) or schema_bounds(table, column) == bounds
+        return narrow and self.value.of != "total" and self.request.strategy is None
 
     def _uncapped(self) -> tuple[Choice, int]:
         """Everybody's value as it is, for nothing."""
-        words = "each user counts once, with a value of 0 or 1"
-        choice = Choice(SmoothWeights(1), "the type of the column", bias=0.0, bias_basis="no user is cut off", words=words)
+        words = "each user counts once, with a value within its bounds"
+        choice = Choice(
+            SmoothWeights(1), "the type of the column", bias=0.0, bias_basis="no user is cut off", words=words
+        )
         return choice, max(self._centre, self.value.grid.width - self._centre)
 
     def _given(self, strategy: Strategy) -> tuple[Choice, int]:
@@ -203,7 +206,7 @@ class OnePerUser:
 
     def _words(self, cap: float) -> str:
         either = " either way" if self.value.bounds[0] < 0 else ""
-        return f"each user counts once, with a {'total' if self.value.total else 'mean'} of at most {three_digits(cap)}{either}"
+        return f"each user counts once, with a {self.value.of} of at most {three_digits(cap)}{either}"
 
     def _release(
         self,

@@ -111,6 +111,10 @@ class Statistic(ABC):
         given = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {"statistic": self.name, **{name: _plain(value) for name, value in given.items()}}
 
+    def on(self, table: Table) -> tuple[Table, Statistic]:
+        """The table with the column that it needs and that is made for it, and what is asked of that; most need none."""
+        return table, self
+
     def check(self, table: Table, by_row: bool = False) -> None:  # noqa: B027 (most need nothing)
         """Refuse, before any debit, a table that lacks what it needs; ``by_row``, also what the road per row can't do."""
 

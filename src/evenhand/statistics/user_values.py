@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 from evenhand.bounding.contribution import clamp
 from evenhand.statistics.keys import ID
@@ -36,13 +37,13 @@ class UserValue:
     Args:
         column: of the values.
         bounds: of a value for a mean, of the user's total for a total.
-        total: the total of the rows instead of their mean.
+        of: the mean, the total or the greatest of the rows.
         bits: how fine the grid is.
     """
 
     column: str
     bounds: Bounds
-    total: bool
+    of: Literal["mean", "total", "max"]
     bits: int
 
     @property
@@ -50,7 +51,7 @@ class UserValue:
         """Of the value of a user, seen from the lower bound."""
         low, high = self.bounds
         grid = Grid.about(self.bounds, origin=low, bits=self.bits)
-        if not self.total:
+        if self.of != "total":
             return grid
         # A total is a sum of steps from zero: coarser where the bounds are far from zero, so that a row fits.
         return Grid(low, high, low, min(grid.exponent, self._finest))
@@ -58,7 +59,7 @@ class UserValue:
     @property
     def rows_grid(self) -> Grid:
         """Of the value of a row. Rows of a total are seen from zero, and beyond the bounds: only their total is bounded."""
-        if not self.total:
+        if self.of != "total":
             return self.grid
         reach = float(2**_ROW_BITS / self.grid.steps_per_unit)
         return Grid(-reach, reach, 0.0, self.grid.exponent)
@@ -75,13 +76,13 @@ class UserValue:
     @property
     def bottom(self) -> int:
         """The lower bound in steps of a row's grid."""
-        if not self.total:
+        if self.of != "total":
             return 0
         return math.floor(Fraction(self.bounds[0]) * self.grid.steps_per_unit + Fraction(1, 2))
 
-    def of(self, steps: Integers) -> Integers:
+    def made_of(self, steps: Integers) -> Integers:
         """An aggregate over the rows of one user, each a whole number of steps on `rows_grid`."""
-        return total_of_rows(steps) if self.total else mean_of_rows(steps)
+        return _MADE[self.of](steps)
 
     def above(self, value: Integers) -> Integers:
         """Steps of a user's value above the lower bound, clamped: between 0 and ``grid.width`` for every user."""
@@ -105,13 +106,25 @@ def total_of_rows(steps: Integers) -> Integers:
     return saturating_sum(ibis.greatest(steps, zero)) - saturating_sum(ibis.greatest(-steps, zero))
 
 
+def greatest_of_rows(steps: Integers) -> Integers:
+    """The greatest of whole numbers."""
+    return steps.max()
+
+
+_MADE: dict[str, Callable[[Integers], Integers]] = {
+    "mean": mean_of_rows,
+    "total": total_of_rows,
+    "max": greatest_of_rows,
+}
+
+
 def one_row_per_user(table: Table, value: UserValue) -> Rows:
     """Every user as one row: ``rows`` is 1, ``above_0`` the user's value in steps above the lower bound."""
     import ibis
 
     rows, (steps,) = valid_rows(table, value.columns)
     summed = rows.group_by(**table.user_keys(rows)).aggregate(
-        value=value.of(steps.cast("int64") + value.rows_grid.bottom)
+        value=value.made_of(steps.cast("int64") + value.rows_grid.bottom)
     )
     users = summed.filter(*(known(table, summed[name]) for name in table.user_names))
     return users.select(rows=ibis.literal(1, "int64"), above_0=value.above(users.value))
@@ -152,3 +165,11 @@ class UserTotalRows(UserValueRows):
     @staticmethod
     def value(steps: Integers) -> Integers:
         return total_of_rows(steps)
+
+
+class UserMaxRows(UserValueRows):
+    """The greatest of the rows."""
+
+    @staticmethod
+    def value(steps: Integers) -> Integers:
+        return greatest_of_rows(steps)

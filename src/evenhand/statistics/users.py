@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
-from evenhand.bounding import Auto, TotalCap
+from evenhand.bounding import Auto
 from evenhand.guarantee import UsageError
-from evenhand.release import Additive, Bounding, Error, Noisy, Receipt
-from evenhand.release.intervals import noise_only
+from evenhand.release import Additive, Bounding, Noisy
 from evenhand.statistics.count import Count
-from evenhand.statistics.draft import Draft, Outcome
-from evenhand.statistics.per_user import Total, public_total
+from evenhand.statistics.draft import Draft
+from evenhand.statistics.per_user import public_total
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate
-
-ONCE = Bounding("TotalCap", 1.0, "each user counts once, however many rows they have", "by definition")
 
 
 @dataclass(frozen=True)
@@ -36,15 +33,7 @@ class Users(Count):
             raise UsageError("users() counts each user once, so there is nothing to bound; leave bounding out.")
         if request.relation.counts_are_public:
             return public_total(request, self, lambda users: users.rows.clip(upper=1))
-        capped = replace(request, strategy=TotalCap(1))
-        draft = Total(self, capped, contribute=lambda strategy, summary: strategy.of_count(summary)).draft()
-
-        def run(receipt: Receipt) -> Outcome:
-            outcome = draft.run(receipt)
-            exact = noise_only(outcome.interval)  # nobody is cut, so nothing is unknown
-            return replace(outcome, interval=exact, bounding=ONCE, error=_unbiased(outcome.error))
-
-        return replace(draft, bounding=ONCE, error=_unbiased(draft.error), run=run)
+        return self.counted_once(request)
 
 
 def supporters(noisy: Noisy, price: Decimal, groups: int) -> tuple[list[Estimate], Bounding]:
@@ -55,7 +44,3 @@ def supporters(noisy: Noisy, price: Decimal, groups: int) -> tuple[list[Estimate
     chosen = "chosen from a noisy histogram of users by number of groups: hardly anybody is in more"
     estimates = [Estimate(count, Additive(count, noisy.noise, 1), spread) for count in noisy.values]
     return estimates, Bounding("GroupLimit", float(groups), words, chosen, price)
-
-
-def _unbiased(error: Error) -> Error:
-    return Error(error.noise, 0.0, "no user is cut off")

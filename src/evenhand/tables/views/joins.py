@@ -57,7 +57,7 @@ def _with_public(table: Table, public: PublicTable, keys: list[str], how: str, f
     right = table.engine.hold(public, public.rows)
     rows = _joined(table.engine, table.expression, right, [(key, key) for key in keys], added, how)
     known = {**table.facts, **keys_of(public.rows, added)}
-    changes = {"public": (*table.public, *added), "holds": (*table.holds, public), "facts": known}
+    changes: Facts = {"public": (*table.public, *added), "holds": (*table.holds, public), "facts": known}
     changes["one_row"] = table.one_row and largest <= 1
     return viewed(table, rows, changes)
 

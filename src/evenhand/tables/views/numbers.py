@@ -265,9 +265,10 @@ def clip(guard: Guard, node: Operation) -> Operand:
         branches.append((value < ends[0].value, ends[0].value))
     if node.upper is not None:
         branches.append((value > ends[-1].value, ends[-1].value))
-    found = widest(operands)
-    if None not in (node.lower, node.upper) and all(isinstance(end.literal, int | float) for end in ends):
-        found = replace(found, ends=(ends[0].literal, max(ends[0].literal, ends[1].literal)))
+    found, constants = widest(operands), [end.literal for end in ends]
+    if len(constants) == 2 and all(isinstance(end, int | float) for end in constants):
+        low, high = (float(str(end)) for end in constants)
+        found = replace(found, ends=(low, max(low, high)))
     return Operand(ibis.cases(*branches, else_=value), found)
 
 

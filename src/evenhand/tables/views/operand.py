@@ -147,7 +147,9 @@ def given(value: object, dtype: DataType) -> Operand:
     if isinstance(value, int) and dtype.is_integer():
         if abs(value) > 2**62:
             raise UsageError(f"the number {value} does not fit 62 bits; expected a smaller one.")
-        return Operand(ibis.literal(value, "int64"), _constant(Kind.WHOLE, value, max(abs(value).bit_length(), 1)), value)
+        return Operand(
+            ibis.literal(value, "int64"), _constant(Kind.WHOLE, value, max(abs(value).bit_length(), 1)), value
+        )
     if isinstance(value, int | float | Decimal):
         double = float(value)
         if math.isnan(double) or (double and not 1e-300 < abs(double) < 1e300):
@@ -196,7 +198,9 @@ def tamed(operand: Operand) -> Operand:
 def real(operand: Operand) -> Operand:
     """A number as a double."""
     if operand.kind is Kind.WHOLE:
-        return Operand(operand.value.cast("float64"), Range(Kind.REAL, operand.range.most, 0, operand.range.ends), operand.literal)
+        return Operand(
+            operand.value.cast("float64"), Range(Kind.REAL, operand.range.most, 0, operand.range.ends), operand.literal
+        )
     return operand
 
 
@@ -225,7 +229,9 @@ def alike(operands: list[Operand], role: str) -> tuple[Kind, list[Operand]]:
         )
     kind = kinds.pop()
     return kind, [
-        Operand(ibis.null(TYPES[kind]), Range(kind, 0, 0, (math.inf, -math.inf))) if operand.kind is Kind.NULL else operand
+        Operand(ibis.null(TYPES[kind]), Range(kind, 0, 0, (math.inf, -math.inf)))
+        if operand.kind is Kind.NULL
+        else operand
         for operand in operands
     ]
 

@@ -67,6 +67,24 @@ def derive(table: Table, columns: Mapping[str, object]) -> Table:
     return viewed(table, rows, {"public": tuple(public), "text": frozenset(text), "derived": derived, "facts": stated})
 
 
+def indicator(table: Table, name: str, condition: object) -> Table:
+    """The rows with one more column, under a name of the framework's own: 1 where a condition is true, else 0, also where it is null."""
+    import ibis
+
+    expression = bound(table, condition, "a condition")
+    guard = judged(table)
+    operand = guard.checked(expression)
+    if operand.kind is not Kind.TRUTH:
+        raise UsageError(
+            f"a share was asked of {operand.kind.value}; expected a condition that is true or false: _.product == 'soda'."
+        )
+    below, over = staged(table.expression, guard.shared)
+    one, zero = (ibis.literal(number, "int64") for number in (1, 0))
+    made = below.mutate(**{name: ibis.cases((over(operand.value), one), else_=zero)}).drop(*guard.shared.values())
+    public = (*table.public, name) if inputs(expression) <= {*table.public, *table.user} else table.public
+    return viewed(table, made, {"public": public})
+
+
 def select(table: Table, names: Iterable[str]) -> Table:
     """The rows with these columns, and the user columns, which always stay."""
     require_movable(table)
