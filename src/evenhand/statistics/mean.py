@@ -75,7 +75,8 @@ class Mean(OfColumn):
         """Around a centre of each group, where nothing is said about the bound."""
         from evenhand.statistics.group_means import GroupMeans  # which is made of roads that know statistics
 
-        return GroupMeans if request.strategy is None and request.auto == Auto() else None
+        shares = zero_or_one(request.table, self.column, self.range)
+        return GroupMeans if request.strategy is None and request.auto == Auto() and not shares else None
 
     @property
     def is_average(self) -> bool:
