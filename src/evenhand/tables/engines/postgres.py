@@ -9,7 +9,8 @@ from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import Engine
-from evenhand.tables.engines.dialect import function
+from evenhand.tables.engines.collations import folded_in_postgres
+from evenhand.tables.engines.dialect import function, recast
 from evenhand.tables.engines.naming import choose_table
 from evenhand.tables.engines.postgres_sources import TABLES, connected, refuse_unstable_sql
 from evenhand.tables.expressions import Column
@@ -46,6 +47,13 @@ class PostgresEngine(Engine):
                     "releases keep per-user sums in them. Connect as a role that may, or read from a copy."
                 )
 
+    def folded(self) -> frozenset[str]:
+        text = [name for name, dtype in self.rows.schema().items() if dtype.is_string() or dtype.is_unknown()]
+        with self._turn:
+            found = self.quietly(lambda: folded_in_postgres(self.sql(self.rows), text, self._query))
+        self.bytewise = not found
+        return found
+
     def spelled(self, value: Column) -> Column:
         dtype = value.type()
         if dtype.is_decimal():
@@ -55,7 +63,16 @@ class PostgresEngine(Engine):
             # As JSON prints it: always ISO, and defined for infinity; plain text follows the session's DateStyle.
             quoted = function("to_json", dtype, returns="json")(value).cast("string")
             value = function("btrim", "string", "string", returns="string")(quoted, '"')
-        return function("convert_to", "string", "string", returns="binary")(value.cast("string"), "UTF8")
+        return function("convert_to", "string", "string", returns="binary")(
+            recast(value, "string"), "UTF8"
+        )  # enumerations too
+
+    def text(self, spelling: Column) -> Column:
+        return function("convert_from", "binary", "string", returns="string")(spelling, "UTF8")
+
+    def plain(self, text: Column) -> Column:
+        # Enumerations and CHAR(n) come as text, and compare with no other text, or without the spaces at its end.
+        return recast(text, "string") if self.bytewise else super().plain(text)
 
     def without_nan(self, decimal: Column) -> Column:
         import ibis
