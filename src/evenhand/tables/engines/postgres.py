@@ -54,6 +54,13 @@ class PostgresEngine(Engine):
         self.bytewise = not found
         return found
 
+    def joined(self, other: Engine) -> Engine:
+        both = super().joined(other)
+        both.bytewise = (
+            False  # what two columns of different collations are united to has none, and can't be compared as it is
+        )
+        return both
+
     def spelled(self, value: Column) -> Column:
         dtype = value.type()
         if dtype.is_decimal():

@@ -25,9 +25,9 @@ def total_order(table: Table, keys: Sequence[str] = ()) -> list[Column]:
 
 
 def sort_keys(table: Table, rows: Rows, names: Iterable[str]) -> list[Column]:
-    """Columns as sort keys: nulls first, text by its bytes, numbers that are equal as one (engines sort -0.0 and 0.0 so by themselves)."""
+    """Columns as sort keys: nulls first, text by its bytes, numbers by value (engines sort -0.0 and 0.0, or 1.0 and 1.00, as one by themselves)."""
     columns = (rows[name] for name in names)
-    keys = (column if column.type().is_floating() else group_key(table.engine, column) for column in columns)
+    keys = (column if column.type().is_numeric() else group_key(table.engine, column) for column in columns)
     return [key.asc(nulls_first=True) for key in keys]
 
 
