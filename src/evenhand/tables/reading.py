@@ -13,6 +13,7 @@ from evenhand.tables import files
 from evenhand.tables.columns import Column, columns_beside, parse_columns, read_columns
 from evenhand.tables.engines import DEFAULT, Engine, engine_for_database, engine_for_files, engine_for_object
 from evenhand.tables.frames import to_arrow
+from evenhand.tables.spelling import names_users
 from evenhand.tables.table import Table
 
 _RESERVED = "evenhand_"
@@ -134,7 +135,7 @@ def _require_one_spelling(engine: Engine, users: Sequence[str]) -> None:
     schema, folded = engine.rows.schema(), engine.folded()
     for column in users:
         dtype = schema[column]
-        if dtype.is_json() or dtype.is_nested() or dtype.is_interval():
+        if not names_users(dtype):
             raise DataError(
                 f"the user column {column!r} holds {dtype}, whose equal values may be spelled differently; expected ids of a plain type: "
                 "whole numbers, text or UUIDs. Cast it to text first, in a view or query of the source."

@@ -47,6 +47,13 @@ def user_id(engine: Engine, value: Column, key: Column) -> Column | None:
     return key if key.type().copy(nullable=True) == dtype.copy(nullable=True) else None
 
 
+def names_users(dtype: DataType) -> bool:
+    """Whether ids of this type that are equal are spelled alike, or can be: −0.0 inside of a list can't, nor can intervals and JSON."""
+    if dtype.is_array():
+        return _one_spelling(dtype.value_type)
+    return not (dtype.is_nested() or dtype.is_json() or dtype.is_interval())
+
+
 def leaving(engine: Engine, key: Column) -> Column:
     """A group key in a form that every value of it survives on the way to Python: a plain number, or bytes."""
     dtype = key.type()
