@@ -380,3 +380,26 @@ def test_users_that_an_engine_tells_apart_are_noticed(unrefused: None, monkeypat
     rows = opposite(found)
     wrong = moved(VIEWS, _on_duckdb(found, rows), _on_duckdb(found, rows[CAP:]))
     assert {"its own totals", "a query"} <= set(wrong)
+
+
+@pytest.mark.parametrize("name", ["duckdb", pytest.param("icu", marks=pytest.mark.xdist_group("icu"))])
+def test_what_the_refusal_of_ids_advises_works(name: str, request: pytest.FixtureRequest) -> None:
+    rows = opposite(DUCKDB["letter case"])
+    view = 'SELECT lower(u) COLLATE "C" AS u, v FROM {}'
+    if name == "duckdb":
+        connection = duckdb.connect()
+        connection.execute("CREATE TABLE t (u varchar COLLATE nocase, p varchar, k varchar, v double)")
+        connection.execute(f"INSERT INTO t VALUES {_values(rows)}")
+        connection.execute(f"CREATE VIEW advised_view AS {view.format('t')}")
+        source = ibis.duckdb.from_connection(connection).table("advised_view")
+    else:
+        make = _OnPostgres(request.getfixturevalue("postgres_with_icu"))
+        make.backend.raw_sql(
+            f"DROP TABLE IF EXISTS advised CASCADE; CREATE TABLE advised (u citext, p text, k text, v float8); "
+            f"INSERT INTO advised VALUES {_values(rows)}; CREATE VIEW advised_view AS {view.format('advised')}"
+        ).close()
+        make.backend.con.commit()
+        source = make.backend.table("advised_view")
+    table = eh.read(source, user="u")
+    assert integers(table, lambda ask: ask.users(epsilon=1)) == [[1]], "both ids are one person now"
+    assert integers(table.join(table.per_user(n=_.count())).where("n = 6"), lambda ask: ask.users(epsilon=1)) == [[1]]
