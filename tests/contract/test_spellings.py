@@ -363,6 +363,31 @@ def test_columns_of_two_collations_are_united_on_postgres(postgres_url: str) -> 
     make.backend.disconnect()
 
 
+def test_text_of_two_types_is_united_as_it_is_spelled_on_postgres(postgres_url: str) -> None:
+    """'ann' and 'ann ' are two people in a table of text; beside one of CHAR(n), which has no spaces at the end, they stay two."""
+    make = _OnPostgres(postgres_url)
+    padded = make(Kind("char(5)", "", ""), [("'bob'", "'p'", "'x'", 0.0)])
+    free = make(Kind("varchar(5)", "", ""), [("'ann'", "'p'", "'x'", 1.0), ("'ann '", "'p'", "'x'", -1.0)])
+    for both in (padded.union(free), free.union(padded)):
+        assert integers(both, lambda ask: ask.users(epsilon=1)) == [[3]]
+    make.backend.disconnect()
+
+
+def test_encodings_with_bytes_that_are_no_characters_are_refused_on_postgres(postgres_server: Any) -> None:
+    """One id with such a byte would make a release fail once it is paid for."""
+    import psycopg
+
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} ENCODING 'WIN1252' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    backend: Any = ibis.connect(postgres_server.get_uri(database=name))
+    backend.raw_sql("CREATE TABLE t (u text, v float8)").close()
+    backend.con.commit()
+    with pytest.raises(eh.UsageError, match=r"stores text as WIN1252.*UTF8"):
+        eh.read(backend.table("t"), user="u")
+    backend.disconnect()
+
+
 def test_windows_order_numbers_of_any_scale_by_value_on_postgres(postgres_url: str) -> None:
     make = _OnPostgres(postgres_url)
     rows = [(number, "'one'", "'x'", 0.0) for number in ("9", "10.0", "9.50", "'NaN'")]

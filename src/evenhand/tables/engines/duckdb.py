@@ -35,6 +35,8 @@ class DuckDBEngine(Engine):
 
     name = ibis_name = "duckdb"
     compressions = (".gz", ".zst")
+    _settled = False
+    """Whether nobody else sets a collation on the connection, or writes to the database, while it is open."""
 
     @classmethod
     def takes(cls, source: object) -> bool:
@@ -59,7 +61,9 @@ class DuckDBEngine(Engine):
         with _TURNS:
             if duckdb_databases.is_connection(source):
                 return RelationEngine(source.table(duckdb_databases.connection_table(source, table)))
-            return cls(*duckdb_databases.file_table(Path(str(source)).expanduser(), table))
+            engine = cls(*duckdb_databases.file_table(Path(str(source)).expanduser(), table))
+            engine._settled = True
+            return engine
 
     @classmethod
     def open_arrow(cls, arrow: ArrowTable) -> Engine:
@@ -69,9 +73,13 @@ class DuckDBEngine(Engine):
         return _bytewise(cls(rows, duckdb_backend()))
 
     def folded(self) -> frozenset[str]:
-        text = [name for name, dtype in self.rows.schema().items() if dtype.is_string() and not self.bytewise]
+        if self.bytewise:
+            return frozenset()
+        text = [name for name, dtype in self.rows.schema().items() if dtype.is_string()]
         with self._turn:
-            return self.quietly(lambda: folded_in_duckdb(self.sql(self.rows), text, self._answer))
+            found = self.quietly(lambda: folded_in_duckdb(self.sql(self.rows), text, self._answer))
+        self.bytewise = self._settled and not found
+        return found
 
     def _answer(self, query: str) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = self.backend.con.sql(query).fetchall()

@@ -15,6 +15,9 @@ from evenhand.tables.engines.naming import choose_table
 from evenhand.tables.engines.postgres_sources import TABLES, connected, refuse_unstable_sql
 from evenhand.tables.expressions import Column
 
+_TOTAL = ("UTF8", "LATIN1")
+"""Encodings of databases in which all stored text has a form in UTF-8, so that `spelled` is defined for it."""
+
 
 class PostgresEngine(Engine):
     """A Postgres connection that Ibis drives."""
@@ -40,6 +43,12 @@ class PostgresEngine(Engine):
         sql = self.sql(self.rows)
         with self._turn:
             self.quietly(lambda: refuse_unstable_sql(sql, self._query))
+            ((encoding,),) = self.quietly(lambda: self._query("SELECT current_setting('server_encoding')"))
+            if encoding not in _TOTAL:
+                raise UsageError(
+                    f"this Postgres database stores text as {encoding}, some bytes of which are no characters: one such id would make a release fail. "
+                    "Expected a database whose encoding is UTF8 (or LATIN1); copy the tables into one."
+                )
             allowed = "current_setting('transaction_read_only') = 'off' AND has_database_privilege(current_database(), 'TEMP')"
             if not self.quietly(lambda: self._query(f"SELECT {allowed}"))[0][0]:
                 raise UsageError(
