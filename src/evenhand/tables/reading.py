@@ -13,6 +13,7 @@ from evenhand.tables import files
 from evenhand.tables.columns import Column, columns_beside, parse_columns, read_columns
 from evenhand.tables.engines import DEFAULT, Engine, engine_for_database, engine_for_files, engine_for_object
 from evenhand.tables.frames import to_arrow
+from evenhand.tables.spelling import names_users
 from evenhand.tables.table import Table
 
 _RESERVED = "evenhand_"
@@ -121,16 +122,31 @@ def read(
         )
     for column in users:
         found.require(column, "user column")
-        if opened.rows.schema()[column].is_json():
-            raise DataError(
-                f"the user column {column!r} holds JSON, whose equal values may be spelled differently; expected ids of a plain "
-                "type. Cast it to text first."
-            )
+    _require_one_spelling(opened, users)
     for column in found.public:
         found.require(column, "public column")
     for column in stated:
         found.require(column, "column with facts")
     return found
+
+
+def _require_one_spelling(engine: Engine, users: Sequence[str]) -> None:
+    """Check that ids that are equal are spelled alike: users are told apart by how their ids are spelled."""
+    schema, folded = engine.rows.schema(), engine.folded()
+    for column in users:
+        dtype = schema[column]
+        if not names_users(dtype):
+            raise DataError(
+                f"the user column {column!r} holds {dtype}, whose equal values may be spelled differently; expected ids of a plain type: "
+                "whole numbers, text or UUIDs. Cast it to text first, in a view or query of the source."
+            )
+        if column in folded:
+            raise DataError(
+                f"the user column {column!r} has a collation, or a type such as citext, that takes ids for equal which are written differently, as 'ann' "
+                "and 'Ann' may be; so whether two ids are one person can't be told from them. Expected ids that are equal only where they are "
+                'written alike: read a view that writes them one way and compares by bytes, such as SELECT lower(id) COLLATE "C" AS id, ... '
+                "(in Spark COLLATE UTF8_BINARY)."
+            )
 
 
 def _queried(query: str, one: Callable[[str], Table], public: tuple[str, ...], stated: Mapping[str, Column]) -> Table:

@@ -1,8 +1,8 @@
-"""Group keys with one spelling each.
+"""User ids and group keys with one spelling each: what makes two rows equal, in groups, joins, windows and views alike.
 
-Engines take keys for equal that are spelled differently: −0.0 and 0.0, 'Ann' and 'ANN' under a collation, two times of day
-in different zones, 1 month and 30 days. Which spelling a group then shows would be decided by one of its users. So
-keys are told apart by their spelling, and numbers that are equal get the same one.
+Engines take values for equal that are spelled differently: −0.0 and 0.0, 'Ann' and 'ANN' under a collation, 1 month and 30 days.
+Which spelling a group then shows would be decided by one of its users, and a join that compares another way than a group would mix
+users. So ids and keys are told apart by their spelling, and numbers that are equal get the same one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,29 @@ def group_key(engine: Engine, value: Column) -> Column:
     if dtype.is_decimal():
         value = engine.without_nan(value)  # no key, like the NaN of floats
     return value if _one_spelling(dtype) else engine.spelled(value)
+
+
+def user_key(engine: Engine, value: Column) -> Column:
+    """A user id in the form in which users are told apart: as a group key, or as it is where that tells the same."""
+    return value if value.type().is_string() and engine.bytewise else group_key(engine, value)
+
+
+def user_id(engine: Engine, value: Column, key: Column) -> Column | None:
+    """The id of a user's rows, made of their `user_key` alone; None for a type that can't be made of it.
+
+    Rows with one key of such a type are equal in it, so that they may be grouped by the id itself as well.
+    """
+    dtype = value.type()
+    if dtype.is_string() and not key.type().is_string():
+        return engine.text(key)
+    return key if key.type().copy(nullable=True) == dtype.copy(nullable=True) else None
+
+
+def names_users(dtype: DataType) -> bool:
+    """Whether ids of this type that are equal are spelled alike, or can be: −0.0 inside of a list can't, nor can intervals and JSON."""
+    if dtype.is_array():
+        return _one_spelling(dtype.value_type)
+    return not (dtype.is_nested() or dtype.is_json() or dtype.is_interval())
 
 
 def leaving(engine: Engine, key: Column) -> Column:

@@ -12,7 +12,7 @@ from evenhand.pages.notebook import Card
 from evenhand.tables.columns import Column as Facts
 from evenhand.tables.columns import description
 from evenhand.tables.expressions import Column, Rows
-from evenhand.tables.spelling import group_key
+from evenhand.tables.spelling import group_key, user_key
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -41,7 +41,6 @@ class Table:
         facts: what was stated about columns: bounds, keys, units.
         source: the name of the source, without any password; for the ledger.
         derived: the columns that views made, and what is known of their range.
-        withheld: columns that views may not compute with, and why.
         declared: of a view, the columns of its sources that were declared public: what a release from it promises about. None where these are
             ``public`` itself.
         holds: the public tables that were joined, which have to live as long as this one.
@@ -60,7 +59,6 @@ class Table:
     facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
     source: str | None = field(default=None, repr=False)
     derived: Mapping[str, Range] = field(default_factory=dict, repr=False)
-    withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
     declared: tuple[str, ...] | None = field(default=None, repr=False)
     holds: tuple[PublicTable, ...] = field(default=(), repr=False)
     one_row: bool = field(default=False, repr=False)
@@ -86,9 +84,11 @@ class Table:
         return tuple(f"evenhand_user_{index}" for index in range(len(self.user)))
 
     def user_keys(self, rows: Rows) -> dict[str, Column]:
-        """The user columns of some rows, under their names inside queries."""
+        """The user ids of some rows in the form in which users are told apart (`user_key`), under their names inside queries."""
         names = zip(self.user_names, self.user, strict=True)
-        return {name: rows[name if name in rows.columns else column] for name, column in names}
+        return {
+            name: rows[name] if name in rows.columns else user_key(self.engine, rows[column]) for name, column in names
+        }
 
     def describe(self) -> pd.DataFrame:
         """Each column with its type and what was stated about it: bounds, keys, unit. No row is read."""

@@ -53,7 +53,7 @@ class Engine(Dialect):
 
     An engine is added by a subclass that says in what its backend differs, and `evenhand.tables.engines.register`. From then
     on `evenhand.read` takes Ibis tables of the backend called ``ibis_name`` (and what else `takes` says), and, where
-    ``compressions`` is set, ``engine=name`` for paths. What it overrides: the methods of `Dialect`; `check_source`, `takes`, `open`,
+    ``compressions`` is set, ``engine=name`` for paths. What it overrides: the methods of `Dialect`; `check_source`, `folded`, `takes`, `open`,
     `open_files`, `holds_tables`, `open_table`; `evaluate`, `store`, `publish`, `stored`, `sql`, `run`, `reseed`, `unlogged`.
 
     The guarantee rests on what an engine promises:
@@ -62,7 +62,8 @@ class Engine(Dialect):
     - Nothing raises, and nothing is left out, because of a value: arithmetic saturates or is exact, as `Dialect` says.
     - Doubles follow IEEE 754: ``+``, ``*``, ``/``, ``floor`` and comparisons give the same bits everywhere. Sums of whole doubles below
       2^53 are exact in any order; ``least`` and ``greatest`` of numbers that are not null are exact.
-    - Users are told apart by value, group keys by the bytes of `spelled`, whatever a collation takes for equal.
+    - Users and group keys are told apart by the bytes of `spelled`, whatever a collation takes for equal; text as it is only where
+      `bytewise` says that it comes to the same.
     - Every row has its own ``random()``, and `reseed` starts them from a secret seed if the backend's user can set one.
     - `check_source` refuses every source that is not a function of stored rows (see `stable`).
 
@@ -128,6 +129,10 @@ class Engine(Dialect):
         """Refuse, before anything is read, a source that is not a function of stored rows."""
         refuse_unstable(self.rows.op())
 
+    def folded(self) -> frozenset[str]:
+        """The columns of the source that are known to take different spellings for equal, so that none of them can name users."""
+        return frozenset()
+
     def identity(self) -> str | None:
         return None if self._identity is None else self._identity()
 
@@ -146,6 +151,7 @@ class Engine(Dialect):
     def joined(self, other: Engine) -> Engine:
         """An engine for expressions over the sources of both, which `shares` says it can read."""
         both = copy.copy(self)
+        both.bytewise = self.bytewise and other.bytewise
         both._sources = tuple(dict.fromkeys((*self._sources, *other._sources)))
         both._identity = lambda: f"{self.identity()} {other.identity()}"
         both._opened = f"{self._opened} {other._opened}"

@@ -40,6 +40,7 @@ class CopiedEngine(DuckDBEngine):
         with engine._statement(expression):
             engine.quietly(lambda: engine.store(name, expression))
         super().__init__(engine.stored(name, expression), engine.backend)
+        self.bytewise = engine.bytewise
         self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
         self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
         self._expressions: dict[Hashable, Rows] = {}

@@ -24,12 +24,23 @@ class Dialect:
     spells_networks: ClassVar[bool] = False
     """Whether network addresses as text carry the length of the network, as Python writes it: only then can public keys name them."""
 
+    bytewise: bool = False
+    """Whether all text of the source is equal only where its bytes are: then users are told apart by it as it is."""
+
     end_of_text: ClassVar[str] = r"\z"
     """The end of a text in a pattern, whatever its last character is."""
 
     def spelled(self, value: Column) -> Column:
         """The bytes that spell a value as text: equal only where they are the same, and defined for every value."""
         return value.cast("string").cast("binary")
+
+    def text(self, spelling: Column) -> Column:
+        """The text whose bytes `spelled` gives, under no collation of a column."""
+        return spelling.cast("string")
+
+    def plain(self, text: Column) -> Column:
+        """The same text, with which functions and comparisons do the same whatever the collation of its column."""
+        return text if self.bytewise else self.text(self.spelled(text))
 
     def is_number(self, value: Column) -> Column:
         """Whether a double is a number: not true for null and NaN alike, so that a filter drops both."""
@@ -85,6 +96,14 @@ class Dialect:
         kept = first_rows(drawn, users, limit)
         sums = {name: saturating_sum(kept[name]) for name in names}
         return kept.group_by(users).aggregate(rows=kept.count(), **sums)
+
+
+def recast(value: Column, to: str) -> Column:
+    """A cast that is written out even if Ibis takes the value for one of that type already: engines may see it differently."""
+    import ibis.expr.datatypes as dt
+    import ibis.expr.operations as ops
+
+    return ops.Cast(value.op(), dt.dtype(to)).to_expr()
 
 
 @lru_cache(maxsize=64)

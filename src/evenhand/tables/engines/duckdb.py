@@ -8,11 +8,12 @@ import threading
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines import duckdb_databases
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
+from evenhand.tables.engines.collations import folded_in_duckdb
 from evenhand.tables.engines.compiled import compiled
 from evenhand.tables.engines.dialect import function
 from evenhand.tables.engines.duckdb_files import arrow_rows, column_types, file_rows, view_rows
@@ -34,6 +35,8 @@ class DuckDBEngine(Engine):
 
     name = ibis_name = "duckdb"
     compressions = (".gz", ".zst")
+    _settled = False
+    """Whether nobody else sets a collation on the connection, or writes to the database, while it is open."""
 
     @classmethod
     def takes(cls, source: object) -> bool:
@@ -47,7 +50,7 @@ class DuckDBEngine(Engine):
     def open_files(cls, source: FileSource, declared: Declared) -> Engine:
         with _TURNS:
             rows = file_rows(duckdb_backend(), source, declared)
-        return cls(rows, duckdb_backend(), lambda: source.snapshot)
+        return _bytewise(cls(rows, duckdb_backend(), lambda: source.snapshot))
 
     @classmethod
     def holds_tables(cls, source: object) -> bool:
@@ -58,14 +61,29 @@ class DuckDBEngine(Engine):
         with _TURNS:
             if duckdb_databases.is_connection(source):
                 return RelationEngine(source.table(duckdb_databases.connection_table(source, table)))
-            return cls(*duckdb_databases.file_table(Path(str(source)).expanduser(), table))
+            engine = cls(*duckdb_databases.file_table(Path(str(source)).expanduser(), table))
+            engine._settled = True
+            return engine
 
     @classmethod
     def open_arrow(cls, arrow: ArrowTable) -> Engine:
         """An engine over an Arrow table."""
         with _TURNS:
             rows = arrow_rows(duckdb_backend(), arrow)
-        return cls(rows, duckdb_backend())
+        return _bytewise(cls(rows, duckdb_backend()))
+
+    def folded(self) -> frozenset[str]:
+        if self.bytewise:
+            return frozenset()
+        text = [name for name, dtype in self.rows.schema().items() if dtype.is_string()]
+        with self._turn:
+            found = self.quietly(lambda: folded_in_duckdb(self.sql(self.rows), text, self._answer))
+        self.bytewise = self._settled and not found
+        return found
+
+    def _answer(self, query: str) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = self.backend.con.sql(query).fetchall()
+        return found
 
     def turns(self) -> threading.RLock:
         return _TURNS
@@ -73,11 +91,14 @@ class DuckDBEngine(Engine):
     def check_source(self) -> None:
         super().check_source()
         with self._turn:
-            refuse_unstable_sql(self.sql(self.rows), lambda query: self.backend.con.sql(query).fetchall())
+            refuse_unstable_sql(self.sql(self.rows), self._answer)
 
     def spelled(self, value: Column) -> Column:
         # The bytes of a text, whatever they are and whatever its collation takes for equal.
         return function("encode", "string", returns="binary")(value.cast("string"))
+
+    def text(self, spelling: Column) -> Column:
+        return function("decode", "binary", returns="string")(spelling)
 
     def is_number(self, value: Column) -> Column:
         # DuckDB 2.0 answers `isnan` out of a Parquet file's statistics, which leave NaN out by specification, and sees
@@ -161,7 +182,7 @@ class RelationEngine(DuckDBEngine):
 
     def check_source(self) -> None:
         with self._turn:
-            refuse_unstable_sql(self._relation.sql_query(), lambda query: self._query(query).fetchall())
+            refuse_unstable_sql(self._relation.sql_query(), self._answer)
             if not self._query("SELECT current_setting('enable_external_access')").fetchall()[0][0]:
                 raise UsageError(
                     "the relation's connection has no external access, so public keys can't be handed to it. Give an Ibis table of "
@@ -198,10 +219,19 @@ class RelationEngine(DuckDBEngine):
         if done is not None:
             done.fetchall()
 
+    def _answer(self, query: str) -> list[tuple[Any, ...]]:
+        return self._query(query).fetchall()
+
     def _query(self, sql: str) -> DuckDBPyRelation:
         found = self._relation.query(self._name, sql)
         assert found is not None, "a query has a result"
         return found
+
+
+def _bytewise(engine: DuckDBEngine) -> DuckDBEngine:
+    """An engine over files or Arrow, on Evenhand's own connection: nothing there has a collation."""
+    engine.bytewise = True
+    return engine
 
 
 def _is_relation(source: object) -> TypeGuard[DuckDBPyRelation]:

@@ -9,10 +9,14 @@ from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import Engine
-from evenhand.tables.engines.dialect import function
+from evenhand.tables.engines.collations import folded_in_postgres
+from evenhand.tables.engines.dialect import function, recast
 from evenhand.tables.engines.naming import choose_table
 from evenhand.tables.engines.postgres_sources import TABLES, connected, refuse_unstable_sql
 from evenhand.tables.expressions import Column
+
+_TOTAL = ("UTF8", "LATIN1")
+"""Encodings of databases in which all stored text has a form in UTF-8, so that `spelled` is defined for it."""
 
 
 class PostgresEngine(Engine):
@@ -39,12 +43,32 @@ class PostgresEngine(Engine):
         sql = self.sql(self.rows)
         with self._turn:
             self.quietly(lambda: refuse_unstable_sql(sql, self._query))
+            ((encoding,),) = self.quietly(lambda: self._query("SELECT current_setting('server_encoding')"))
+            if encoding not in _TOTAL:
+                raise UsageError(
+                    f"this Postgres database stores text as {encoding}, some bytes of which are no characters: one such id would make a release fail. "
+                    "Expected a database whose encoding is UTF8 (or LATIN1); copy the tables into one."
+                )
             allowed = "current_setting('transaction_read_only') = 'off' AND has_database_privilege(current_database(), 'TEMP')"
             if not self.quietly(lambda: self._query(f"SELECT {allowed}"))[0][0]:
                 raise UsageError(
                     "this Postgres connection may not create temporary tables (it is read-only, or lacks the TEMP privilege), and "
                     "releases keep per-user sums in them. Connect as a role that may, or read from a copy."
                 )
+
+    def folded(self) -> frozenset[str]:
+        text = [name for name, dtype in self.rows.schema().items() if dtype.is_string() or dtype.is_unknown()]
+        with self._turn:
+            found = self.quietly(lambda: folded_in_postgres(self.sql(self.rows), text, self._query))
+        self.bytewise = not found
+        return found
+
+    def joined(self, other: Engine) -> Engine:
+        both = super().joined(other)
+        both.bytewise = (
+            False  # what two columns of different collations are united to has none, and can't be compared as it is
+        )
+        return both
 
     def spelled(self, value: Column) -> Column:
         dtype = value.type()
@@ -55,7 +79,16 @@ class PostgresEngine(Engine):
             # As JSON prints it: always ISO, and defined for infinity; plain text follows the session's DateStyle.
             quoted = function("to_json", dtype, returns="json")(value).cast("string")
             value = function("btrim", "string", "string", returns="string")(quoted, '"')
-        return function("convert_to", "string", "string", returns="binary")(value.cast("string"), "UTF8")
+        return function("convert_to", "string", "string", returns="binary")(
+            recast(value, "string"), "UTF8"
+        )  # enumerations too
+
+    def text(self, spelling: Column) -> Column:
+        return function("convert_from", "binary", "string", returns="string")(spelling, "UTF8")
+
+    def plain(self, text: Column) -> Column:
+        # Enumerations and CHAR(n) come as text, and compare with no other text, or without the spaces at its end.
+        return recast(text, "string") if self.bytewise else super().plain(text)
 
     def without_nan(self, decimal: Column) -> Column:
         import ibis

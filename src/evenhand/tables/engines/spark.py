@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.spark_files import file_rows
 from evenhand.tables.engines.spark_session import spark_backend, unlogged
-from evenhand.tables.engines.spark_text import readable_frame
+from evenhand.tables.engines.spark_text import collated, readable_frame
 from evenhand.tables.engines.stable import unstable
 from evenhand.tables.expressions import ArrowTable, Backend, Rows
 from evenhand.tables.files import Declared, FileSource
@@ -35,6 +35,8 @@ class SparkEngine(Engine):
     ibis_name = "pyspark"
     objects = "Spark DataFrames"
     compressions = (".gz", ".bz2")
+    _folded: frozenset[str] | None = None
+    """Known where a frame or file was opened: its text has lost its collation since."""
 
     @classmethod
     def takes(cls, source: object) -> bool:
@@ -52,13 +54,23 @@ class SparkEngine(Engine):
         if is_connected(source):
             require_stored(source)
         backend = spark_backend(source.sparkSession)
-        return (ConnectEngine if is_connected(source) else cls)(_view(backend, readable_frame(source)), backend)
+        engine = (ConnectEngine if is_connected(source) else cls)(_view(backend, readable_frame(source)), backend)
+        engine.bytewise, engine._folded = True, collated(source)
+        return engine
 
     @classmethod
     def open_files(cls, source: FileSource, declared: Declared) -> Engine:
         backend = spark_backend()
         rows = _view(backend, file_rows(backend._session, source, declared))
-        return cls(rows, backend, lambda: source.snapshot)
+        engine = cls(rows, backend, lambda: source.snapshot)
+        engine.bytewise, engine._folded = True, frozenset()
+        return engine
+
+    def folded(self) -> frozenset[str]:
+        if self._folded is None:  # an Ibis table
+            self._folded = self.quietly(lambda: collated(self.backend._session.sql(self.sql(self.rows))))
+            self.bytewise = not self._folded
+        return self._folded
 
     def check_source(self) -> None:
         super().check_source()

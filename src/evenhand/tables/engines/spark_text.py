@@ -33,15 +33,24 @@ def readable(column: Column) -> Column:
 
 
 def readable_frame(frame: DataFrame) -> DataFrame:
-    """A Spark frame whose columns of text are UTF-8."""
+    """A Spark frame whose columns of text are UTF-8, and under no collation: they are compared by their bytes."""
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StringType
 
     columns = []
     for field in frame.schema.fields:
         column = sql.col("`" + field.name.replace("`", "``") + "`")
-        columns.append(readable(column).alias(field.name) if type(field.dataType) is StringType else column)
+        text = type(field.dataType) is StringType
+        columns.append(readable(column.cast("string")).alias(field.name) if text else column)
     return frame.select(*columns)
+
+
+def collated(frame: DataFrame) -> frozenset[str]:
+    """The columns of text with a collation that may take different texts for equal."""
+    from pyspark.sql.types import StringType
+
+    fields = ((field.name, field.dataType) for field in frame.schema.fields)
+    return frozenset(name for name, kind in fields if isinstance(kind, StringType) and kind != StringType())
 
 
 def lines(session: SparkSession, paths: Sequence[str]) -> DataFrame:

@@ -25,14 +25,10 @@ class Guard:
         engine: what will evaluate them.
         rows: the only rows whose columns may be used.
         known: the ranges of columns that are results of rules already.
-        withheld: columns that may not be used, with the reason.
     """
 
-    def __init__(
-        self, engine: Engine, rows: Rows, known: Mapping[str, Range], withheld: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, engine: Engine, rows: Rows, known: Mapping[str, Range]) -> None:
         self.engine, self.rows, self.known = engine, rows, known
-        self.withheld = withheld or {}
         self._done: dict[Operation, Operand] = {}
         self.shared: dict[Operation, str] = {}
         """What rules repeat and engines should compute once for each row, with the names of columns for it; see `staged`."""
@@ -72,8 +68,6 @@ class Guard:
                 f"the column {node.name!r} belongs to other rows than those of this table; expected columns of this table, written as "
                 "_.name. Join the other table first."
             )
-        if node.name in self.withheld:
-            raise UsageError(f"the column {node.name!r} can't be used here: {self.withheld[node.name]}")
         column = node.to_expr()
         if node.name in self.known:
             return Operand(column, self.known[node.name])

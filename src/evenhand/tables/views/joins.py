@@ -78,7 +78,6 @@ def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out
         "public": (*table.public, *(name for name in other.public if name in names)),
         "text": table.text | (other.text & names),
         "derived": {**table.derived, **{name: known for name, known in other.derived.items() if name in names}},
-        "withheld": {**table.withheld, **{name: why for name, why in other.withheld.items() if name in names}},
         "holds": (*table.holds, *other.holds),
         "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
@@ -157,18 +156,27 @@ def union(table: Table, other: Table) -> Table:
         name: widest_range(known, other.derived[name]) for name, known in table.derived.items() if name in other.derived
     }
     public = tuple(name for name in table.public if name in other.public or name in table.user)
+    engine = table.engine.joined(other.engine)
     changes: Facts = {
-        "engine": table.engine.joined(other.engine),
+        "engine": engine,
         "public": public,
         "derived": derived,
-        "withheld": {**table.withheld, **{theirs.get(name, name): why for name, why in other.withheld.items()}},
         "holds": (*table.holds, *other.holds),
         "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
         "one_row": False,
         "facts": {name: known for name, known in table.facts.items() if other.facts.get(name) == known},
     }
-    return viewed(replace(table, **changes), table.expression.union(renamed))
+    return viewed(
+        replace(table, **changes), _of_plain_text(engine, table.expression).union(_of_plain_text(engine, renamed))
+    )
+
+
+def _of_plain_text(engine: Engine, rows: Rows) -> Rows:
+    """The rows with their text under no collation or length: what two types of text are united to may be compared in a third way."""
+    if engine.bytewise:
+        return rows
+    return rows.mutate(**{name: engine.plain(rows[name]) for name, dtype in rows.schema().items() if dtype.is_string()})
 
 
 def _require_same_people(table: Table, other: object, role: str) -> None:

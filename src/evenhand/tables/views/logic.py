@@ -18,12 +18,16 @@ MOST_VALUES = 10_000
 
 
 def _compared(guard: Guard, nodes: list[Operation], ordered: bool) -> list[Column]:
-    """Values that may be compared: text in order by its bytes, since each engine has its own order of letters."""
+    """Values that may be compared: text by its bytes, since each engine has its own order of letters, and each collation its own equality."""
     kind, operands = alike([guard.operand(node) for node in nodes], "a comparison")
-    values = [operand.value for operand in operands]
     if ordered and kind is Kind.TRUTH:
         raise UsageError("true and false have no order that is the same on every engine; expected == or !=.")
-    return [guard.engine.spelled(value) for value in values] if ordered and kind is Kind.TEXT else values
+    return _spelled(guard, kind, operands, ordered)
+
+
+def _spelled(guard: Guard, kind: Kind, operands: list[Operand], ordered: bool = False) -> list[Column]:
+    by_bytes = kind is Kind.TEXT and (ordered or not guard.engine.bytewise)
+    return [guard.engine.spelled(operand.value) if by_bytes else operand.value for operand in operands]
 
 
 def compares(combine: Callable[[Column, Column], Column], ordered: bool) -> Callable[[Guard, Operation], Operand]:
@@ -47,8 +51,8 @@ def is_among(guard: Guard, node: Operation) -> Operand:
         raise UsageError("isin(...) takes constants that are not null; for a column write (_.a == _.b) | (_.a == _.c).")
     if len(options) > MOST_VALUES:
         raise UsageError(f"isin(...) takes at most {MOST_VALUES} constants; join a public table with more.")
-    _, (value, *others) = alike([guard.operand(node.value), *options], "a comparison")
-    return Operand(value.value.isin([other.value for other in others]), _TRUTH)
+    value, *others = _spelled(guard, *alike([guard.operand(node.value), *options], "a comparison"))
+    return Operand(value.isin(others), _TRUTH)
 
 
 def truth(guard: Guard, node: Operation, role: str = "a condition") -> Column:
@@ -121,4 +125,5 @@ def first_known(guard: Guard, node: Operation) -> Operand:
 
 def null_if(guard: Guard, node: Operation) -> Operand:
     kind, (value, other) = alike([guard.operand(each) for each in (node.arg, node.null_if_expr)], "a comparison")
-    return Operand((value.value == other.value).ifelse(null(kind), value.value), value.range)
+    one, two = _spelled(guard, kind, [value, other])
+    return Operand((one == two).ifelse(null(kind), value.value), value.range)

@@ -98,14 +98,6 @@ def null(kind: Kind) -> Column:
     return ibis.null(TYPES[kind])
 
 
-def recast(value: Column, to: str) -> Column:
-    """A cast that is written out even if Ibis takes the value for one of that type already: engines may see it differently."""
-    import ibis.expr.datatypes as dt
-    import ibis.expr.operations as ops
-
-    return ops.Cast(value.op(), dt.dtype(to)).to_expr()
-
-
 def entered(engine: Engine, column: Column) -> Operand:
     """A column of the table as an operand: total on every value that the engine can hold."""
     import ibis
@@ -121,7 +113,7 @@ def entered(engine: Engine, column: Column) -> Operand:
         double = engine.double(column) if dtype.is_decimal() else column.cast("float64")
         return Operand(engine.is_number(double).ifelse(double, null(Kind.REAL)), Range(Kind.REAL))
     if dtype.is_string():
-        return Operand(column, Range(Kind.TEXT))
+        return Operand(engine.plain(column), Range(Kind.TEXT))
     if dtype.is_date():
         return Operand(_within(column, FIRST.date(), LAST.date(), Kind.DATE), Range(Kind.DATE))
     if dtype.is_timestamp():

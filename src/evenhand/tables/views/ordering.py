@@ -17,23 +17,17 @@ if TYPE_CHECKING:
 
 def total_order(table: Table, keys: Sequence[str] = ()) -> list[Column]:
     """Sort keys over the rows of a table. Public columns come before private ones, so that private values decide between rows only where
-    all that is public of them is equal. User columns are left out where they are the same in all rows of a user.
+    all that is public of them is equal. User columns are left out: all rows of a user have one spelling of them.
     """
-    needed = [name for name in table.columns if name not in table.user or not one_spelling(table, name)]
+    needed = [name for name in table.columns if name not in table.user]
     others = [name for name in needed if name in table.public] + [name for name in needed if name not in table.public]
     return sort_keys(table, table.expression, dict.fromkeys((*keys, *others)))
 
 
-def one_spelling(table: Table, user: str) -> bool:
-    """Whether the rows of one user all have the same value in this user column, whatever a collation takes for equal."""
-    dtype = table.expression[user].type()
-    return bool(dtype.is_integer() or dtype.is_date() or dtype.is_uuid())
-
-
 def sort_keys(table: Table, rows: Rows, names: Iterable[str]) -> list[Column]:
-    """Columns as sort keys: nulls first, text by its bytes, numbers that are equal as one (engines sort -0.0 and 0.0 so by themselves)."""
+    """Columns as sort keys: nulls first, text by its bytes, numbers by value (engines sort -0.0 and 0.0, or 1.0 and 1.00, as one by themselves)."""
     columns = (rows[name] for name in names)
-    keys = (column if column.type().is_floating() else group_key(table.engine, column) for column in columns)
+    keys = (column if column.type().is_numeric() else group_key(table.engine, column) for column in columns)
     return [key.asc(nulls_first=True) for key in keys]
 
 

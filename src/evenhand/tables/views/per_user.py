@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.tables.expressions import Column, Operation, Rows
+from evenhand.tables.spelling import user_id
 from evenhand.tables.views.allowed import refusal
 from evenhand.tables.views.binding import bound
 from evenhand.tables.views.guard import Guard, require_shallow, require_small, staged
 from evenhand.tables.views.operand import TYPES, Operand
-from evenhand.tables.views.ordering import one_spelling, total_order, user_window
+from evenhand.tables.views.ordering import total_order, user_window
 from evenhand.tables.views.reductions import Reduced, reduced
 from evenhand.tables.views.rows import inputs, judged, require_new, require_public, typed, viewed
 
@@ -30,18 +31,30 @@ def per_user(table: Table, columns: Mapping[str, object]) -> Table:
     found = {node: reduced(guard, node) for expression in given.values() for node in _aggregates(expression.op())}
     parts = {name: part for place, each in enumerate(found.values()) for name, part in _named(place, each).items()}
     rows, parts = _staged(guard, found, parts)
-    grouped = rows.group_by([rows[name] for name in table.user]).aggregate(**parts)
-    made, finished = _outer(table, given, found, grouped)
+    made, finished = _outer(table, given, found, _grouped(table, rows, parts))
     public = tuple(name for name, expression in given.items() if inputs(expression) <= {*table.public, *table.user})
     changes = {
         "public": (*(name for name in table.public if name in table.user), *public),
         "text": table.text & set(table.user),
         "derived": {name: operand.range for name, operand in made.items()},
-        "withheld": {**table.withheld, **_withheld(table)},
         "facts": {name: known for name, known in table.facts.items() if name in table.user},
         "one_row": True,
     }
     return viewed(table, finished.select(*table.user, **_values(made)), changes)
+
+
+def _grouped(table: Table, rows: Rows, parts: Mapping[str, Column]) -> Rows:
+    """One row for each user, under the user's columns: ids in the one spelling by which users are told apart everywhere."""
+    keys = table.user_keys(rows)
+    ids = {name: user_id(table.engine, rows[name], key) for name, key in zip(table.user, keys.values(), strict=True)}
+    told = {name: rows[name] for name, made in ids.items() if made is None}
+    grouped = rows.group_by(**keys, **told).aggregate(**parts)
+    made = {
+        column: user_id(table.engine, rows[column], grouped[name])
+        for name, column in zip(keys, table.user, strict=True)
+        if column not in told
+    }
+    return grouped.mutate(**made)
 
 
 def window(table: Table, order_by: str | Sequence[str] | None, columns: Mapping[str, object]) -> Table:
@@ -131,7 +144,7 @@ def _outer(
     )
     known = {name: known for name, known in table.derived.items() if name in rows.columns}
     known |= {_name(place): each.range for place, each in enumerate(found.values())}
-    guard = Guard(table.engine, finished, known, table.withheld)
+    guard = Guard(table.engine, finished, known)
     places: dict[Operation, Operation] = {node: finished[_name(place)].op() for place, node in enumerate(found)}
     places |= {table.expression[name].op(): finished[name].op() for name in table.columns if name in finished.columns}
     made = {}
@@ -167,12 +180,6 @@ def _name(place: int) -> str:
 
 def _values(made: Mapping[str, Operand]) -> dict[str, Column]:
     return {name: typed(operand) for name, operand in made.items()}
-
-
-def _withheld(table: Table) -> dict[str, str]:
-    """User columns of which equal values may be spelled differently: which spelling a group shows is left to chance."""
-    reason = "after per_user(...) the spelling of an id is one of several that may be equal. Compute with it before."
-    return {name: reason for name in table.user if not one_spelling(table, name)}
 
 
 def _windowed(guard: Guard, node: Operation, ordered: bool) -> Reduced:

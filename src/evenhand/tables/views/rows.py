@@ -132,7 +132,7 @@ def _require_told_apart(table: Table, rows: Rows) -> None:
 def judged(table: Table) -> Guard:
     """What judges expressions over the rows of a table."""
     require_movable(table)
-    return Guard(table.engine, table.expression, table.derived, table.withheld)
+    return Guard(table.engine, table.expression, table.derived)
 
 
 def typed(operand: Operand) -> Column:

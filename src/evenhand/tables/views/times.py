@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
+from evenhand.tables.engines.dialect import recast
 from evenhand.tables.expressions import Column, Operation
-from evenhand.tables.views.operand import FIRST, LAST, TYPES, Kind, Operand, Range, null, recast
+from evenhand.tables.views.operand import FIRST, LAST, TYPES, Kind, Operand, Range, null
 
 if TYPE_CHECKING:
     from evenhand.tables.views.guard import Guard
