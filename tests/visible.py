@@ -8,6 +8,7 @@ from another run: then whatever is seen must be the same on both tables.
 from __future__ import annotations
 
 import io
+import json
 import logging
 import re
 import tempfile
@@ -24,7 +25,10 @@ from unittest import mock
 
 import evenhand as eh
 from evenhand.noise import NoisyMax, seam
-from evenhand.release import Receipt
+from evenhand.profiles import Profile
+from evenhand.release import Noisy, Receipt
+from evenhand.service.stored import answer_text, read_answer
+from hidden_names import hidden_names, names_of
 from reachable import carried
 
 Question = Callable[[Any], Any]  # of a session, or of its previews
@@ -44,7 +48,7 @@ class Tape:
     """The noisy numbers of a session, in order; with ``played`` those of another one instead.
 
     What secret keys are shown is not played back: positions mean nothing on another table. There the noise is 0, so the two
-    tables must agree by the threshold alone.
+    tables must agree by the threshold alone. Numbers that are shown with them are played back by name.
     """
 
     noise: str = "none"
@@ -97,7 +101,22 @@ class Tape:
             finally:
                 self._selecting -= bool(delta)
 
+        answering = Receipt.supporters
+
+        def supporters(receipt: Receipt, way: Any, measurement: Any) -> Any:
+            self._selecting += 1
+            try:
+                shown, noisy = answering(receipt, way, measurement)
+            finally:
+                self._selecting -= 1
+            names = names_of(measurement) or ()
+            told = dict(self._next([(names[place], value) for place, value in zip(shown, noisy.values, strict=True)]))
+            values = [told.get(names[place], value) for place, value in zip(shown, noisy.values, strict=True)]
+            return shown, Noisy(values, noisy.noise)
+
         with ExitStack() as stack:
+            stack.enter_context(hidden_names())
+            stack.enter_context(mock.patch.object(Receipt, "supporters", supporters))
             stack.enter_context(seam.replaced(self.draw))
             stack.enter_context(mock.patch.object(Receipt, "largest", found))
             stack.enter_context(mock.patch.object(Receipt, "selected", selected))
@@ -191,7 +210,7 @@ def _watched(work: Callable[[], Any], plain: _Plain) -> dict[str, Any]:
                 entry["raised"] = [plain(f"{type(link).__name__}: {link}") for link in _chain(error)]
     finally:
         logging.getLogger().removeHandler(logged)
-    entry["what it carries"] = plain(carried(held))
+    entry["what it carries"] = plain(_carried(held))
     entry["warned"] = [plain(f"{warning.category.__name__}: {warning.message}") for warning in warned]
     entry["printed"], entry["logged"] = plain(said.getvalue()), plain(logged.lines)
     return entry
@@ -206,6 +225,15 @@ def _shown(result: Any) -> Any:
     if hasattr(result, "to_dict"):
         return {"data": result.to_dict(), "text": str(result), "repr": repr(result)}
     return result
+
+
+def _carried(held: object) -> dict[str, Any]:
+    """What a result holds, here and at the other end of a wire, where a server sends it."""
+    found: dict[str, Any] = {"here": carried(held)}
+    if isinstance(held, eh.Release | Profile):
+        found["sent"] = answer_text(held)
+        found["received"] = carried(read_answer(json.loads(found["sent"])))
+    return found
 
 
 def _exactly(value: Any) -> Any:

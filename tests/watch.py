@@ -196,7 +196,7 @@ class _Watching(Receipt):
         return Noisy(list(self._record(step).output), noise)
 
     def selected(self, way: Way) -> Callable[[Measurement], list[int]]:
-        """Without noise, and not played back: positions mean nothing on another table, so the tables must agree on what is shown."""
+        """Without noise, and played back by name: what is shown of one table must be there on the other."""
         assert way in calibrated(way), "this way to select is not what its price calls for"
         super().selected(way)
         self._selecting, looks = self._paying, iter(way.rounds)
@@ -206,42 +206,41 @@ class _Watching(Receipt):
             assert measurement.l2_squared <= look.l2_squared, "the round is for less than is declared"
             exact = measurement.integers().reveal()
             with seam.replaced(seam.silent):
-                shown = look.passing(exact)
+                shown = dict.fromkeys(look.passing(exact), 0)
             l1 = measurement.l1 if isinstance(look, TruncatedGeometric) else None
-            given: dict[str, Any] = {"names": names_of(measurement), "most": way.groups}
-            self.steps.append(self._step("support", exact, l1, measurement.l2_squared, len(shown), **given))
-            return shown
+            step = self._step("support", exact, l1, measurement.l2_squared, shown, most=way.groups)
+            return list(self._named(step, names_of(measurement)))
 
         return passing
 
     def supporters(self, way: Way, measurement: Measurement) -> tuple[list[int], Noisy]:
-        """Without noise, and not played back, as `selected`; the numbers are what is shown."""
+        """Without noise, and played back by name, as `selected`; the numbers too."""
         assert way in calibrated(way), "this way to select is not what its price calls for"
         with seam.replaced(seam.silent):
-            shown, noisy = super().supporters(way, measurement)
-        exact = measurement.integers().reveal()
-        given: dict[str, Any] = {"names": names_of(measurement), "most": way.groups}
-        self.steps.append(self._step("support", exact, measurement.l1, measurement.l2_squared, len(shown), **given))
-        return shown, noisy
+            places, noisy = super().supporters(way, measurement)
+        shown = dict(zip(places, noisy.values, strict=True))
+        exact, l1, l2_squared = measurement.integers().reveal(), measurement.l1, measurement.l2_squared
+        step = self._step("support", exact, l1, l2_squared, shown, most=way.groups)
+        shown = self._named(step, names_of(measurement))
+        return list(shown), Noisy(list(shown.values()), noisy.noise)
 
     def largest(self, scores: Secret[list[int]], top: TopK, delta: Decimal = Decimal(0)) -> list[int]:
-        """Without noise. Positions of hidden names are not played back, as for `selected`; and their number depends on the table."""
+        """Without noise; played back by name where names are hidden."""
         self._use(top.epsilon, delta)
         self._selected |= bool(delta)
         exact = saturated(scores.reveal())
         with seam.replaced(seam.silent):
             shown = top.choose_top(exact, delta)
-        names = names_of(scores) if delta else None
-        assert names is None or len(names) < top.candidates, "a table of so many names can't be compared by name"
-        given: dict[str, Any] = {"scale": top.scale, "names": names}
         if top.at_once:
-            step = self._step("support" if delta else "sum", exact, top.scores * top.moves, None, shown, **given)
+            kind, more = "support" if delta else "sum", {"scale": top.scale}
+            step = self._step(kind, exact, top.scores * top.moves, None, shown, **more)
         else:  # by permute-and-flip with noise for scores that move one way
-            step = self._step("ranked", exact, top.moves, None, shown, monotone=True, times=top.count, **given)
-        if delta:
-            self.steps.append(step)
-            return shown
-        return list(self._record(step).output)
+            step = self._step("ranked", exact, top.moves, None, shown, scale=top.scale, monotone=True, times=top.count)
+        if not delta:
+            return list(self._record(step).output)
+        names = names_of(scores)
+        assert names is None or len(names) < top.candidates, "a table of so many names can't be compared by name"
+        return list(self._named(replace(step, output=dict.fromkeys(shown, 0)), names))
 
     def choices(
         self,
@@ -271,6 +270,17 @@ class _Watching(Receipt):
     ) -> Step:
         paid = self._payments[self._paying - 1]
         return Step(kind, list(exact), l1, l2_squared, output, self._paying, paid, **more)
+
+    def _named(self, step: Step, names: Names | None) -> dict[int, int]:
+        """Record what is shown of hidden groups by name, or play it back; returns it by place."""
+        assert names is not None, "a way to show hidden names that tests/hidden_names.py does not know"
+        output = {names[place]: number for place, number in step.output.items()}
+        if self._replay is not None:
+            output = self._replay[len(self.steps)].output
+            assert all(step.integers[names.index(name)] > 0 for name in output if name in names), "nobody supports it"
+            assert {*output} <= {*names}, "a name is shown that only one user has"
+        self.steps.append(replace(step, output=output, names=names))
+        return {names.index(name): number for name, number in output.items()}
 
     def _record(self, step: Step) -> Step:
         if self._replay is not None:
