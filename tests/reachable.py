@@ -173,14 +173,14 @@ def _fields(one: Any) -> list[tuple[str, object]]:
     return [(f".{name}", value) for name, value in sorted(fields.items())]
 
 
-def carried(thing: object) -> dict[str, object]:
-    """All that a result carries: what is reachable from it, and from what its pickle brings back."""
+def carried(thing: object) -> dict[str, Facts]:
+    """All that a result carries: what is reachable from it, its pickle, and what is reachable from what that brings back."""
     facts = reachable(thing)
     try:
         packed = pickle.dumps(thing)
     except Exception as error:  # what refuses to be pickled gives nothing away
-        return {"holds": facts, "pickle": f"{type(error).__name__}: {error}"}
-    return {"holds": facts, "pickle": reachable(pickle.loads(packed)), "length": len(packed)}
+        return {"object": facts, "pickle": [("", f"{type(error).__name__}: {error}")]}
+    return {"object": facts, "pickle": [("", f"{len(packed)} bytes"), *reachable(pickle.loads(packed))]}
 
 
 def difference(one: Facts, other: Facts) -> str:

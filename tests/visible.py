@@ -8,7 +8,6 @@ from another run: then whatever is seen must be the same on both tables.
 from __future__ import annotations
 
 import io
-import json
 import logging
 import re
 import tempfile
@@ -25,9 +24,7 @@ from unittest import mock
 
 import evenhand as eh
 from evenhand.noise import NoisyMax, seam
-from evenhand.profiles import Profile
 from evenhand.release import Noisy, Receipt
-from evenhand.service.stored import answer_text, read_answer
 from hidden_names import hidden_names, names_of
 from reachable import carried
 
@@ -210,7 +207,7 @@ def _watched(work: Callable[[], Any], plain: _Plain) -> dict[str, Any]:
                 entry["raised"] = [plain(f"{type(link).__name__}: {link}") for link in _chain(error)]
     finally:
         logging.getLogger().removeHandler(logged)
-    entry["what it carries"] = plain(_carried(held))
+    entry["what it carries"] = plain(carried(held))
     entry["warned"] = [plain(f"{warning.category.__name__}: {warning.message}") for warning in warned]
     entry["printed"], entry["logged"] = plain(said.getvalue()), plain(logged.lines)
     return entry
@@ -225,15 +222,6 @@ def _shown(result: Any) -> Any:
     if hasattr(result, "to_dict"):
         return {"data": result.to_dict(), "text": str(result), "repr": repr(result)}
     return result
-
-
-def _carried(held: object) -> dict[str, Any]:
-    """What a result holds, here and at the other end of a wire, where a server sends it."""
-    found: dict[str, Any] = {"here": carried(held)}
-    if isinstance(held, eh.Release | Profile):
-        found["sent"] = answer_text(held)
-        found["received"] = carried(read_answer(json.loads(found["sent"])))
-    return found
 
 
 def _exactly(value: Any) -> Any:
