@@ -14,6 +14,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ from evenhand.learning import (
     sources,
 )
 from evenhand.profiles import Profile
+from evenhand.recommender.at_home import answer
+from evenhand.recommender.at_home.coins import SecureCoins
+from evenhand.recommender.messages import SKETCHES, Task, Token
 from evenhand.service.stored import answer_text, read_answer
 from evenhand.session import Drafts
 from evenhand.statistics import STATISTICS, Statistic
@@ -298,6 +302,21 @@ def test_models_of_neighbours_carry_the_same(name: str, protects: str) -> None:
     for part, facts in mine.items():
         differs = difference(facts, theirs[part])
         assert not differs, f"the {part} of a {name} depends on rows: {differs}"
+
+
+@pytest.mark.parametrize("sketch", SKETCHES)
+def test_reports_from_home_differ_in_their_answer_alone(sketch: str) -> None:
+    """The probabilities of the answer are checked exactly elsewhere; nothing else of a report may depend on ratings."""
+    task = Task(
+        items=tuple(f"item {number}" for number in range(4)), sketch=sketch, epsilon=Decimal(1), rated=2, tokens=8, pool=8,
+        theta=Decimal(1) if SKETCHES[sketch].senses else None, questions=2 if SKETCHES[sketch].several else 1, beacon=bytes(32),
+    )  # fmt: skip
+    token = Token(task.short_id, 0, bytes(8))
+    reports = [
+        answer(task, token, ratings, SecureCoins()) for ratings in ({}, {0: True}, {1: False, 2: True}, {3: True})
+    ]
+    same = [carried(replace(report, answer=reports[0].answer)) for report in reports]
+    assert same == [same[0]] * len(same)
 
 
 # Broken twins: each hides one number, or one way to the rows, where a repr or a documented output does not show it.
