@@ -14,7 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -24,7 +24,9 @@ from unittest import mock
 
 import evenhand as eh
 from evenhand.noise import NoisyMax, seam
-from evenhand.release import Receipt
+from evenhand.release import Noisy, Receipt
+from hidden_names import hidden_names, names_of
+from reachable import carried
 
 Question = Callable[[Any], Any]  # of a session, or of its previews
 Questions = dict[str, Question]
@@ -43,7 +45,7 @@ class Tape:
     """The noisy numbers of a session, in order; with ``played`` those of another one instead.
 
     What secret keys are shown is not played back: positions mean nothing on another table. There the noise is 0, so the two
-    tables must agree by the threshold alone.
+    tables must agree by the threshold alone. Numbers that are shown with them are played back by name.
     """
 
     noise: str = "none"
@@ -96,7 +98,22 @@ class Tape:
             finally:
                 self._selecting -= bool(delta)
 
+        answering = Receipt.supporters
+
+        def supporters(receipt: Receipt, way: Any, measurement: Any) -> Any:
+            self._selecting += 1
+            try:
+                shown, noisy = answering(receipt, way, measurement)
+            finally:
+                self._selecting -= 1
+            names = names_of(measurement) or ()
+            told = dict(self._next([(names[place], value) for place, value in zip(shown, noisy.values, strict=True)]))
+            values = [told.get(names[place], value) for place, value in zip(shown, noisy.values, strict=True)]
+            return shown, Noisy(values, noisy.noise)
+
         with ExitStack() as stack:
+            stack.enter_context(hidden_names())
+            stack.enter_context(mock.patch.object(Receipt, "supporters", supporters))
             stack.enter_context(seam.replaced(self.draw))
             stack.enter_context(mock.patch.object(Receipt, "largest", found))
             stack.enter_context(mock.patch.object(Receipt, "selected", selected))
@@ -174,6 +191,7 @@ def compare(
 def _watched(work: Callable[[], Any], plain: _Plain) -> dict[str, Any]:
     """Run something and note all that can be seen of it."""
     entry: dict[str, Any] = {}
+    held: object = None
     said, logged = io.StringIO(), _Log()
     logging.getLogger().addHandler(logged)
     try:
@@ -182,11 +200,14 @@ def _watched(work: Callable[[], Any], plain: _Plain) -> dict[str, Any]:
             warnings.simplefilter("ignore", ResourceWarning)  # of what earlier tests left to the garbage collector
             warnings.simplefilter("ignore", ResourceWarning)  # whatever the garbage collector happens to find now
             try:
-                entry["shown"] = plain(_shown(work()))
+                held = work()
+                entry["shown"] = plain(_shown(held))
             except Exception as error:
+                held = error
                 entry["raised"] = [plain(f"{type(link).__name__}: {link}") for link in _chain(error)]
     finally:
         logging.getLogger().removeHandler(logged)
+    entry["what it carries"] = plain(carried(held))
     entry["warned"] = [plain(f"{warning.category.__name__}: {warning.message}") for warning in warned]
     entry["printed"], entry["logged"] = plain(said.getvalue()), plain(logged.lines)
     return entry
@@ -220,12 +241,10 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _events(ledger: eh.Ledger) -> Any:
-    events = [event.to_dict() for event in ledger.events]
-    for event in events:
-        event["asked"].pop("table", None)  # two sources have two names
-    return [{name: part for name, part in event.items() if name not in ("id", "time")} for event in events], [
-        str(ledger.spent), str(ledger.remaining), str(ledger.unit), str(ledger.relation),
-    ]  # fmt: skip
+    """The ledger's events, but for what differs between any two runs, such as what two sources are called."""
+    plain = [replace(event, id="", time="", asked=replace(event.asked, table=None)) for event in ledger.events]
+    said = [str(ledger.spent), str(ledger.remaining), str(ledger.unit), str(ledger.relation)]
+    return [event.to_dict() for event in plain], plain, said
 
 
 class _Log(logging.Handler):

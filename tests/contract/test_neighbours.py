@@ -25,6 +25,7 @@ import evenhand as eh
 from evenhand.audit.twins import UnclampedTotal
 from evenhand.bounding import Contribution
 from evenhand.guarantee import Relation
+from evenhand.noise import Gaussian, Laplace, Normal
 from evenhand.profiles import Look, users_by_bucket
 from evenhand.release import Error, Measurement, Receipt
 from evenhand.session import Drafts
@@ -259,3 +260,26 @@ def test_the_suite_notices_a_broken_twin(relation: str, ask: Ask, complaint: str
 
     with pytest.raises(AssertionError, match=complaint):
         look_for_it()
+
+
+@pytest.mark.parametrize(
+    ("noise", "options"),
+    [
+        (Laplace, {"by": "g", "keys": ["a"], "bounding": eh.NormClip(3)}),
+        (Gaussian, {"by": "g", "keys": ["a"], "delta": 1e-6, "bounding": eh.NormClip(3, norm=2)}),
+        (Normal, {"by": "g", "delta": 1e-6, "groups_per_user": 3}),
+    ],
+)
+def test_the_suite_notices_half_the_noise(noise: Any, options: dict[str, Any]) -> None:
+    """Whatever was declared: what the noise lost is counted from the integers and its scale."""
+    crowd = Rows("text", tuple(Row(f"user {number}", "a", 1.0) for number in range(200)))
+    giant = replace(crowd, rows=(*crowd.rows, *[Row("giant", "a", 1.0)] * 50))
+    honest = noise.calibrated.__func__
+
+    def look() -> None:
+        compare(lambda ask: ask.count(epsilon=1, **options), giant.read("presence"), crowd.read("presence"))
+
+    look()
+    halved = classmethod(lambda cls, *given: replace(honest(cls, *given), scale=honest(cls, *given).scale / 2))
+    with mock.patch.object(noise, "calibrated", halved), pytest.raises(AssertionError, match=r"lost [ερ] = "):
+        look()

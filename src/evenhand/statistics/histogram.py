@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import IntegerNoise
@@ -17,7 +17,7 @@ from evenhand.statistics.count import weighted_count
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.statistics.wanted_bounds import WantedBounds
-from evenhand.tables import OpenBounds, Table
+from evenhand.tables import Bounds, OpenBounds, Table
 from evenhand.tables.expressions import Integers
 from evenhand.tables.numbers import number
 
@@ -80,6 +80,11 @@ class Histogram(RowsInCells):
     def __post_init__(self) -> None:
         if self.edges is not None:
             _ = self.numbers  # refuses what are none
+
+    @classmethod
+    def example(cls, column: str, bounds: Bounds) -> Self:
+        low, high = bounds
+        return cls(column, (low, (low + high) / 2, high))
 
     @property
     def wants_bounds(self) -> tuple[WantedBounds, ...]:

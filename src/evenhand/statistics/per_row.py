@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from statistics import median_high
-from types import MappingProxyType
 from typing import Any
 
 from evenhand.guarantee import UsageError, exact_sum
@@ -148,7 +147,7 @@ class PerRow:
             ExitStack() as stack,
         ):
             if not groups.groups:
-                return self._outcome(groups, {name: [] for name in self.statistics}, NOBODY, NOT_SHOWN, selection)
+                return self._outcome(groups, {name: [] for name in self.statistics}, NOBODY, NOT_SHOWN, selection, {})
             if selection is not None and selection.counts is not None:
                 ((name, users),) = self.statistics.items()
                 supported, price, lost = selection.counts
@@ -232,7 +231,7 @@ class PerRow:
         bounding: Bounding,
         known: Error,
         selection: Selection | None,
-        rules: Mapping[str, Rule] = MappingProxyType({}),
+        rules: Mapping[str, Rule],
     ) -> Outcome:
         details = {} if selection is None else {"selection": selection.to_dict()}
         details |= corrections(estimates)
