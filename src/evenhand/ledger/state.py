@@ -80,6 +80,11 @@ def create(connection: Connection, name: str, total: Budget) -> None:
     )
 
 
+def lock(connection: Connection) -> None:
+    """Wait for the other writers of this ledger, and keep them waiting until this transaction ends."""
+    connection.execute(_LOCKED)
+
+
 def read(connection: Connection, name: str, *, lock: bool = False) -> State:
     """Read the state; with ``lock`` no other transaction can change it before this one ends."""
     row = connection.execute(_LOCKED if lock else _LEDGER).one_or_none()
