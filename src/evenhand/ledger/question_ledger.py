@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, UsageError, plain
+from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, UsageError, exact_text, plain
 from evenhand.ledger import admission
 from evenhand.ledger.composition import Budget, Cost
 from evenhand.ledger.events import Event
@@ -182,7 +182,7 @@ class QuestionLedger(Ledger):
 
         self.id = str(uuid.uuid4())
         values = {"analyst": self.analyst, "key": self.key, "question": self.question}
-        amounts = {"epsilon": str(cost.epsilon), "delta": str(cost.delta)}
+        amounts = {"epsilon": exact_text(cost.epsilon), "delta": exact_text(cost.delta)}
         desk_tables.enter(connection, id=self.id, **values, **amounts, **where)
 
     def _beyond(self, spent: Spent, cost: Cost, period: int) -> str | None:
