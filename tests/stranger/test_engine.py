@@ -74,7 +74,9 @@ class SQLiteEngine(Engine):
         return partial(self.run, f"DROP TABLE {name}")
 
     def stored(self, name: str, like: Any) -> Any:
-        return self.backend.table(name, database="temp")
+        # With the types that were asked for: Ibis tells those of a temporary table from its rows, and there may be none.
+        schema = like.schema() if callable(like.schema) else ibis.memtable(like).schema()
+        return ops.DatabaseTable(name, schema, self.backend, ops.Namespace(database="temp")).to_expr()
 
     def run(self, sql: str) -> None:
         self.backend.con.execute(sql)

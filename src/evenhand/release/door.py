@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, exact_difference, split
 from evenhand.ledger import Cost, Ledger
@@ -76,6 +76,9 @@ class Receipt:
 
     Threads that share it draw once. It has no copies: not in a forked process, and not by pickling.
     """
+
+    keeps: ClassVar[bool] = True
+    """Whether what is drawn may be kept for later releases."""
 
     def __init__(self, epsilon: Decimal, delta: Decimal, event: str) -> None:
         self.event = event

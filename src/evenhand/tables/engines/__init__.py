@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from evenhand.guarantee import UsageError
-from evenhand.tables.engines.base import Engine, one_reading
+from evenhand.tables.engines.base import Engine, emptied, one_reading
 from evenhand.tables.engines.duckdb import DuckDBEngine
-from evenhand.tables.engines.ibis_tables import is_ibis
+from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
 
 __all__ = [
     "DEFAULT",
     "Engine",
+    "emptied",
     "engine_for_database",
     "engine_for_files",
     "engine_for_object",
@@ -47,5 +48,12 @@ def engine_for_database(source: object) -> type[Engine] | None:
 
 def engine_for_object(source: object) -> type[Engine] | None:
     """The engine that takes an object, told from its type; None for a frame in memory, or if there is none."""
-    any_ibis = Engine if is_ibis(source) else None
-    return next((engine for engine in _ENGINES if engine.takes(source)), any_ibis)
+    found = next((engine for engine in _ENGINES if engine.takes(source)), None)
+    if found is None and is_ibis(source):
+        known = [engine.ibis_name for engine in _ENGINES if engine.ibis_name]
+        raise UsageError(
+            f"this Ibis table is on {ibis_backend(source).name}; expected one on {', '.join(known)}. What an engine makes of an overflow, a "
+            "NaN or a text among numbers decides whether a release may fail after its debit, and that is known of these. Give Evenhand the rows "
+            "instead: eh.read(table.to_pyarrow(), ...), or a Parquet file of them. docs/files.md says how to add an engine."
+        )
+    return found
