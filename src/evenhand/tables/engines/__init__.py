@@ -8,6 +8,7 @@ from evenhand.tables.engines.duckdb import DuckDBEngine
 from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
+from evenhand.tables.engines.sqlite import SQLiteEngine
 
 __all__ = [
     "DEFAULT",
@@ -22,7 +23,7 @@ __all__ = [
 
 DEFAULT = DuckDBEngine
 """What reads files if no engine is named, and frames in memory."""
-_ENGINES: list[type[Engine]] = [DuckDBEngine, SparkEngine, PostgresEngine]
+_ENGINES: list[type[Engine]] = [DuckDBEngine, SparkEngine, PostgresEngine, SQLiteEngine]
 
 
 def register(engine: type[Engine]) -> type[Engine]:
