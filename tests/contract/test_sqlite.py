@@ -84,7 +84,7 @@ def test_groups_and_rows_that_are_drawn(here: eh.Table, there: eh.Table) -> None
 
 def test_a_value_of_another_type_changes_nothing_but_its_own_row(tmp_path: Path) -> None:
     """Any value fits any column of SQLite; none of them may make a release fail, or another row count otherwise."""
-    plain = {"u": ["a", "b", "c"], "n": [1, 2, 3], "v": [1.0, 2.0, 3.0], "g": ["x", "x", "y"]}
+    plain: dict[str, Sequence[Any]] = {"u": ["a", "b", "c"], "n": [1, 2, 3], "v": [1.0, 2.0, 3.0], "g": ["x", "x", "y"]}
     declared = "u TEXT, n INTEGER, v DOUBLE, g TEXT"
 
     def seen(columns: dict[str, Sequence[Any]]) -> list[Any]:
@@ -100,9 +100,27 @@ def test_a_value_of_another_type_changes_nothing_but_its_own_row(tmp_path: Path)
 
     expected = seen(plain | {"v": [1.0, 2.0, None], "n": [1, 2, None], "g": ["x", "x", None]})
     for odd in ("text", b"\xff\xfe", None):
-        changed = {"v": [1.0, 2.0, odd], "n": [1, 2, odd], "g": ["x", "x", None if isinstance(odd, str) else odd]}
+        changed: dict[str, Sequence[Any]] = {
+            "v": [1.0, 2.0, odd],
+            "n": [1, 2, odd],
+            "g": ["x", "x", None if isinstance(odd, str) else odd],
+        }
         assert seen(plain | changed) == expected
     assert seen(plain | {"u": ["a", "b", b"blob"]}) == seen(plain | {"u": ["a", "b", None]})
+
+
+def test_the_largest_integers(tmp_path: Path) -> None:
+    columns: dict[str, Sequence[Any]] = {"u": ["a", "a", "b", "b"], "n": [2**63 - 1, 2**63 - 1, -(2**63), 2**53 + 1]}
+    there = eh.read(database(tmp_path, columns | {"v": [0.0] * 4}, "u TEXT, n INTEGER, v DOUBLE").table("t"), user="u")
+    here = eh.read(pa.table(columns), user="u")
+    for bounds in ((-1, 9), (-(2.0**62), 2.0**62)):
+
+        def ask(ask: Any, bounds: tuple[float, float] = bounds) -> Any:
+            return ask.mean("n", bounds=bounds, epsilon=1)
+
+        assert integers(there, ask) == integers(here, ask)
+    by: dict[str, Any] = {"by": "n", "keys": [2**63 - 1, -(2**63), 5]}
+    assert integers(there, lambda ask: ask.count(**by, epsilon=1)) == integers(here, lambda ask: ask.count(**by, epsilon=1))
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:
@@ -152,3 +170,17 @@ def test_an_engine_that_breaks_its_promise_is_noticed(
     monkeypatch.setattr(type(there.engine), "floor", lambda self, value: value.round().cast("float64"))
     ask = ASKS["mean, given"]
     assert integers(here, ask) != integers(there, ask)
+
+
+def test_what_may_fail_because_of_a_value_is_refused(there: eh.Table, tmp_path: Path) -> None:
+    session = eh.Session(there, eh.Ledger(tmp_path / "b.db", epsilon=10))
+    for ask in (
+        lambda: there.where(eh._.v > 1),
+        lambda: there.derive(w=eh._.v.ln()),
+        lambda: there.union(there),
+        lambda: there.per_user(n=eh._.v.sum()),
+        lambda: session.sql("SELECT COUNT(*) FROM table WHERE v > 1", epsilon=1),
+    ):
+        with pytest.raises(eh.UsageError, match=r"can't be filtered, computed with or joined.*to_pyarrow"):
+            ask()
+    assert session.ledger.events == ()

@@ -14,7 +14,7 @@ from evenhand.guarantee import EngineError, UsageError
 from evenhand.noise import IntegerNoise
 from evenhand.release.door import Choices, Measurement, Noisy, Receipt
 from evenhand.tables import Secret
-from evenhand.tables.engines import Engine, emptied, one_reading
+from evenhand.tables.engines import GIVE_THE_ROWS, Engine, emptied, one_reading
 
 _MANY = 1_000_000
 
@@ -69,6 +69,5 @@ def rehearse(engine: Engine, run: Callable[[Receipt], object], epsilon: Decimal,
                 run(Rehearsal(epsilon, delta, way))
         except EngineError as failed:
             raise UsageError(
-                f"this can't be asked where the table is: {failed} Nothing was read or spent. Give Evenhand the rows instead: "
-                "eh.read(table.to_pyarrow(), ...), or a Parquet file of them."
+                f"this can't be asked where the table is: {failed} Nothing was read or spent. {GIVE_THE_ROWS}"
             ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.guarantee import UsageError
-from evenhand.tables.engines.base import Engine, emptied, one_reading
+from evenhand.tables.engines.base import GIVE_THE_ROWS, Engine, emptied, one_reading
 from evenhand.tables.engines.duckdb import DuckDBEngine
 from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.postgres import PostgresEngine
@@ -12,6 +12,7 @@ from evenhand.tables.engines.sqlite import SQLiteEngine
 
 __all__ = [
     "DEFAULT",
+    "GIVE_THE_ROWS",
     "Engine",
     "emptied",
     "engine_for_database",
@@ -54,7 +55,7 @@ def engine_for_object(source: object) -> type[Engine] | None:
         known = [engine.ibis_name for engine in _ENGINES if engine.ibis_name]
         raise UsageError(
             f"this Ibis table is on {ibis_backend(source).name}; expected one on {', '.join(known)}. What an engine makes of an overflow, a "
-            "NaN or a text among numbers decides whether a release may fail after its debit, and that is known of these. Give Evenhand the rows "
-            "instead: eh.read(table.to_pyarrow(), ...), or a Parquet file of them. docs/files.md says how to add an engine."
+            "NaN or a text among numbers decides whether a release may fail after its debit, and that is known of these. "
+            f"{GIVE_THE_ROWS} docs/files.md says how to add an engine."
         )
     return found

@@ -49,6 +49,12 @@ def one_reading() -> Iterator[None]:
         _readings.reset(token)
 
 
+GIVE_THE_ROWS = (
+    "Give Evenhand the rows instead: eh.read(table.to_pyarrow(), ...) of an Ibis table, or a Parquet file of them."
+)
+"""What helps wherever an engine can't do what is asked for."""
+
+
 @contextmanager
 def emptied() -> Iterator[None]:
     """Within this block statements see their sources without rows: no row is read, so failures may be told in full."""
@@ -92,7 +98,10 @@ class Engine(Dialect):
     objects: ClassVar[str] = "Ibis tables"
     """The objects that it takes, in words."""
     tested: ClassVar[bool] = False
-    """Whether this package's own tests hold the engine to all of this; what any other can't evaluate is found out before each debit."""
+    """Whether this package's own tests hold the engine to all of this, whatever is asked of it. Of any other, releases are tried before each
+    debit (`evenhand.release.rehearsal`), and models are not learned."""
+    views: ClassVar[bool] = True
+    """Whether rows may be filtered, computed with and joined: every operation then gives what it gives elsewhere, and never raises."""
     compressions: ClassVar[tuple[str, ...] | None] = None
     """The endings of compressed text files that it unpacks; None if it reads no files."""
 
@@ -168,8 +177,16 @@ class Engine(Dialect):
         """Refuse what is not rehearsed before its debit."""
         if not self.tested:
             raise UsageError(
-                f"{what} can't read from the {self.name} engine; expected a table on an engine that comes with Evenhand. Give it the rows "
-                "instead: eh.read(table.to_pyarrow(), ...), or a Parquet file of them. Nothing was read or spent."
+                f"{what} can't read from the {self.name} engine; expected a table on DuckDB, Spark or Postgres. Nothing was read or spent. "
+                + GIVE_THE_ROWS
+            )
+
+    def require_views(self) -> None:
+        """Refuse to compute with rows where that is not known to be safe."""
+        if not self.views:
+            raise UsageError(
+                f"rows on the {self.name} engine can't be filtered, computed with or joined: some of its operations may fail because of a "
+                "value. " + GIVE_THE_ROWS
             )
 
     def fetch(self, expression: Rows) -> Secret[ArrowTable]:

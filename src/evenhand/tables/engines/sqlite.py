@@ -26,7 +26,7 @@ class SQLiteEngine(Engine):
 
     name = ibis_name = "sqlite"
     objects = "Ibis tables of SQLite"
-    tested = True
+    views = False  # much is computed by Python functions of Ibis, which raise for some values
 
     def __init__(self, rows: Rows, backend: Backend) -> None:
         import ibis.expr.operations as ops
