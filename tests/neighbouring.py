@@ -72,8 +72,8 @@ def _change(step: Step, other: Step) -> float:
 
 
 def _public(draft: Draft) -> dict[str, object]:
-    """What a draft says, and what a preview would; not what the source is called, which differs between two files."""
+    """What a draft says, and what a preview would; not what the source is called or where it is."""
     said: dict[str, object] = {
-        name: repr(value) for name, value in vars(draft).items() if name not in ("run", "foreseen", "source")
+        name: repr(value) for name, value in vars(draft).items() if name not in ("run", "foreseen", "source", "engine")
     }
     return said | {"foreseen": {name: forecast.to_dict() for name, forecast in draft.foreseen().items()}}

@@ -1,4 +1,4 @@
-"""A stranger adds an engine, SQLite through Ibis, from outside the package: by `register` and what `Engine` documents, no more."""
+"""A stranger adds an engine from outside the package, by `register` and what `Engine` documents: SQLite once more, for tables of another kind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import math
 import sqlite3
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -42,11 +44,26 @@ class _Sum:
         return max(-(2**62), min(2**62, self.total))
 
 
+@dataclass(frozen=True)
+class Wrapped:
+    """What the engine takes; Ibis tables of SQLite are taken by the package's own."""
+
+    rows: Any
+
+
 @register
-class SQLiteEngine(Engine):
+class StrangersEngine(Engine):
     """SQLite: a statement is one transaction; NaN is stored as null."""
 
-    name = ibis_name = "sqlite"
+    name = "strangers"
+
+    @classmethod
+    def takes(cls, source: object) -> bool:
+        return isinstance(source, Wrapped)
+
+    @classmethod
+    def open(cls, source: Any) -> Engine:
+        return super().open(source.rows)
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -74,7 +91,9 @@ class SQLiteEngine(Engine):
         return partial(self.run, f"DROP TABLE {name}")
 
     def stored(self, name: str, like: Any) -> Any:
-        return self.backend.table(name, database="temp")
+        # With the types that were asked for: Ibis tells those of a temporary table from its rows, and there may be none.
+        schema = like.schema() if callable(like.schema) else ibis.memtable(like).schema()
+        return ops.DatabaseTable(name, schema, self.backend, ops.Namespace(database="temp")).to_expr()
 
     def run(self, sql: str) -> None:
         self.backend.con.execute(sql)
@@ -99,7 +118,7 @@ def here() -> eh.Table:
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> eh.Table:
     """The rows on SQLite."""
-    return eh.read(ibis.sqlite.connect(_database(tmp_path_factory.mktemp("stranger"))).table("t"), user="u")
+    return eh.read(Wrapped(ibis.sqlite.connect(_database(tmp_path_factory.mktemp("stranger"))).table("t")), user="u")
 
 
 def _database(folder: Path) -> Path:
@@ -126,7 +145,7 @@ ASKS: dict[str, Ask] = {
 
 @pytest.mark.parametrize("name", ASKS)
 def test_it_hands_over_the_integers_that_duckdb_does(name: str, here: eh.Table, there: eh.Table) -> None:
-    assert there.engine.name == "sqlite"
+    assert there.engine.name == "strangers"
     on_duckdb, on_sqlite = watch(here, ASKS[name]), watch(there, ASKS[name])
     assert any(any(step.integers) for step in on_duckdb.steps), "all integers are zero: this compares nothing"
     assert [step.integers for step in on_sqlite.steps] == [step.integers for step in on_duckdb.steps]
@@ -160,20 +179,102 @@ def test_a_session_releases_from_it(there: eh.Table, tmp_path: Path) -> None:
 def test_its_sources_and_names_are_checked(tmp_path: Path) -> None:
     database = ibis.sqlite.connect(_database(tmp_path))
     with pytest.raises(eh.UsageError, match="not a table"):
-        eh.read(database.table("v"), user="u")
+        eh.read(Wrapped(database.table("v")), user="u")
     with pytest.raises(eh.UsageError, match="limited number of rows"):
-        eh.read(database.table("t").limit(3), user="u")
-    with pytest.raises(eh.UsageError, match="called 'sqlite' already"):
-        register(SQLiteEngine)
-    with pytest.raises(eh.UsageError, match=r"engine='sqlite' is not known; expected one of \['duckdb', 'spark'\]"):
-        eh.read(tmp_path / "rows.csv", user="u", engine="sqlite")
+        eh.read(Wrapped(database.table("t").limit(3)), user="u")
+    with pytest.raises(eh.UsageError, match="called 'strangers' already"):
+        register(StrangersEngine)
+    with pytest.raises(eh.UsageError, match=r"engine='strangers' is not known; expected one of \['duckdb', 'spark'\]"):
+        eh.read(tmp_path / "rows.csv", user="u", engine="strangers")
+
+
+class Unable(StrangersEngine):
+    """Knows too little for one kind of statement; what it can't do depends on what a question asks for in its second step."""
+
+    name = "unable"
+
+    def exact_sum(self, integers: Any) -> Any:
+        return _no_such_sum(integers)
+
+
+@ibis.udf.agg.builtin(name="no_such_sum", signature=((dt.int64,), dt.int64))  # type: ignore[untyped-decorator]
+def _no_such_sum(integers: int) -> int:
+    raise NotImplementedError
+
+
+@pytest.fixture
+def unable(there: eh.Table) -> eh.Table:
+    """The same rows where sums don't work."""
+    engine = Unable(there.engine.rows, there.engine.backend)
+    return replace(there, engine=engine)
+
+
+CANNOT = {name: ask for name, ask in ASKS.items() if name != "users"} | {
+    "profile, then cap": lambda ask: ask.count(epsilon=1),
+    "hidden names": lambda ask: ask.count(by="g", epsilon=1, delta=1e-3),
+    "sql": lambda ask: ask.sql("SELECT SUM(v) AS s FROM table", epsilon=1),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_what_an_engine_cannot_do_costs_nothing(name: str, unable: eh.Table, tmp_path: Path) -> None:
+    """Whatever step needs it: all of them are tried before the debit, on no row. A table without rows is refused alike."""
+    session = eh.Session(unable, eh.Ledger(tmp_path / "b.db", epsilon=10, delta="0.1"))
+    with pytest.raises(eh.UsageError, match=r"(?i)no_such_sum\)\. Nothing was read or spent\. Give Evenhand the rows"):
+        CANNOT[name](session)
+    assert session.ledger.events == ()
+
+
+def test_the_trial_reads_no_row_and_keeps_nothing(
+    there: eh.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the debit every statement is about no row; and a profile that was made up is not kept for the next question."""
+    ledger = eh.Ledger(tmp_path / "b.db", epsilon=1000, delta="0.1")
+    session, seen = eh.Session(there, ledger), list[int]()
+    honest = StrangersEngine.evaluate
+
+    def evaluate(engine: Any, expression: Any) -> Any:
+        found = honest(engine, expression)
+        if not ledger.events:
+            seen.append(
+                sum(value or 0 for row in found.to_pylist() for value in row.values() if isinstance(value, int))
+            )
+        return found
+
+    monkeypatch.setattr(StrangersEngine, "evaluate", evaluate)
+    release = session.count(epsilon=400)
+    assert len(seen) > 4
+    assert set(seen) == {0}
+    assert abs(release.value - 511) < 2
+    refused = eh.Session(there, eh.Ledger(tmp_path / "small.db", epsilon=1))
+    with pytest.raises(eh.BudgetExceeded):
+        refused.count(epsilon=2)
+    assert not refused._shelf._profiles
+    assert session._shelf._profiles
+
+
+def test_fits_are_refused_before_their_debit(there: eh.Table, tmp_path: Path) -> None:
+    from evenhand.learning import BoundedERM
+
+    ledger = eh.Ledger(tmp_path / "b.db", epsilon=10)
+    model = BoundedERM(1, features=["v"], feature_bounds=(0, 1), ledger=ledger)
+    with pytest.raises(eh.UsageError, match="can't read from the strangers engine"):
+        model.fit(there, "g")
+    assert ledger.events == ()
+
+
+def test_other_backends_are_refused_with_what_to_do() -> None:
+    rows = ibis.polars.connect({"t": pl.DataFrame({"u": [1]})}).table("t")
+    with pytest.raises(eh.UsageError, match=r"is on polars; expected one on duckdb.*to_pyarrow"):
+        eh.read(rows, user="u")
+    assert eh.read(rows.to_pyarrow(), user="u").engine.name == "duckdb"
 
 
 def test_an_engine_that_breaks_its_promise_is_noticed(
     here: eh.Table, there: eh.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison has a broken twin: an engine that rounds to the nearest integer instead of down."""
-    monkeypatch.setattr(SQLiteEngine, "floor", lambda self, value: value.round().cast("float64"))
+    monkeypatch.setattr(StrangersEngine, "floor", lambda self, value: value.round().cast("float64"))
     ask = ASKS["mean, smooth weights"]
     assert integers(here, ask) != integers(there, ask)
 

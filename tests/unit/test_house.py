@@ -64,6 +64,11 @@ RULES = {
     ),
     "only pages write HTML": Rule(r"<(?:style|html)\b", "'<html lang=\"en\">'", ("pages/",)),
     "answers of a session have types": Rule(r"-> Any", "def count(self) -> Any:", only="session.py"),
+    "decimal contexts are made in one place": Rule(
+        r"\bimport decimal\b|from decimal import [^\n]*(?:Context|context|\()|\b(?:get|local|set)context\b",
+        "from decimal import Context, Decimal",
+        ("guarantee/amounts.py",),
+    ),
     "what is cited is in the repository": Rule(r"\bmethod\.md\b", "Reference: method.md §3."),
     "weighted is the word of the field": Rule(r"(?i)\bweighed\b", "Weighed rows", words=True),
 }

@@ -6,8 +6,12 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -49,7 +53,7 @@ def test_a_question_is_paid_once(desk: Desk) -> None:
         pay(desk, "k")
     assert desk.ledger.spent.epsilon == 1
     assert len(desk.ledger.events) == 1
-    assert desk.asked()[0].standing is Standing.PAID
+    assert desk.asked()[0].standing is Standing.DRAWN
 
 
 def test_a_question_pays_once_in_a_run(desk: Desk) -> None:
@@ -184,7 +188,7 @@ TABLE = {"u": list(range(1000))}
 
 
 def ask(desk: Desk | QuestionLedger) -> eh.Release:
-    paid = desk.question_ledger("ann", "k", "{}", PLENTY) if isinstance(desk, Desk) else desk
+    paid = desk.question_ledger("ann", "k", "{}", PLENTY, stored_first=True) if isinstance(desk, Desk) else desk
     return eh.Session(eh.read(pa.table(TABLE), user="u"), paid).users(epsilon="0.5")
 
 
@@ -287,3 +291,101 @@ def test_processes_with_one_key_draw_once(tmp_path: Path) -> None:
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert sorted(one.communicate()[0].strip() for one in running) == ["drawn", "refused", "refused"]
     assert len(desk.ledger.events) == 1
+
+
+def test_two_processes_that_store_at_once_show_one_answer(place: str) -> None:
+    """Each has a connection and a batch of its own; a writer that nobody let finish holds them until both have begun."""
+    desks = [Desk(eh.Ledger(place, epsilon=10)) for _ in range(2)]
+    id = pay(desks[0], "k").id
+    assert id is not None
+    shown = held_while(place, [lambda desk=desk, n=n: desk.store(id, f"answer {n}") for n, desk in enumerate(desks)])  # type: ignore[misc]
+    found = desks[0].find(id)
+    assert found is not None
+    assert set(shown) == {found.answer}
+
+
+def test_a_question_is_decided_once_by_two_processes(place: str) -> None:
+    desks = [Desk(eh.Ledger(place, epsilon=10)) for _ in range(2)]
+    with pytest.raises(NeedsApproval):
+        pay(desks[0], "k", limits=Limits(budget(9), unapproved=Decimal(0)))
+    id = desks[0].asked()[0].id
+
+    def decide(desk: Desk, approve: bool) -> str:
+        try:
+            return desk.decide(id, approve=approve, by="keeper").standing
+        except eh.UsageError:
+            return "too late"
+
+    said = held_while(place, [lambda: decide(desks[0], True), lambda: decide(desks[1], False)])
+    assert sorted(said) == sorted(["too late", desks[0].asked()[0].standing])
+
+
+def held_while(place: str, doing: Sequence[Callable[[], str]]) -> list[str]:
+    """What each returns, all begun while another connection holds the questions, so that each has read before any has written."""
+    from sqlalchemy import create_engine
+
+    url = place.replace("postgresql://", "postgresql+psycopg://") if "://" in place else f"sqlite:///{place}"
+    with ThreadPoolExecutor(len(doing)) as pool:
+        with create_engine(url).begin() as connection:
+            if "://" in place:
+                connection.exec_driver_sql("SELECT * FROM evenhand_asked FOR UPDATE")
+            running = [pool.submit(one) for one in doing]
+            time.sleep(0.3)
+        return [one.result() for one in running]
+
+
+def test_what_was_seen_is_not_drawn_again(desk: Desk) -> None:
+    """The release of a plain session leaves at once: neither a crash nor the keeper brings a second one."""
+    pay(desk, "seen")
+    asked = desk.asked()[0]
+    assert asked.standing is Standing.DRAWN
+    seen: list[str] = []
+    with pytest.raises(eh.EvenhandError, match="saw its release"):
+        redrawn(desk, seen)
+    assert seen == []
+    assert desk.store(asked.id, "42") == "42"
+    assert redrawn(desk, seen) == "42"
+
+
+@pytest.mark.parametrize("text", ["\x00", "a\nb", "\ud800"])
+def test_names_that_a_database_cannot_store_are_refused(desk: Desk, text: str) -> None:
+    with pytest.raises(eh.UsageError, match="control character"):
+        desk.question_ledger("ann", text, "{}", PLENTY)
+    with pytest.raises(eh.UsageError, match="control character"):
+        desk.question_ledger("ann", "k", text, PLENTY)
+
+
+def test_one_refused_statement_leaves_the_others_of_its_batch_alone(desk: Desk) -> None:
+    """What one asks for, the database can't store; the others wait in the same batch, and are paid."""
+    begun, outcomes = threading.Event(), dict[str, str]()
+
+    def run(name: str, work: Callable[[], object]) -> None:
+        try:
+            work()
+            outcomes[name] = "ok"
+        except eh.EvenhandError as error:
+            outcomes[name] = type(error).__name__
+
+    def hold(connection: object) -> None:
+        begun.set()
+        time.sleep(0.3)
+
+    def twice(connection: Any) -> None:
+        for _ in range(2):
+            connection.exec_driver_sql("INSERT INTO evenhand_period (number, name) VALUES (7, 'x')")
+
+    todo = {
+        "holder": lambda: desk.batches.run(hold, write=True),
+        "refused": lambda: desk.batches.run(twice, write=True),
+        "paid": lambda: pay(desk, "k"),
+        "other": lambda: pay(desk, "k2"),
+    }
+    threads = [threading.Thread(target=run, args=one) for one in todo.items()]
+    for thread in threads:
+        thread.start()
+        begun.wait()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {"holder": "ok", "refused": "LedgerError", "paid": "ok", "other": "ok"}
+    assert len(desk.ledger.events) == 2
+    desk.verify()

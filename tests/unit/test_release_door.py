@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import os
+import pickle
+import threading
+import time
+import warnings
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -274,3 +281,48 @@ def test_the_gaussian_scale_keeps_the_promise_exactly(l2_squared: int, epsilon: 
     noise = Gaussian.calibrated(l2_squared, rho)
     assert noise.rho(l2_squared) <= rho
     assert float(noise.rho(l2_squared)) == pytest.approx(float(rho), rel=1e-12)
+
+
+def test_threads_that_share_a_receipt_draw_once() -> None:
+    """All of them look at what is left at the same moment; one may take it."""
+
+    class Slow(Decimal):
+        def __gt__(self, other: object) -> bool:
+            time.sleep(0.01)  # between the look and the taking
+            return super().__gt__(other)  # type: ignore[operator]
+
+    receipt, drawn = Receipt(Decimal(1), Decimal(0), "event"), list[int]()
+
+    def draw() -> None:
+        with suppress(eh.EvenhandError):
+            drawn.extend(receipt.numbers(_measurement([1]), Slow(1)).values)
+
+    threads = [threading.Thread(target=draw) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(drawn) == 1
+
+
+def test_a_receipt_has_no_copies() -> None:
+    receipt = Receipt(Decimal(1), Decimal(0), "event")
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(eh.EvenhandError, match="can't be copied"):
+            copied(receipt)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_a_forked_process_draws_nothing_for_a_debit_of_its_parent() -> None:
+    receipt = Receipt(Decimal(1), Decimal(0), "event")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+        child = os.fork()
+    if not child:
+        try:
+            receipt._use(Decimal(1))
+        except eh.EvenhandError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    receipt._use(Decimal(1))

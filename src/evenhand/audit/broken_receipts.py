@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from evenhand.audit.releases import Transcript
+from evenhand.guarantee import exact_product
 from evenhand.noise import NormalThreshold, Round, TopK, TruncatedGeometric, Way
 from evenhand.release import Choices, Measurement, Noisy, Receipt
 from evenhand.tables import Secret
@@ -16,7 +17,7 @@ class Unsplit(Transcript):
     """Forgets that ε has to be shared: the profile and the release each get all of it."""
 
     def __init__(self, epsilon: Decimal, delta: Decimal, event: str) -> None:
-        super().__init__(1000 * epsilon, delta, event)
+        super().__init__(exact_product(epsilon, 1000), delta, event)
         self._whole = epsilon
 
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from evenhand.audit.mechanism import Pair
+from evenhand.guarantee import exact_sum
 from evenhand.profiles import CELLS, look_around
 from evenhand.profiles.visible import LEVELS
 from evenhand.release import Measurement, Receipt
@@ -34,7 +35,7 @@ def looked(
         reserve: of which half an ε is declared.
         around: where a broken twin lays the cells instead.
     """
-    paid, told = Receipt(HALF + reserve, Decimal(0), "audit"), list[float]()
+    paid, told = Receipt(exact_sum([HALF, reserve]), Decimal(0), "audit"), list[float]()
 
     def buy(centre: float, epsilon: Decimal) -> list[float]:
         laid = around(values, centre)

@@ -22,7 +22,7 @@ from evenhand.bounding.clipping import cut_bias, cuts
 from evenhand.bounding.contribution import Bounded, Summary
 from evenhand.bounding.forecasts import Curve, Evaluate, Question
 from evenhand.bounding.strategy import LARGEST_BOUND, Strategy
-from evenhand.guarantee import Relation, UsageError, split
+from evenhand.guarantee import Relation, UsageError, exact_difference, split
 from evenhand.pages.numbers import written
 from evenhand.profiles import Array, Location, Sums, Support, location_request
 from evenhand.tables import Grid
@@ -118,7 +118,7 @@ class LocatedMean(Strategy):
         sums, rows = Sums.of(support), support.rows
         quantiles = np.array([0.126, 0.385, 0.674, 1.036, 1.645])  # of |normal| at 10%, 30%, ..., 90%
         location = Location(0.5, np.concatenate([-quantiles, quantiles]) * spread, np.full(10, 0.1), spread)
-        left, denominator = question.epsilon - wanted.epsilon, 0.0
+        left, denominator = exact_difference(question.epsilon, wanted.epsilon), 0.0
         if question.relation is Relation.PRESENCE:
             for_rows, left = split(left, ROWS_SHARE)
             denominator = _rows_noise(support, location, length, float(for_rows))

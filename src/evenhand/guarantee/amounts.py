@@ -1,11 +1,25 @@
-"""ε and δ as exact decimals, so that ten times 0.1 is 1."""
+"""ε and δ as exact decimals, so that ten times 0.1 is 1; all arithmetic on them is here, or in a context that is made here.
+
+What Python's operators make of two decimals depends on the context of the thread that calls: its precision, its rounding, what it
+raises for. That is the caller's, so nothing else in this package uses them on amounts (`tests/unit/test_amounts.py` reads the tree).
+"""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Iterable
-from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from decimal import (
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    DivisionByZero,
+    Inexact,
+    InvalidOperation,
+    Overflow,
+)
 from fractions import Fraction
 
 from evenhand.guarantee.errors import UsageError
@@ -20,7 +34,24 @@ SMALLEST_EPSILON = Decimal("1e-9")
 
 _LARGEST_EXPONENT = 400
 _DIGITS = 18  # decimals that a split of ε keeps; what is cut off is never spent
-_EXACT = Context(prec=80)
+_LARGEST_POWER = 10**9  # of ten: e^(αε) of the largest ε and α is far below
+
+
+def fixed_context(digits: int, rounding: str = ROUND_HALF_EVEN, *, exact: bool = False) -> Context:
+    """A context that no program can change: where one states less, the rest comes from `decimal.DefaultContext`, which is anybody's.
+
+    Args:
+        digits: that results have.
+        rounding: of what has more.
+        exact: raise instead of rounding.
+    """
+    traps = [InvalidOperation, DivisionByZero, Overflow, *([Inexact] if exact else [])]
+    return Context(digits, rounding, -_LARGEST_POWER, _LARGEST_POWER, capitals=1, clamp=0, flags=[], traps=traps)
+
+
+# Far more digits than amounts have; should one have more, sums are rounded up and what is left is rounded down.
+_DOWN, _UP = fixed_context(160, ROUND_FLOOR), fixed_context(160, ROUND_CEILING)
+_PORTION = fixed_context(70, ROUND_FLOOR)
 
 
 def parse_epsilon(given: Amount, name: str = "epsilon", largest: Decimal = LARGEST_EPSILON) -> Decimal:
@@ -48,32 +79,39 @@ def split(epsilon: Decimal, share: float | Decimal | Fraction) -> tuple[Decimal,
     """Split ε into ``share`` of it (rounded down) and the rest: the two add up to ε exactly."""
     part = Fraction(str(share)) if isinstance(share, float | Decimal) else Fraction(share)
     scaled = Fraction(epsilon) * part * 10**_DIGITS
-    first = Decimal(scaled.numerator // scaled.denominator).scaleb(-_DIGITS, _EXACT).normalize(_EXACT)
-    return first, _EXACT.subtract(epsilon, first)
+    first = Decimal(scaled.numerator // scaled.denominator).scaleb(-_DIGITS, _DOWN).normalize(_DOWN)
+    return first, _DOWN.subtract(epsilon, first)
 
 
 def divide(epsilon: Decimal, parts: int) -> Decimal:
     """One of ``parts`` equal shares of ε, rounded down so that together they never exceed it."""
-    return (
-        _EXACT.divide(epsilon, Decimal(parts))
-        .quantize(Decimal(1).scaleb(-_DIGITS), rounding=ROUND_FLOOR, context=_EXACT)
-        .normalize(_EXACT)
-    )
+    each = _DOWN.divide(epsilon, Decimal(parts))
+    return _DOWN.quantize(each, Decimal(f"1e-{_DIGITS}")).normalize(_DOWN)
 
 
 def portion(amount: Decimal, parts: int) -> Decimal:
     """One of so many equal parts, rounded down in its 70th digit: a δ may be too small for the decimals that `split` keeps."""
-    return Context(prec=70, rounding=ROUND_FLOOR).divide(amount, Decimal(parts)) if parts > 1 else amount
+    return _PORTION.divide(amount, Decimal(parts)) if parts > 1 else amount
 
 
 def exact_sum(amounts: Iterable[Decimal]) -> Decimal:
-    """The sum of amounts, in a context of its own: the caller's decimal precision does not matter."""
-    return functools.reduce(_EXACT.add, amounts, Decimal(0))
+    """The sum of amounts."""
+    return functools.reduce(_UP.add, amounts, Decimal(0))
 
 
 def exact_difference(amount: Decimal, part: Decimal) -> Decimal:
-    """What is left of an amount, in a context of its own."""
-    return _EXACT.subtract(amount, part)
+    """What is left of an amount."""
+    return _DOWN.subtract(amount, part)
+
+
+def exact_product(amount: Decimal, factor: Decimal | int) -> Decimal:
+    """So many times an amount."""
+    return _UP.multiply(amount, factor)
+
+
+def exact_text(amount: Decimal) -> str:
+    """An amount as it is stored: all digits, and the same text for the same amount."""
+    return _DOWN.to_sci_string(amount)
 
 
 def parse_fraction(given: float | str | Decimal | Fraction) -> Fraction:
@@ -94,8 +132,8 @@ def parse_fraction(given: float | str | Decimal | Fraction) -> Fraction:
 
 def plain(value: Decimal) -> str:
     """A decimal as a person would write it: no exponent, no trailing zeros; tiny ones as 1e-9."""
-    if value and abs(value) < Decimal("1e-4"):
-        return f"{value.normalize():e}".replace("e-0", "e-")
+    if value and value.copy_abs() < Decimal("1e-4"):
+        return f"{value.normalize(_DOWN):e}".replace("e-0", "e-")
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -115,4 +153,4 @@ def _decimal(given: Amount, name: str, expected: str) -> Decimal:
         raise UsageError(f"{name}={given} has more digits than are kept; expected {expected}.")
     if math.isinf(float(value)):
         raise UsageError(f"{name}={given} is too large; expected {expected}.")
-    return value.normalize(_EXACT) if value else Decimal(0)
+    return value.normalize(_DOWN) if value else Decimal(0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee.amounts import exact_sum, plain
+from evenhand.guarantee.amounts import exact_sum, exact_text, plain
 from evenhand.guarantee.relation import Relation
 
 _PROTECTED = {
@@ -149,7 +149,7 @@ class Guarantee:
 
 
 def _amounts(epsilon: Decimal, delta: Decimal) -> dict[str, Any]:
-    exact = {"epsilon": str(epsilon), "delta": str(delta)}
+    exact = {"epsilon": exact_text(epsilon), "delta": exact_text(delta)}
     return {"epsilon": float(epsilon), "delta": float(delta), "exact": exact}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, parse_epsilon
+from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, exact_product, exact_sum, parse_epsilon
 from evenhand.learning.base import choice, is_auto, pay, public_number
 from evenhand.learning.beside_constant import Beside
 from evenhand.learning.categories import Categories
@@ -163,7 +163,7 @@ class BoundedERM(LinearModel):
         given = tau is not None and regularisation is not None
         left = epsilon if given else profile_price(source, self.profile, epsilon)[1]
         compared = self._compared(regularisation)
-        least = exact_difference(left, 3 * comparing(epsilon, 0.0)) if compared else left
+        least = exact_difference(left, exact_product(comparing(epsilon, 0.0), 3)) if compared else left
         scales = self._scales(loss.facts, source.relation, mapped, least)
         least_each = least_regularisation(1, loss, mapped, source.relation.moves)
         self._check_given(tau, regularisation, scales, (tau or 1) * least_each)
@@ -183,7 +183,7 @@ class BoundedERM(LinearModel):
                     prices = comparing(epsilon, support.people), spread_price(epsilon, support.people)
                     beside = Beside.bought(source, self, targets, mapped, prices, receipt)
                     judging = comparing(epsilon, support.people, beside.balance)
-                    left = exact_difference(left, sum(prices) + judging)
+                    left = exact_difference(left, exact_sum([*prices, judging]))
                     facts = replace(facts, typical=beside.balance, spread=beside.spread)
                     start = beside.start
                 scaled = partial(self._scales, facts, source.relation)

@@ -50,7 +50,7 @@ class Parts:
         """``trace`` bounds the trace of the Hessian of one row's loss; ``linear`` is not positive if Λ is too small."""
         output, left = split(epsilon, OUTPUT_SHARE)
         cost = Fraction(curvature_cost(tau, regularisation, trace, size) * (1 + 1e-12))
-        curvature = Decimal(math.ceil(cost * 10**30)).scaleb(-30)
+        curvature = Decimal(f"{math.ceil(cost * 10**30)}e-30")
         return cls(exact_difference(left, curvature), curvature, output)
 
 

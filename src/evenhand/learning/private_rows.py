@@ -45,6 +45,7 @@ def open_rows(
     """
     if isinstance(X, Table):
         require_no_population(population)
+        X.engine.require_tested("a fit")
         return _open_table(X, y, features, targets, categories)
     relation = Relation.parse(protects)
     if relation is Relation.LABELS:

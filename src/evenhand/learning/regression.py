@@ -217,6 +217,7 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         """Features, users and the guarantee; and how to read the labels, which waits for the debit."""
         public = public_columns(X, y, users, self.features)
         if isinstance(X, Table):
+            X.engine.require_tested("a fit")
             guarantee = Guarantee(epsilon, Decimal(0), X.relation, X.unit, public, user=X.user)
             admit(self.ledger, guarantee)
             require_no_population(self.population)

@@ -94,6 +94,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         division = Division.of(epsilon, delta, bool(self.refit))
         estimator, features = self.estimator, self.estimator.features
         if isinstance(X, Table):  # a part of it has columns of its own
+            X.engine.require_tested("a search")
             features = column_names(X, y, features)[1]
             estimator = clone(estimator).set_params(features=list(features))
         codes = codes_of(X, y, users, features, estimator.protects)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from evenhand.ledger import failures
 from evenhand.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -23,26 +25,33 @@ Result = TypeVar("Result")
 class _Job:
     """One transaction that waits; afterwards, what came of it."""
 
-    def __init__(self, work: Callable[[Connection], Any], write: bool) -> None:
+    def __init__(self, store: Store, work: Callable[[Connection], Any], write: bool) -> None:
+        self.name, self.kept = store.name, store.kept
         self.work, self.write = work, write
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def attempt(self, connection: Connection) -> None:
-        """Run inside the transaction of all. What fails in the database is the failure of all: they may try again with their keys."""
-        from sqlalchemy.exc import SQLAlchemyError
+    def attempt(self, connection: Connection, *, alone: bool) -> None:
+        """Run inside the transaction of all. What fails in the database is the failure of all: they may try again with their keys.
+
+        A statement that the database refuses is no such failure: with a text that it can't store, one would stop all others.
+        """
+        from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
         self.result, self.error = None, None
         try:
-            if self.write:
-                with connection.begin_nested():
-                    self.result = self.work(connection)
-            else:
+            with nullcontext() if alone else connection.begin_nested():
                 self.result = self.work(connection)
+        except (DataError, IntegrityError) as error:
+            if alone:
+                raise
+            self.error = failures.of_database(self.name, error, self.kept)
         except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError):
             raise
         except Exception as error:  # raised again where it belongs
+            if alone and self.write:
+                raise  # rolled back with its transaction
             self.error = error
 
 
@@ -61,7 +70,7 @@ class Batches(Store):
 
     def run(self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False) -> Result:
         """As `Store.run`."""
-        job = _Job(work, write)
+        job = _Job(self._store, work, write)
         with self._queue:
             self._waiting.append(job)
         with self._turn:
@@ -78,7 +87,7 @@ class Batches(Store):
 
         def all_of_them(connection: Connection) -> None:
             for job in jobs:
-                job.attempt(connection)
+                job.attempt(connection, alone=len(jobs) == 1)
 
         try:
             self._store.run(all_of_them, write=any(job.write for job in jobs))

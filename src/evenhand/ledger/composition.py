@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal, Inexact
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from evenhand.guarantee import Amount, UsageError, plain
+from evenhand.guarantee import Amount, UsageError, fixed_context, plain
 
-_SUMS = Context(prec=160, traps=[Inexact])  # sums never round: a silent rounding would be a drift
-_LOGS = Context(prec=60, Emax=10**9, Emin=-(10**9))
-_UP = Context(prec=60, rounding=ROUND_CEILING, Emax=10**9, Emin=-(10**9))
+_SUMS = fixed_context(160, exact=True)  # sums never round: a silent rounding would be a drift
+_LOGS, _UP = fixed_context(60), fixed_context(60, ROUND_CEILING)
+_DECIMALS = fixed_context(160, ROUND_CEILING)
 _MARGIN = Decimal("1e-40")  # far above the error of 60-digit logarithms, far below any cost that matters
 
 _DECLARED = Decimal("0.9")  # of the ledger's δ: for the δ that releases declare
@@ -242,7 +242,9 @@ def renyi_cost(cost: Cost, order: Decimal) -> Decimal:
     if cost.rho is not None:
         return _decimals(_UP.multiply(order, cost.rho))
     epsilon = cost.epsilon
-    if order * epsilon > 10_000:  # the divergence is ε up to ε/(α−1) or so: not worth the huge exponentials
+    if (
+        _LOGS.multiply(order, epsilon) > 10_000
+    ):  # the divergence is ε up to ε/(α−1) or so: not worth the huge exponentials
         return epsilon
     log = _LOGS
     moment = log.add(log.exp(log.multiply(order, epsilon)), log.exp(log.multiply(log.subtract(1, order), epsilon)))
@@ -264,7 +266,7 @@ def _conversion(order: Decimal, delta: Decimal) -> Decimal:
 
 def _best_order(total: Budget) -> Decimal:
     """The order α on a fixed geometric grid that leaves room for the largest ρ. Any order is valid."""
-    epsilon, delta = float(total.epsilon), float(total.delta * _CONVERTED)
+    epsilon, delta = float(total.epsilon), float(_LOGS.multiply(total.delta, _CONVERTED))
 
     def room(order: float) -> float:
         inner = (order - 1) * math.log1p(-1 / order) - math.log(order) - math.log(delta)
@@ -276,8 +278,7 @@ def _best_order(total: Budget) -> Decimal:
 
 def _decimals(value: Decimal, places: int = 40) -> Decimal:
     """Round up to a number of decimals that sums can carry exactly."""
-    context = Context(prec=160, rounding=ROUND_CEILING)
-    return value.quantize(Decimal(1).scaleb(-places), context=context).normalize(context)
+    return _DECIMALS.quantize(value, Decimal(f"1e-{places}")).normalize(_DECIMALS)
 
 
 def _exact(given: Amount, name: str) -> Decimal:

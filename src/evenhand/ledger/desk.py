@@ -13,17 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenhand.guarantee import LedgerError, UsageError
 from evenhand.ledger.batches import Batches
 from evenhand.ledger.composition import Budget
 from evenhand.ledger.ledger import Ledger
-from evenhand.ledger.question_ledger import QuestionLedger
+from evenhand.ledger.question_ledger import Drawing, QuestionLedger
 from evenhand.ledger.questions import EVERYBODY, AlreadyPaid, Limits, NeedsApproval, Standing, StoredQuestion, stored
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
+
+Written = TypeVar("Written")
 
 __all__ = ["AlreadyPaid", "Desk", "Limits", "NeedsApproval", "QuestionLedger", "Standing", "StoredQuestion"]
 
@@ -50,14 +52,21 @@ class Desk:
         self.ledger, self.per_period, self.period = ledger, per_period, period
         self.batches = Batches(ledger._store)
         self._run = self.batches.run
-        self._run(desk_tables.create, write=True)
+        self._write(desk_tables.create)
 
-    def question_ledger(self, analyst: str, key: str, question: str, limits: Limits) -> QuestionLedger:
+    def question_ledger(
+        self, analyst: str, key: str, question: str, limits: Limits, *, stored_first: bool = False
+    ) -> QuestionLedger:
         """The ledger as one question of one analyst sees it: for a `Session` that asks this question and no other, once.
 
-        Where others are shown the answer, `store` it first and show what comes back.
+        Args:
+            analyst, key, question, limits: who asks what, under which key, and what the analyst may spend.
+            stored_first: what is drawn is shown to nobody; it goes to `store`, and what comes back is shown. Only then can
+                `redraw` make good what a kill has lost. Otherwise the release counts as seen as soon as it is debited.
         """
-        return QuestionLedger(self, analyst, key, question, limits)
+        return QuestionLedger(
+            self, analyst, key, question, limits, Drawing.STORED_FIRST if stored_first else Drawing.SEEN
+        )
 
     def find(self, id: str) -> StoredQuestion | None:
         """A question by its id."""
@@ -85,7 +94,7 @@ class Desk:
             desk_tables.change(connection, id, standing=standing, decided_by=by)
             return row
 
-        self._run(work, write=True)
+        self._write(work)
         found = self.find(id)
         assert found is not None
         return found
@@ -103,13 +112,14 @@ class Desk:
             desk_tables.change(connection, id, standing=Standing.ANSWERED, answer=answer)
             return answer
 
-        return self._run(work, write=True)
+        return self._write(work)
 
     def redraw(self, id: str, draw: Callable[[QuestionLedger], str]) -> str:
         """The answer to a question that was paid for: the stored one, or what ``draw`` makes of its earlier debit, stored first.
 
         For the keeper, where a process was killed, or failed, between a debit and its stored answer. ``draw`` is given the
-        question's ledger, shows nothing of what it draws to anybody, and returns the answer as it is to be stored.
+        question's ledger, shows nothing of what it draws to anybody, and returns the answer as it is to be stored. A question
+        that was not debited as ``stored_first`` is refused: its release may have been seen.
 
         Example:
             >>> desk.redraw(id, lambda paid: written(eh.Session(table, paid).count(epsilon=0.1)))  # doctest: +SKIP
@@ -119,7 +129,12 @@ class Desk:
             raise LedgerError(f"question {id} was not debited, so there is nothing to draw for it.")
         if asked.answer is not None:
             return asked.answer
-        paid = QuestionLedger(self, asked.analyst, asked.key, asked.question, Limits(asked.cost), redraws=True)
+        if asked.standing is not Standing.PAID:
+            raise LedgerError(
+                f"question {id} was debited by whoever saw its release, so nothing is drawn for it again; debit with "
+                "desk.question_ledger(..., stored_first=True) what is stored before anybody sees it."
+            )
+        paid = QuestionLedger(self, asked.analyst, asked.key, asked.question, Limits(asked.cost), Drawing.AGAIN)
         try:
             text = draw(paid)
         except AlreadyPaid as earlier:  # stored by another process since
@@ -127,6 +142,16 @@ class Desk:
                 raise
             return earlier.question.answer
         return self.store(id, text)
+
+    def _write(self, work: Callable[[Connection], Written]) -> Written:
+        """Run a transaction while nobody else debits, decides or stores: on Postgres, two would both find no answer and store theirs."""
+        from evenhand.ledger import state as ledger_state
+
+        def alone(connection: Connection) -> Written:
+            ledger_state.lock(connection)
+            return work(connection)
+
+        return self._run(alone, write=True)
 
     def spent(self, analyst: str | None = None, *, now: bool = False, approved: bool | None = None) -> Budget:
         """What an analyst, or all of them, spent at this desk: ever or in the present period; ε and δ added up."""

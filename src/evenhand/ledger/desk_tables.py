@@ -5,7 +5,7 @@ Importing this module imports SQLAlchemy; `Desk` waits with that until it is ope
 
 from __future__ import annotations
 
-from decimal import Context, Decimal, Inexact
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -23,13 +23,14 @@ from sqlalchemy import (
     select,
 )
 
+from evenhand.guarantee import exact_text, fixed_context
 from evenhand.ledger.composition import Budget, Cost
 
 Place = tuple[str, int, bool]
 """A holder, a period, and whether the keeper approved."""
 Spent = dict[Place, Budget]
 
-_SUMS = Context(prec=160, traps=[Inexact])
+_SUMS = fixed_context(160, exact=True)
 
 metadata = MetaData()
 
@@ -143,7 +144,7 @@ def _period(connection: Connection, name: str) -> tuple[int, bool]:
 def add(connection: Connection, spent: Spent, place: Place, cost: Cost) -> None:
     """Add a cost to what was spent at a place."""
     after = plus(spent.get(place, Budget(Decimal(0))), cost)
-    values = {"epsilon": str(after.epsilon), "delta": str(after.delta)}
+    values = {"epsilon": exact_text(after.epsilon), "delta": exact_text(after.delta)}
     holder, when, approved = place
     if place in spent:
         connection.execute(_MORE_SPENT, {"who": holder, "when": when, "how": approved, **values})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Context, Decimal
+from decimal import ROUND_FLOOR, Decimal
 
-from evenhand.guarantee import UsageError
+from evenhand.guarantee import UsageError, fixed_context
 from evenhand.ledger.composition import Account, Cost, renyi_cost
 
 _MOST = 1_000_000
 _DIGITS = 3
-_SUMS = Context(prec=200)
+_SUMS = fixed_context(200, ROUND_FLOOR)
 
 
 def largest_epsilon(account: Account, times: int) -> Decimal:
@@ -20,18 +20,21 @@ def largest_epsilon(account: Account, times: int) -> Decimal:
     """
     if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= _MOST:
         raise UsageError(f"times={times!r}: expected how many releases are to come, from 1 to {_MOST:,}.")
-    least = account.remaining.epsilon / times  # adding up always fits
+    least = _SUMS.divide(account.remaining.epsilon, times)  # adding up always fits
     if not least:
         return Decimal(0)
-    step = Decimal(1).scaleb(least.adjusted() - _DIGITS + 1)
-    low, high = int(least / step), int(account.total.epsilon / step) + 1
+    step = _digit(least)
+    low, high = int(_SUMS.divide(least, step)), int(_SUMS.divide(account.total.epsilon, step)) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _fit(account, step * middle, times) else (low, middle)
-    found = step * low
-    return (
-        found.quantize(Decimal(1).scaleb(found.adjusted() - _DIGITS + 1), rounding="ROUND_DOWN") if low else Decimal(0)
-    )
+        low, high = (middle, high) if _fit(account, _SUMS.multiply(step, middle), times) else (low, middle)
+    found = _SUMS.multiply(step, low)
+    return _SUMS.quantize(found, _digit(found)) if low else Decimal(0)
+
+
+def _digit(amount: Decimal) -> Decimal:
+    """One in the last digit that is kept of an amount."""
+    return Decimal(f"1e{amount.adjusted() - _DIGITS + 1}")
 
 
 def _fit(account: Account, epsilon: Decimal, times: int) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import Guarantee, Purchase, Relation, UsageError
+from evenhand.guarantee import Guarantee, Purchase, Relation, UsageError, exact_text
 from evenhand.ledger.composition import Cost
 
 _ASKED = "asked"
@@ -108,14 +108,16 @@ class Record:
                 "made of text, finite numbers, lists and mappings."
             ) from None
         promise: dict[str, Any] = {
-            "epsilon": str(guarantee.epsilon),
-            "delta": str(guarantee.delta),
+            "epsilon": exact_text(guarantee.epsilon),
+            "delta": exact_text(guarantee.delta),
             "protects": guarantee.relation.value,
             "user": guarantee.unit,
             "public": guarantee.public,
         }
         if guarantee.earlier:
-            promise["earlier"] = [[each.event, str(each.epsilon), str(each.delta)] for each in guarantee.earlier]
+            promise["earlier"] = [
+                [each.event, exact_text(each.epsilon), exact_text(each.delta)] for each in guarantee.earlier
+            ]
         if guarantee.user:
             promise["columns"] = guarantee.user
         return cls(number, id, time, _json(promise), _json(_cost_data(cost)), text)
@@ -170,9 +172,9 @@ def digest(*texts: str) -> str:
 
 
 def _cost_data(cost: Cost) -> dict[str, str | None]:
-    rho = None if cost.rho is None else str(cost.rho)
-    data = {"epsilon": str(cost.epsilon), "delta": str(cost.delta), "rho": rho}
-    return data | ({"beyond": str(cost.beyond)} if cost.beyond else {})
+    rho = None if cost.rho is None else exact_text(cost.rho)
+    data = {"epsilon": exact_text(cost.epsilon), "delta": exact_text(cost.delta), "rho": rho}
+    return data | ({"beyond": exact_text(cost.beyond)} if cost.beyond else {})
 
 
 def _json(data: Mapping[str, object]) -> str:
@@ -181,5 +183,5 @@ def _json(data: Mapping[str, object]) -> str:
 
 def _plain(value: object) -> str:
     if isinstance(value, Decimal):
-        return str(value)
+        return exact_text(value)
     raise TypeError

@@ -6,9 +6,10 @@ import threading
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, UsageError, plain
+from evenhand.guarantee import BudgetExceeded, Guarantee, LedgerError, UsageError, exact_text, plain
 from evenhand.ledger import admission
 from evenhand.ledger.composition import Budget, Cost
 from evenhand.ledger.events import Event
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
     from evenhand.ledger.state import State
 
 
+class Drawing(Enum):
+    """What becomes of what is drawn for a debit, and so whether it may be drawn again."""
+
+    SEEN = Standing.DRAWN
+    """Whoever debits sees it at once: never again."""
+    STORED_FIRST = Standing.PAID
+    """It is stored before anybody sees it: again, until something is stored."""
+    AGAIN = None
+    """It is drawn for an earlier debit; no debit is made."""
+
+
 class QuestionLedger(Ledger):
     """A ledger as one question sees it: limits of its analyst are checked in the transaction that debits, once.
 
@@ -31,18 +43,24 @@ class QuestionLedger(Ledger):
     """
 
     def __init__(
-        self, desk: Desk, analyst: str, key: str, question: str, limits: Limits, *, redraws: bool = False
+        self, desk: Desk, analyst: str, key: str, question: str, limits: Limits, drawing: Drawing = Drawing.SEEN
     ) -> None:
         for name, text in (("analyst", analyst), ("key", key)):
-            if not text or len(text) > 200 or text == EVERYBODY:
-                raise UsageError(f"{name}={text[:40]!r}: expected a name of 1 to 200 characters.")
+            if not text or len(text) > 200 or text == EVERYBODY or not _storable(text):
+                raise UsageError(
+                    f"{name}={text[:40]!r}: expected a name of 1 to 200 characters, none of them a control character."
+                )
+        if not _storable(question):
+            raise UsageError(
+                "the text of a question holds a control character; expected JSON, which writes them as \\u0000."
+            )
         self._store, self._seen = desk.batches, desk.ledger._seen
         self.desk, self.analyst, self.key, self.question, self.limits = desk, analyst, key, question, limits
         self.id: str | None = None
         self.asked: StoredQuestion | None = None
         """The question, once it is paid for."""
         self.who = analyst
-        self._redraws, self._charged = redraws, Cost.pure(0)
+        self._drawing, self._charged = drawing, Cost.pure(0)
         self._unused = threading.Lock()  # taken once and never given back: threads can't both debit
 
     def debit(  # type: ignore[override]
@@ -83,11 +101,13 @@ class QuestionLedger(Ledger):
             self.id = row.id
             if row.event is not None:
                 self.asked = stored(row)
-                if not self._redraws or row.answer is not None:
+                if self._drawing is not Drawing.AGAIN or row.answer is not None or row.standing != Standing.PAID:
                     raise AlreadyPaid(self.asked)
                 return ledger_state.record_at(connection, row.event).read()
             if row.standing == Standing.DENIED:
                 raise BudgetExceeded(f"the keeper denied this question ({row.id}). Nothing was read or spent.")
+        if self._drawing is Drawing.AGAIN:
+            raise LedgerError(f"question {self.key} was not debited, so there is nothing to draw for it.")
         period = desk_tables.enter_period(connection, self.desk.period())
         spent = desk_tables.spent(connection, self.analyst, EVERYBODY)
         beyond = self._beyond(spent, cost, period)
@@ -99,7 +119,7 @@ class QuestionLedger(Ledger):
             self._check_free(spent, cost)
         for holder in (self.analyst, EVERYBODY):
             desk_tables.add(connection, spent, (holder, period, approved), cost)
-        paid: dict[str, Any] = {"standing": Standing.PAID, "event": state.events + 1, "time": _now()}
+        paid: dict[str, Any] = {"standing": self._drawing.value, "event": state.events + 1, "time": _now()}
         if row is None:
             self._enter(connection, cost, **paid)
         else:
@@ -143,8 +163,10 @@ class QuestionLedger(Ledger):
     def _wait(self) -> str:
         """Enter a question that waits for approval, unless it does already; the debit that found so was rolled back."""
         from evenhand.ledger import desk_tables
+        from evenhand.ledger import state as ledger_state
 
         def work(connection: Connection) -> None:
+            ledger_state.lock(connection)
             row = desk_tables.by_key(connection, self.analyst, self.key)
             if row is None:
                 self._enter(connection, self._charged, standing=Standing.WAITING, time=_now())
@@ -160,7 +182,7 @@ class QuestionLedger(Ledger):
 
         self.id = str(uuid.uuid4())
         values = {"analyst": self.analyst, "key": self.key, "question": self.question}
-        amounts = {"epsilon": str(cost.epsilon), "delta": str(cost.delta)}
+        amounts = {"epsilon": exact_text(cost.epsilon), "delta": exact_text(cost.delta)}
         desk_tables.enter(connection, id=self.id, **values, **amounts, **where)
 
     def _beyond(self, spent: Spent, cost: Cost, period: int) -> str | None:
@@ -185,6 +207,11 @@ class QuestionLedger(Ledger):
             if after.epsilon > allowed.epsilon or after.delta > allowed.delta:
                 return f"this question costs {Budget(cost.epsilon, cost.delta)}, but {words} is {allowed}, with {before} spent"
         return None
+
+
+def _storable(text: str) -> bool:
+    """Whether every database can store a text: Postgres takes no NUL, and nothing takes half a character."""
+    return all(character >= " " and not "\ud800" <= character <= "\udfff" for character in text)
 
 
 def _now() -> str:

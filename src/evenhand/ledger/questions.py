@@ -25,7 +25,9 @@ class Standing(StrEnum):
     APPROVED = "approved"
     DENIED = "denied"
     PAID = "paid"
-    """Debited; no answer is stored yet."""
+    """Debited; nothing was seen, and no answer is stored yet."""
+    DRAWN = "drawn"
+    """Debited by whoever saw what was drawn, so nothing is drawn for it again."""
     ANSWERED = "answered"
 
 
@@ -89,11 +91,12 @@ class AlreadyPaid(LedgerError):  # noqa: N818 - as BudgetExceeded
 
     def __init__(self, question: StoredQuestion) -> None:
         self.question = question
-        todo = (
-            f"draw it with desk.redraw({question.id!r}, ...), which stores what it draws"
-            if question.answer is None
-            else f"take its answer from desk.find({question.id!r})"
-        )
+        if question.answer is not None:
+            todo = f"take its answer from desk.find({question.id!r})"
+        elif question.standing is Standing.PAID:
+            todo = f"draw it with desk.redraw({question.id!r}, ...), which stores what it draws"
+        else:
+            todo = "use the release that was drawn for it"
         super().__init__(
             f"the key {question.key!r} was debited before, and one debit pays for one answer; {todo}, or ask under a new key. "
             "Nothing was read or spent."

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from sqlalchemy import Connection, bindparam, inspect, select
 
-from evenhand.guarantee import LedgerError, Relation
+from evenhand.guarantee import LedgerError, Relation, exact_text
 from evenhand.ledger import failures, schema
 from evenhand.ledger.composition import Account, Budget
 from evenhand.ledger.events import Record, digest, read_guarantee
@@ -49,7 +49,11 @@ class State:
 
 def genesis(id: str, total: Budget, order: Decimal | None) -> str:
     """The link that the first event continues: binds the history to this ledger and its total."""
-    return digest(id, str(total.epsilon), str(total.delta), str(order))
+    return digest(id, exact_text(total.epsilon), exact_text(total.delta), _order_text(order) or "None")
+
+
+def _order_text(order: Decimal | None) -> str | None:
+    return None if order is None else exact_text(order)
 
 
 def exists(connection: Connection) -> bool:
@@ -72,12 +76,17 @@ def create(connection: Connection, name: str, total: Budget) -> None:
         schema.ledger.insert().values(
             one=1,
             id=id,
-            total_epsilon=str(total.epsilon),
-            total_delta=str(total.delta),
-            renyi_order=None if account.order is None else str(account.order),
+            total_epsilon=exact_text(total.epsilon),
+            total_delta=exact_text(total.delta),
+            renyi_order=_order_text(account.order),
             **_running(state),
         )
     )
+
+
+def lock(connection: Connection) -> None:
+    """Wait for the other writers of this ledger, and keep them waiting until this transaction ends."""
+    connection.execute(_LOCKED)
 
 
 def read(connection: Connection, name: str, *, lock: bool = False) -> State:
@@ -153,9 +162,9 @@ def _running(state: State) -> dict[str, object]:
         "unit": None if state.unit is None else json.dumps(state.unit),
         "relation": None if state.relation is None else state.relation.value,
         "events": state.events,
-        "epsilon": str(account.epsilon),
-        "delta": str(account.delta),
-        "renyi": str(account.renyi),
+        "epsilon": exact_text(account.epsilon),
+        "delta": exact_text(account.delta),
+        "renyi": exact_text(account.renyi),
         "summing": account.summing,
         "head": state.head,
     }

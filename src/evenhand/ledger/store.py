@@ -42,7 +42,7 @@ class Store:
 
     def __init__(self, location: str | os.PathLike[str], kept: failures.Kept = failures.LEDGER) -> None:
         place = os.fspath(location)
-        self._kept = kept
+        self.kept = kept
         self._shared: tuple[int, Engine] | None = None  # with the process that made it
         self._secrets: Callable[[], dict[str, str]] = dict
         if "://" in place:
@@ -80,16 +80,16 @@ class Store:
                 with self._transaction(write=write, create=create) as connection:
                     return work(connection)
             except UnicodeDecodeError:  # sqlite3 fails to decode SQLite's message about a damaged schema
-                raise failures.corrupt(self.name, self._kept) from None
+                raise failures.corrupt(self.name, self.kept) from None
             except (SQLAlchemyError, sqlite3.Error) as error:
                 if not failures.is_transient(error) or time.monotonic() > deadline:
-                    raise failures.of_database(self.name, error, self._kept) from None
+                    raise failures.of_database(self.name, error, self.kept) from None
             time.sleep(random.uniform(0.001, 0.02))  # jitter, so that colliding writers part
 
     @contextmanager
     def _transaction(self, *, write: bool, create: bool) -> Iterator[Connection]:
         engine = self._connect(create=True) if create else self._shared_engine()
-        guarded = forks.transaction(self.path, PATIENCE, self._kept) if self._url is None else nullcontext()
+        guarded = forks.transaction(self.path, PATIENCE, self.kept) if self._url is None else nullcontext()
         with guarded, engine.connect() as connection, connection.begin():
             if self._url is not None:
                 connection.exec_driver_sql(_POSTGRES_DURABLE if write else _POSTGRES_SNAPSHOT)
@@ -117,10 +117,16 @@ class Store:
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
             patience = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
-            return create_engine(self._url, pool_pre_ping=True, connect_args=patience | self._secrets())
+            # Whoever waited for a lock must see what its holder wrote, whatever isolation the server is set to.
+            return create_engine(
+                self._url,
+                pool_pre_ping=True,
+                isolation_level="READ COMMITTED",
+                connect_args=patience | self._secrets(),
+            )
         except ModuleNotFoundError:
             raise UsageError(
-                f"{self._kept.what} {self.name}: the Postgres driver psycopg is not installed. "
+                f"{self.kept.what} {self.name}: the Postgres driver psycopg is not installed. "
                 "Install it with: pip install 'evenhand[postgres]'"
             ) from None
 

@@ -6,17 +6,18 @@ import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
+from evenhand.guarantee import fixed_context
 from evenhand.noise.passing import Round, Way
 
 BITS = 320
 """Of a probability: far below the smallest δ."""
 
 _LARGEST_EPSILON = 40  # for one group; more would change nothing that one could see
-_DOWN = Context(prec=120, rounding=ROUND_FLOOR, Emax=10**6, Emin=-(10**6))
+_DOWN = fixed_context(120, ROUND_FLOOR)
 
 
 @dataclass(frozen=True)

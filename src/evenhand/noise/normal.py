@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import Decimal
 from functools import lru_cache
 from statistics import NormalDist
+
+from evenhand.guarantee import fixed_context
 
 MARGIN = 2.0**-36  # relative; the error of the formulas below in doubles is under 2^-39
 _LARGEST_EPSILON = 300.0  # more would overflow exponentials; noise for less is noise for more
@@ -21,7 +23,7 @@ _OPEN = 2.0**-40  # around the probability of a coin: far above what erfc can be
 _BITS = 384
 _DIGITS = 160
 _FAR = 20  # beyond so many standard deviations the probability is under 2^-280
-_WORK = Context(prec=_DIGITS, rounding=ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**6, capitals=1, clamp=0, flags=[])
+_WORK = fixed_context(_DIGITS)
 
 
 @lru_cache(maxsize=256)
@@ -80,8 +82,8 @@ def _coin(distance: int, sigma: float, draw: int) -> bool:
 
 def decided(distance: int, sigma: float, draw: int) -> bool:
     """The same with 384 bits and 160 digits."""
-    z = _WORK.divide(Decimal(distance), Decimal(sigma))
-    if abs(z) > _FAR:
+    z = _WORK.divide(Decimal(distance), Decimal.from_float(sigma))
+    if z.copy_abs() > _FAR:
         return z < 0
     return Decimal(draw) < _WORK.multiply(exact_upper_tail(z), Decimal(2**_BITS))
 
@@ -89,7 +91,7 @@ def decided(distance: int, sigma: float, draw: int) -> bool:
 def exact_upper_tail(z: Decimal) -> Decimal:
     """P(N ≥ z) for |z| ≤ 20, off by less than 10^-120: ½ − φ(z)·(z + z³/3 + z⁵/(3·5) + …), whose terms have one sign."""
     square, term, series, odd = _WORK.multiply(z, z), z, z, 1
-    while abs(term) > Decimal("1e-155"):
+    while term.copy_abs() > Decimal("1e-155"):
         odd += 2
         term = _WORK.divide(_WORK.multiply(term, square), Decimal(odd))
         series = _WORK.add(series, term)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evenhand.guarantee import Relation
+from evenhand.guarantee import Relation, exact_text
 
 if TYPE_CHECKING:
     from mpmath import mpf
@@ -42,7 +42,7 @@ def rho_of_vectors(epsilon: Decimal, delta: Decimal, relation: Relation) -> Frac
 def gaussian_delta(sigma: Fraction, epsilon: Decimal) -> mpf:
     """The exact δ of Gaussian noise of σ sensitivities at ε, in 100 digits: Balle and Wang 2018, Theorem 8."""
     real = _reals()
-    s, e = real.mpf(sigma.numerator) / sigma.denominator, real.mpf(str(epsilon))
+    s, e = real.mpf(sigma.numerator) / sigma.denominator, real.mpf(exact_text(epsilon))
 
     def below(x: mpf) -> mpf:
         return real.erfc(-x / real.sqrt(2)) / 2
@@ -52,7 +52,7 @@ def gaussian_delta(sigma: Fraction, epsilon: Decimal) -> mpf:
 
 def _enough(sigma: Fraction, epsilon: Decimal, delta: Decimal) -> Fraction:
     """The first of ``sigma`` and slightly larger ones that is proved to be enough; δ falls as σ grows."""
-    allowed = _reals().mpf(str(delta)) * (1 - _reals().mpf(10) ** (10 - _DIGITS))
+    allowed = _reals().mpf(exact_text(delta)) * (1 - _reals().mpf(10) ** (10 - _DIGITS))
     margin = Fraction(1, 10**9)
     while gaussian_delta(sigma, epsilon) > allowed:
         sigma *= 1 + margin

@@ -15,24 +15,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from functools import reduce
 
+from evenhand.guarantee import fixed_context
 from evenhand.noise import seam
 
 DIGITS = 120
 BITS = 384
 
 
-def _context(rounding: str) -> Context:
-    traps = [DivisionByZero, InvalidOperation, Overflow]
-    return Context(
-        prec=DIGITS, rounding=rounding, Emin=-(10**6), Emax=10**6, capitals=1, clamp=0, flags=[], traps=traps
-    )
-
-
-_WORK, _UP = _context(ROUND_HALF_EVEN), _context(ROUND_CEILING)
+_WORK, _UP = fixed_context(DIGITS), fixed_context(DIGITS, ROUND_CEILING)
 _UNIT = _WORK.divide(Decimal(1), Decimal(2**BITS))
 
 

@@ -18,7 +18,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from evenhand.guarantee import split
+from evenhand.guarantee import exact_product, split
 from evenhand.profiles import Array, Sums, Support
 
 LARGEST_TAU = 2**20
@@ -57,7 +57,7 @@ def comparing(epsilon: Decimal, users: float, balance: float = 1.0) -> Decimal:
 
 def spread_price(epsilon: Decimal, users: float) -> Decimal:
     """The part of ε that finds how far features vary: nothing where there are too few users to find it."""
-    return comparing(epsilon, users) if users * float(epsilon * LARGEST_SHARE) >= _ENOUGH else Decimal(0)
+    return comparing(epsilon, users) if users * float(exact_product(epsilon, LARGEST_SHARE)) >= _ENOUGH else Decimal(0)
 
 
 def balance_of(lower: float, upper: float) -> float:

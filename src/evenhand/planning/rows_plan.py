@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, parse_epsilon, plain, split
+from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, exact_sum, parse_epsilon, plain, split
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.plan import rows_plan_chart, rows_plan_page
@@ -197,8 +197,8 @@ def plan_rows(
     sums, shares = Sums.of(profile.support), worth[0]
     balance = balance_of(*shares) if shares else 1.0
     facts, people = replace(LOSSES[loss], typical=balance), profile.support.people
-    spent = comparing(granted, people) + spread_price(granted, people) + comparing(granted, people, balance)
-    left = exact_difference(granted, spent)
+    parts = comparing(granted, people), spread_price(granted, people), comparing(granted, people, balance)
+    left = exact_difference(granted, exact_sum(parts))
     one, other = split(left, FIRST)
 
     def ways(amount: Decimal) -> list[tuple[int, Scales]]:

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from evenhand.guarantee import exact_difference, split
+from evenhand.guarantee import exact_difference, exact_product, split
 from evenhand.profiles.extent import Extent, extent_of, level_above
 from evenhand.profiles.support import Array
 from evenhand.profiles.visible import HIGHS, LEVELS, LOWS, Given, seen, within
@@ -165,7 +165,7 @@ def look_around(
         """With all that is left, a look around a better centre, and the one before it."""
         for _ in range(LOOKS):
             centre = found.next_centre(given)
-            if centre is None or left <= epsilon / 3:
+            if centre is None or exact_product(left, 3) <= epsilon:
                 break
             before, found = found, look(centre, FIRST)
         return found.with_another(look(found.centre, None)), before

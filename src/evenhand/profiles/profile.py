@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError, exact_sum
+from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError, exact_sum, plain
 from evenhand.pages.notebook import Card, InNotebooks, bars
 from evenhand.profiles import priors
 from evenhand.profiles.buckets import Buckets
@@ -95,7 +95,7 @@ class Profile(InNotebooks):
                 f"the histogram has {len(counts)} counts; expected one for each of {buckets.size} buckets."
             )
         support = support_of_histogram(buckets, counts, guarantee.relation.moves / float(guarantee.epsilon))
-        words = f"a noisy histogram of users by rows (ε = {guarantee.epsilon.normalize():f})"
+        words = f"a noisy histogram of users by rows (ε = {plain(guarantee.epsilon)})"
         return cls(support, Basis.BOUGHT, words, guarantee, buckets, counts, event)
 
     @classmethod

@@ -18,6 +18,7 @@ from evenhand.profiles.profile import Profile
 from evenhand.profiles.shelf import About, Shelf
 from evenhand.profiles.support import Support, support_of_histogram
 from evenhand.release import Measurement, Receipt, debit
+from evenhand.release.rehearsal import rehearse
 from evenhand.tables import Table
 from evenhand.tables.summaries import per_user
 
@@ -98,11 +99,11 @@ class Wanted:
     def get(self, receipt: Receipt, buckets: Buckets, measurement: Measurement, paid: Decimal) -> Histogram:
         """The profile over ``buckets``: as known, or measured with ``paid`` and kept for later releases, which will name it."""
         if self.known is not None:
-            if self.kept is not None and self.shelf is not None and self.table is not None:
+            if receipt.keeps and self.kept is not None and self.shelf is not None and self.table is not None:
                 self.shelf.take(self.table, self.about)
             return over(self.known, buckets)
         noisy = receipt.numbers(measurement, paid).values
-        if self.shelf is not None and self.table is not None:
+        if receipt.keeps and self.shelf is not None and self.table is not None:
             promise = self.table.guarantee(paid, Decimal(0))
             self.shelf.put(self.table, self.about, Profile.bought(buckets, noisy, promise, receipt.event))
         words = "a noisy histogram of users by contribution, bought with part of ε"
@@ -141,6 +142,7 @@ class Order:
 def buy(table: Table, epsilon: Decimal, ledger: Ledger) -> Profile:
     """Pay for a profile and draw it."""
     order = Order(table, epsilon)
+    rehearse(table.engine, order.drawn, epsilon, Decimal(0))
     return order.drawn(debit(ledger, order.guarantee, Cost.pure(epsilon), order.query, table.source))
 
 

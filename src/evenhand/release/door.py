@@ -8,11 +8,13 @@ forgets to split its ε can't draw noise twice with all of it.
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from evenhand.guarantee import EvenhandError, Guarantee, Relation, exact_difference, split
 from evenhand.ledger import Cost, Ledger
@@ -70,7 +72,13 @@ class Choices:
 
 
 class Receipt:
-    """A committed debit, and how much of it has not been used yet."""
+    """A committed debit, and how much of it has not been used yet.
+
+    Threads that share it draw once. It has no copies: not in a forked process, and not by pickling.
+    """
+
+    keeps: ClassVar[bool] = True
+    """Whether what is drawn may be kept for later releases."""
 
     def __init__(self, epsilon: Decimal, delta: Decimal, event: str) -> None:
         self.event = event
@@ -78,6 +86,7 @@ class Receipt:
         self._delta = delta
         self._selected = False
         self._rho = Fraction(0)
+        self._turn, self._process = threading.Lock(), os.getpid()
 
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         """Measure and add the noise that (ε, δ) calls for: Gaussian if δ is given, else Laplace."""
@@ -156,7 +165,8 @@ class Receipt:
 
     def numbers_beside(self, measurements: Sequence[Measurement], shares: Sequence[Fraction]) -> list[Noisy]:
         """Release measurements with normal noise, in shares of the ρ that `selected` has left for them; once."""
-        rho, self._rho = self._rho, Fraction(0)
+        with self._turn:
+            rho, self._rho = self._rho, Fraction(0)
         if not rho or len(shares) != len(measurements) or sum(shares) > 1 or not all(share > 0 for share in shares):
             raise EvenhandError(_OVERSPENT)
         noises = [
@@ -257,10 +267,14 @@ class Receipt:
 
     def _use(self, epsilon: Decimal, delta: Decimal = Decimal(0)) -> None:
         """Take a part of what was paid for; each way out does so before it draws."""
-        if epsilon > self._epsilon or delta > self._delta:
-            raise EvenhandError(_OVERSPENT)
-        self._epsilon = exact_difference(self._epsilon, epsilon)
-        self._delta = exact_difference(self._delta, delta)
+        with self._turn:
+            if epsilon > self._epsilon or delta > self._delta or self._process != os.getpid():
+                raise EvenhandError(_OVERSPENT)
+            self._epsilon = exact_difference(self._epsilon, epsilon)
+            self._delta = exact_difference(self._delta, delta)
+
+    def __reduce__(self) -> NoReturn:
+        raise EvenhandError("a receipt can't be copied or pickled: the copy would draw again for the same debit.")
 
 
 def public(fact: Secret[T], relation: Relation) -> T:

@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError
+from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError, exact_text
 from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, judged
 from evenhand.release.result import Release
@@ -111,12 +111,12 @@ def read(data: Mapping[str, Any]) -> Release:
 def write_guarantee(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee as data for JSON."""
     return {
-        "epsilon": str(guarantee.epsilon),
-        "delta": str(guarantee.delta),
+        "epsilon": exact_text(guarantee.epsilon),
+        "delta": exact_text(guarantee.delta),
         "protects": guarantee.relation.value,
         "unit": list(guarantee.unit),
         "public": list(guarantee.public),
-        "earlier": [[each.event, str(each.epsilon), str(each.delta)] for each in guarantee.earlier],
+        "earlier": [[each.event, exact_text(each.epsilon), exact_text(each.delta)] for each in guarantee.earlier],
         "user": list(guarantee.user),
     }
 
@@ -237,7 +237,7 @@ def plain_value(value: Any) -> Any:  # noqa: ANN401 - whatever a release holds
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Decimal):
-        return {"decimal": str(value)}
+        return {"decimal": exact_text(value)}
     for name, kind in _TIMES.items():  # a datetime is a date too, and comes first
         if isinstance(value, kind):
             return {name: value.isoformat()}

@@ -114,7 +114,8 @@ class Keeper:
         """
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
-        question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
+        limits = self._analyst(analyst).limits
+        question_ledger = offered.desk.question_ledger(analyst, key, text, limits, stored_first=True)
         draft = questions.ask(self._drafts_for(analyst, name), question)
         desk = offered.desk
         try:

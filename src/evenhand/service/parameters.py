@@ -17,7 +17,7 @@ import numpy as np
 from evenhand.bounding import Auto, Strategy, named
 from evenhand.bounding.listing import same_name
 from evenhand.bounding.strategy import UNSET
-from evenhand.guarantee import UsageError, suggest
+from evenhand.guarantee import UsageError, exact_text, suggest
 from evenhand.profiles import Basis, Profile, Support
 from evenhand.statistics import STATISTICS, Statistic
 
@@ -30,7 +30,7 @@ def as_data(value: Any) -> Any:  # noqa: ANN401 - parameters of any question
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Decimal):
-        return str(value)
+        return exact_text(value)
     if value is Auto or type(value) is Auto:  # the choice, left to Evenhand
         given = {field.name: getattr(value, field.name, None) for field in fields(Auto)}
         return {"auto": {name: as_data(part) for name, part in given.items() if part is not None}}

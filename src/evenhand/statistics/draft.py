@@ -11,8 +11,9 @@ from evenhand.ledger import Cost, Ledger
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.progress import watched
 from evenhand.release import Bounding, Error, Interval, Receipt, Release, Rule, debit
+from evenhand.release.rehearsal import rehearse
 from evenhand.release.shown import hanging
-from evenhand.tables.engines import one_reading
+from evenhand.tables.engines import Engine, one_reading
 
 NOTHING = Cost.pure(0)
 """What a public fact costs."""
@@ -84,6 +85,7 @@ class Draft:
         foreseen: works out, by statistic, the forecast for groups.
         units: of the released numbers, by column; empty if none has one.
         source: the name of the table, for the ledger.
+        engine: where the table is; what it can't evaluate is refused before the debit.
     """
 
     statistic: str
@@ -97,6 +99,7 @@ class Draft:
     foreseen: Callable[[], Mapping[str, Foreseen]] = dict
     units: Mapping[str, str] = field(default_factory=dict)
     source: str | None = None
+    engine: Engine | None = field(default=None, repr=False, compare=False)
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
@@ -104,8 +107,11 @@ class Draft:
 
     def pay(self, ledger: Ledger) -> Receipt:
         """Debit, and nothing else."""
+        cost = self.cost or NOTHING
+        if self.engine is not None:
+            rehearse(self.engine, self.run, cost.epsilon, cost.delta)
         query = self.query if self.cost else {**self.query, "exact": f"public under protects={self.guarantee.relation}"}
-        return debit(ledger, self.guarantee, self.cost or NOTHING, query, self.source)
+        return debit(ledger, self.guarantee, cost, query, self.source)
 
     def drawn(self, receipt: Receipt) -> Release:
         """The release that was paid for."""

@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from evenhand.bounding import PROFILE_SHARE, MovedWeight, SmoothWeights, typical_groups, weight_for_average
-from evenhand.guarantee import split
+from evenhand.guarantee import exact_sum, split
 from evenhand.ledger import mechanism_delta
 from evenhand.pages.numbers import written
 from evenhand.profiles import Support, row_buckets, support_of_histogram, users_by_bucket
@@ -118,7 +118,7 @@ class GroupMeans(Part):
             f"the {norm} of a user's sums from rows × a centre, over all groups together, may be {written(reach)}, counted in "
             "the rows that a user of the group usually has; the centres are found privately first"
         )
-        bounding = Bounding("LocatedMean", reach, words, f"chosen from {_BASIS}", paid + choosing)
+        bounding = Bounding("LocatedMean", reach, words, f"chosen from {_BASIS}", exact_sum([paid, choosing]))
         estimates = [
             Estimate(mean.value, mean, mean.spread, rows) for mean, rows in zip(means, rows_by_group, strict=True)
         ]
@@ -163,7 +163,7 @@ class GroupMeans(Part):
         ]
         shown = capacity / FULL
         words = f"all rows of a user are used, weighted to count as at most {written(shown)} rows over all groups"
-        paid += split(purse.epsilon, share)[0]
+        paid = exact_sum([paid, split(purse.epsilon, share)[0]])
         plausible = posterior(buckets, noisy.values, float(noisy.noise.scale))
         estimates = believed_averages(mean, estimates, MovedWeight.of(plausible, shown))
         return estimates, Bounding(SmoothWeights.title, shown, words, f"chosen from {_BASIS}", paid)

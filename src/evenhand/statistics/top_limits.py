@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.bounding import ONCE_EACH, Breadth, Lost
-from evenhand.guarantee import split
+from evenhand.guarantee import exact_difference, split
 from evenhand.noise import LARGEST_SCALE, TopK
 from evenhand.profiles import About, Histogram, Support, Wanted, row_buckets, users_by_bucket
 from evenhand.release import Additive, Bounding, Error, Noisy, Receipt
@@ -111,20 +111,20 @@ def chosen_limits(
     share, left, each, counted = split(epsilon, PROFILE)[0], epsilon, 1, True
     groups, lost = given_groups(given, k), None
     if given is None:
-        left -= share
+        left = exact_difference(left, share)
         histogram = _profile(table, users, "groups", share, receipt)
         groups, counted = best_groups(histogram.support, k, left, delta)
         if groups is not None and counted:
             lost = Lost.of(histogram.posterior, ONCE_EACH, groups, gaussian=False)
     if of == "rows":
-        left -= share
+        left = exact_difference(left, share)
         histogram = _profile(table, users, "most", share, receipt)
         # What is cut off spreads over the groups, of which at least k matter; each gets all the noise.
         spread = min(groups or k, k) * k
         fits = int(LARGEST_SCALE * Fraction(left) / (4 * k))  # the noise of choice and counts must fit 64 bits
         each = max(1, min(histogram.posterior.best(math.sqrt(2) * 3 * spread / float(left)), LARGEST, fits))
         lost = Lost.of(histogram.posterior, _FULLEST, each, gaussian=False)
-    return Limits(groups, each, epsilon - left, counted, lost), left
+    return Limits(groups, each, exact_difference(epsilon, left), counted, lost), left
 
 
 def best_groups(support: Support, k: int, epsilon: Decimal, delta: Decimal) -> tuple[int | None, bool]:

@@ -17,6 +17,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from evenhand.guarantee import exact_text
 from evenhand.tables.expressions import ArrowColumn
 from evenhand.tables.lines import readable
 
@@ -49,7 +50,7 @@ def text_of(value: object) -> str | None:
     if isinstance(value, float):
         return None if math.isnan(value) else float.__repr__(value)
     if isinstance(value, Decimal):
-        return None if Decimal.is_nan(value) else Decimal.__str__(value)
+        return None if Decimal.is_nan(value) else exact_text(value)
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return None if value != value else value.isoformat()  # NaT is a datetime
     if isinstance(value, uuid.UUID):

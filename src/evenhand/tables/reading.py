@@ -49,7 +49,7 @@ def read(
 
     Args:
         source: a path or glob (Parquet, CSV, JSON), a pandas or polars frame, an Arrow table, a DuckDB relation,
-            an Ibis table, or a Spark DataFrame; with ``table``, a DuckDB file or connection, or ``postgresql://...``.
+            an Ibis table (DuckDB, Spark, Postgres, SQLite), or a Spark DataFrame; with ``table``, a DuckDB file or connection, or ``postgresql://...``.
         table: which table, or view, of a database: ``"sales"`` or ``"schema.sales"``.
         query: instead of ``table``, a SELECT over tables of the database that keeps users apart: some columns, rows and joins by the user, or one
             row per user. It is judged like a view and never sent as text; docs/sql.md. ``public`` then names columns of these tables.

@@ -12,6 +12,7 @@ import uuid
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from evenhand.guarantee import exact_text
 from evenhand.tables.expressions import Column, DataType
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def order(labels: tuple[object, ...]) -> tuple[tuple[bool, object], ...]:
 def _decimal(given: Decimal) -> str:
     """All digits, without zeros at the end of a fraction. (Not by `normalize`, which rounds to 28 digits.)"""
     if not given.is_finite():
-        return str(given)
-    text = format(given, "f") if given else "0"
+        return exact_text(given)
+    text = f"{given:f}" if given else "0"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import lru_cache
 from typing import Protocol
+
+from evenhand.guarantee import fixed_context
 
 PRECISION = 64
 """Probabilities are multiples of 2^-64."""
 
-_DOWN = Context(prec=60, rounding=ROUND_FLOOR)
-_UP = Context(prec=60, rounding=ROUND_CEILING)
+_DOWN, _UP = fixed_context(60, ROUND_FLOOR), fixed_context(60, ROUND_CEILING)
 
 
 class Coins(Protocol):
@@ -43,4 +44,4 @@ def flip_threshold(epsilon: Decimal) -> int:
     """
     power = _DOWN.next_minus(_DOWN.exp(epsilon))  # exp rounds to the nearest, whatever the context says
     exact = _UP.divide(Decimal(1 << PRECISION), _DOWN.add(power, Decimal(1)))
-    return int(exact.to_integral_value(rounding=ROUND_CEILING))
+    return int(_UP.to_integral_value(exact))

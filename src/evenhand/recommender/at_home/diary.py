@@ -5,17 +5,25 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from decimal import Context, Decimal
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 
-from evenhand.guarantee import Amount, BudgetExceeded, DataError, UsageError, parse_epsilon, plain
+from evenhand.guarantee import (
+    Amount,
+    BudgetExceeded,
+    DataError,
+    UsageError,
+    exact_sum,
+    exact_text,
+    parse_epsilon,
+    plain,
+)
 from evenhand.recommender.at_home.answering import answer
 from evenhand.recommender.at_home.coins import Coins, SecureCoins
 from evenhand.recommender.at_home.place import home_diary, sync_folder
 from evenhand.recommender.messages import Report, Task, Token
 
-_EXACT = Context(prec=80)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS limits (ceiling TEXT NOT NULL, lifetime TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS choices (public_rated INTEGER NOT NULL);
@@ -83,7 +91,7 @@ class Diary:
         kept = database.execute("SELECT ceiling, lifetime FROM limits").fetchone()
         if kept is None:
             limits = {name: wanted[name] or default for name, default in _DEFAULTS.items()}
-            database.execute("INSERT INTO limits VALUES (?, ?)", [str(limits[name]) for name in _DEFAULTS])
+            database.execute("INSERT INTO limits VALUES (?, ?)", [exact_text(limits[name]) for name in _DEFAULTS])
             return limits
         limits = dict(zip(_DEFAULTS, map(self._amount, kept), strict=True))
         for name, value in wanted.items():
@@ -146,12 +154,12 @@ class Diary:
                     f"{plain(self.ceiling)} per task. Nothing was answered or spent."
                 )
             spent = self._spent(database)
-            if _EXACT.add(spent, task.epsilon) > self.lifetime:
+            if exact_sum([spent, task.epsilon]) > self.lifetime:
                 raise BudgetExceeded(
                     f"The task asks for ε = {plain(task.epsilon)}, but you have spent {plain(spent)} of your "
                     f"lifetime budget of {plain(self.lifetime)}. Nothing was answered or spent."
                 )
-            database.execute("INSERT INTO answers VALUES (?, ?, NULL)", [task.id, str(task.epsilon)])
+            database.execute("INSERT INTO answers VALUES (?, ?, NULL)", [task.id, exact_text(task.epsilon)])
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -172,10 +180,7 @@ class Diary:
             raise self._unusable() from None
 
     def _spent(self, database: sqlite3.Connection) -> Decimal:
-        total = Decimal(0)
-        for (epsilon,) in database.execute("SELECT epsilon FROM answers"):
-            total = _EXACT.add(total, self._amount(epsilon))
-        return total
+        return exact_sum(self._amount(epsilon) for (epsilon,) in database.execute("SELECT epsilon FROM answers"))
 
     def _amount(self, kept: str) -> Decimal:
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import plain
+from evenhand.guarantee import exact_text, plain
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LocalGuarantee:
         return {
             "epsilon": float(self.epsilon),
             "delta": 0.0,
-            "exact": {"epsilon": str(self.epsilon), "delta": "0"},
+            "exact": {"epsilon": exact_text(self.epsilon), "delta": "0"},
             "protects": "ratings, locally",
             "public": ["participation", "rated items"] if self.public_rated else ["participation"],
             "words": self.words(),

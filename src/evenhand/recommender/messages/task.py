@@ -6,12 +6,12 @@ import dataclasses
 import hashlib
 import math
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from evenhand.guarantee import MessageError, UsageError, divide, parse_epsilon
+from evenhand.guarantee import MessageError, UsageError, divide, fixed_context, parse_epsilon
 from evenhand.recommender.messages import wire
 from evenhand.recommender.messages.promise import LocalGuarantee
 from evenhand.recommender.messages.sketches import Sketch, find_sketch, which
@@ -24,7 +24,7 @@ LONGEST_TEXT = 1000
 """Characters in an item's name or an epoch."""
 
 _MOST_DIGITS = 40
-_EXACT = Context(prec=_MOST_DIGITS)  # never the caller's context: rounding θ would give two tasks one id
+_EXACT = fixed_context(_MOST_DIGITS)  # rounding θ would give two tasks one id
 
 _PREFIX = b"evenhand/recommender/1/"
 _MAGIC = b"EHT1"

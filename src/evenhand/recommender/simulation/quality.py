@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.guarantee import DataError
+from evenhand.guarantee import DataError, plain
 from evenhand.recommender.at_home import recommend
 from evenhand.recommender.at_server.sketches import Ints, Opinions
 from evenhand.recommender.messages import PublishedModel
@@ -141,5 +141,5 @@ def compare(
         dimensions: of the factorisation.
     """
     people = HeldOut(tests, seed)
-    private = [people.judge_model(name, model, str(model.epsilon)) for name, model in models.items()]
+    private = [people.judge_model(name, model, plain(model.epsilon)) for name, model in models.items()]
     return [*private, *people.without_privacy(training, dimensions, seed)]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from evenhand.guarantee import UsageError
-from evenhand.tables.engines.base import Engine, one_reading
+from evenhand.tables.engines.base import GIVE_THE_ROWS, Engine, emptied, one_reading
 from evenhand.tables.engines.duckdb import DuckDBEngine
-from evenhand.tables.engines.ibis_tables import is_ibis
+from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
+from evenhand.tables.engines.sqlite import SQLiteEngine
 
 __all__ = [
     "DEFAULT",
+    "GIVE_THE_ROWS",
     "Engine",
+    "emptied",
     "engine_for_database",
     "engine_for_files",
     "engine_for_object",
@@ -21,7 +24,7 @@ __all__ = [
 
 DEFAULT = DuckDBEngine
 """What reads files if no engine is named, and frames in memory."""
-_ENGINES: list[type[Engine]] = [DuckDBEngine, SparkEngine, PostgresEngine]
+_ENGINES: list[type[Engine]] = [DuckDBEngine, SparkEngine, PostgresEngine, SQLiteEngine]
 
 
 def register(engine: type[Engine]) -> type[Engine]:
@@ -47,5 +50,12 @@ def engine_for_database(source: object) -> type[Engine] | None:
 
 def engine_for_object(source: object) -> type[Engine] | None:
     """The engine that takes an object, told from its type; None for a frame in memory, or if there is none."""
-    any_ibis = Engine if is_ibis(source) else None
-    return next((engine for engine in _ENGINES if engine.takes(source)), any_ibis)
+    found = next((engine for engine in _ENGINES if engine.takes(source)), None)
+    if found is None and is_ibis(source):
+        known = [engine.ibis_name for engine in _ENGINES if engine.ibis_name]
+        raise UsageError(
+            f"this Ibis table is on {ibis_backend(source).name}; expected one on {', '.join(known)}. What an engine makes of an overflow, a "
+            "NaN or a text among numbers decides whether a release may fail after its debit, and that is known of these. "
+            f"{GIVE_THE_ROWS} docs/files.md says how to add an engine."
+        )
+    return found

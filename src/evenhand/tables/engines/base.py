@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from evenhand.guarantee import DataError, EngineError, EvenhandError
+from evenhand.guarantee import DataError, EngineError, EvenhandError, UsageError
 from evenhand.tables.engines.compiled import compiled
 from evenhand.tables.engines.dialect import Dialect
 from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
@@ -33,6 +33,7 @@ T = TypeVar("T")
 Drop = Callable[[], object]
 _names = (f"evenhand_{os.getpid()}_{number}" for number in itertools.count())
 _readings: ContextVar[list[None] | None] = ContextVar("evenhand_readings", default=None)
+_emptied: ContextVar[bool] = ContextVar("evenhand_emptied", default=False)
 
 
 @contextmanager
@@ -46,6 +47,22 @@ def one_reading() -> Iterator[None]:
         yield
     finally:
         _readings.reset(token)
+
+
+GIVE_THE_ROWS = (
+    "Give Evenhand the rows instead: eh.read(table.to_pyarrow(), ...) of an Ibis table, or a Parquet file of them."
+)
+"""What helps wherever an engine can't do what is asked for."""
+
+
+@contextmanager
+def emptied() -> Iterator[None]:
+    """Within this block statements see their sources without rows: no row is read, so failures may be told in full."""
+    token = _emptied.set(True)
+    try:
+        yield
+    finally:
+        _emptied.reset(token)
 
 
 class Engine(Dialect):
@@ -81,6 +98,11 @@ class Engine(Dialect):
     """What Ibis calls the backend."""
     objects: ClassVar[str] = "Ibis tables"
     """The objects that it takes, in words."""
+    tested: ClassVar[bool] = False
+    """Whether this package's own tests hold the engine to all of this, whatever is asked of it. Of any other, releases are tried before each
+    debit (`evenhand.release.rehearsal`), and models are not learned."""
+    views: ClassVar[bool] = True
+    """Whether rows may be filtered, computed with and joined: every operation then gives what it gives elsewhere, and never raises."""
     compressions: ClassVar[tuple[str, ...] | None] = None
     """The endings of compressed text files that it unpacks; None if it reads no files."""
 
@@ -157,8 +179,25 @@ class Engine(Dialect):
         both._opened = f"{self._opened} {other._opened}"
         return both
 
+    def require_tested(self, what: str) -> None:
+        """Refuse what is not rehearsed before its debit."""
+        if not self.tested:
+            raise UsageError(
+                f"{what} can't read from the {self.name} engine; expected a table on DuckDB, Spark or Postgres. Nothing was read or spent. "
+                + GIVE_THE_ROWS
+            )
+
+    def require_views(self) -> None:
+        """Refuse to compute with rows where that is not known to be safe."""
+        if not self.views:
+            raise UsageError(
+                f"rows on the {self.name} engine can't be filtered, computed with or joined: some of its operations may fail because of a "
+                "value. " + GIVE_THE_ROWS
+            )
+
     def fetch(self, expression: Rows) -> Secret[ArrowTable]:
         """Evaluate, wrapped so that nothing prints the result."""
+        expression = self._visible(expression)
         with self._statement(expression), self._scanned_once(expression) as once:
             return Secret(self.quietly(lambda: self.evaluate(once)))
 
@@ -168,7 +207,7 @@ class Engine(Dialect):
 
         ``lasting`` says that other releases may want the same result, for engines over a copy that nobody changes.
         """
-        name = fresh_name()
+        name, expression = fresh_name(), self._visible(expression)
         with self._statement(expression), self._scanned_once(expression) as once:
             drop = self.quietly(lambda: self.store(name, once))
             table = self.quietly(lambda: self.stored(name, once))
@@ -242,10 +281,20 @@ class Engine(Dialect):
         except MemoryError:
             failure = "it ran out of memory"
         except Exception as error:
+            if _emptied.get():
+                raise EngineError(f"the {self.name} engine can't evaluate it ({_first_line(error)}).") from None
             failure = f"it reported {type(error).__name__}"
         raise EngineError(
             f"the {self.name} engine could not evaluate the query: {failure}. The message is withheld because it may quote "
             "rows. Check that the source is still readable and unchanged, and that the engine has enough memory and disk."
+        )
+
+    def _visible(self, expression: Rows) -> Rows:
+        """What a statement may see: all of it, or within `emptied` the same without the rows of the sources."""
+        if not _emptied.get():
+            return expression
+        return (
+            expression.op().replace({source: source.to_expr().filter(False).op() for source in self._sources}).to_expr()
         )
 
     @contextmanager
@@ -275,7 +324,7 @@ class Engine(Dialect):
         try:
             for source in self._sources:
                 if scans(statement, source) > 1:
-                    name, rows = fresh_name(), source.to_expr()
+                    name, rows = fresh_name(), self._visible(source.to_expr())
                     drops.append(self.quietly(partial(self.store, name, rows)))
                     copies[source] = self.quietly(partial(self.stored, name, rows)).op()
             yield (statement.replace(copies) if copies else statement).to_expr()
@@ -286,7 +335,7 @@ class Engine(Dialect):
 
 def _count_reading() -> None:
     readings = _readings.get()
-    if readings is None:
+    if readings is None or _emptied.get():
         return
     if readings:
         raise EvenhandError(
@@ -299,6 +348,12 @@ def _forget(held: dict[int, Rows], key: int, unowned: list[Drop], drop: Drop) ->
     """Note that a public table's owner is gone. It is dropped later: this may run in any thread, amid another statement."""
     held.pop(key, None)
     unowned.append(drop)
+
+
+def _first_line(error: Exception) -> str:
+    """What an engine says of a statement over no rows."""
+    said = " ".join(str(error).strip().partition("\n")[0].split())
+    return f"{type(error).__name__}: {said[:200]}" if said else type(error).__name__
 
 
 def fresh_name() -> str:

@@ -7,19 +7,19 @@ names and is else the same.
 from __future__ import annotations
 
 import datetime
-import decimal
 import enum
 import re
 import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from decimal import Decimal
 
 from evenhand.tables.expressions import Operation, Rows
 
 _OWN = re.compile(r"evenhand_\d+_\d+")
 _EXACT = (str, int, type(None), enum.Enum)  # equal values of one type are written alike
-_BY_REPR = (float, decimal.Decimal, bytes, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)  # 0.0 == -0.0
+_BY_REPR = (float, Decimal, bytes, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)  # 0.0 == -0.0
 _MOST = 256
 
 _written: OrderedDict[Hashable, list[str]] = OrderedDict()

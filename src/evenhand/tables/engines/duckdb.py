@@ -34,6 +34,7 @@ class DuckDBEngine(Engine):
     """A DuckDB connection that Ibis drives."""
 
     name = ibis_name = "duckdb"
+    tested = True
     compressions = (".gz", ".zst")
     _settled = False
     """Whether nobody else sets a collation on the connection, or writes to the database, while it is open."""

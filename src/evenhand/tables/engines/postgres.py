@@ -23,6 +23,7 @@ class PostgresEngine(Engine):
     """A Postgres connection that Ibis drives."""
 
     name = ibis_name = "postgres"
+    tested = True
     spells_networks = True
     end_of_text = r"\Z"
 

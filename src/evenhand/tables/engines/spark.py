@@ -32,6 +32,7 @@ class SparkEngine(Engine):
     """A Spark session."""
 
     name = "spark"
+    tested = True
     ibis_name = "pyspark"
     objects = "Spark DataFrames"
     compressions = (".gz", ".bz2")

@@ -108,6 +108,7 @@ def viewed(table: Table, rows: Rows, changes: Facts | None = None) -> Table:
     """The table with other rows. What was noted of the old rows (a profile) is not about these."""
     from ibis.expr.format import pretty
 
+    table.engine.require_views()
     _require_told_apart(table, rows)
     definition = hashlib.sha256(pretty(rows.op()).encode()).hexdigest()[:16]
     snapshot = None if table.snapshot is None else f"{table.snapshot}/{definition}"
