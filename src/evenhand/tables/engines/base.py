@@ -196,12 +196,12 @@ class Engine(Dialect):
     def store(self, name: str, expression: Rows) -> Drop:
         """Evaluate into a temporary table of that name; returns how to drop it."""
         self.run(f"CREATE TEMPORARY TABLE {name} AS {self.sql(expression)}")
-        return partial(self.run, f"DROP TABLE {name}")
+        return partial(self.drop, name)
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
         """Make public rows a temporary table of that name; returns how to drop it."""
         self.backend.create_table(name, public, temp=True)
-        return partial(self.run, f"DROP TABLE {name}")
+        return partial(self.drop, name)
 
     def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         """An expression over a table that `store` or `publish` made of ``like``."""
@@ -214,6 +214,10 @@ class Engine(Dialect):
     def run(self, sql: str) -> None:
         """Execute a statement that gives no rows."""
         self.backend.raw_sql(sql)
+
+    def drop(self, name: str) -> None:
+        """Drop a temporary table; also when a question's time is over."""
+        self.run(f"DROP TABLE {name}")
 
     def reseed(self) -> None:
         """Start the engine's random numbers from a fresh secret seed, whatever its user had them start from."""
@@ -239,7 +243,8 @@ class Engine(Dialect):
             failure = f"it reported {type(error).__name__}"
         raise EngineError(
             f"the {self.name} engine could not evaluate the query: {failure}. The message is withheld because it may quote "
-            "rows. Check that the source is still readable and unchanged, and that the engine has enough memory and disk."
+            "rows. Check that the source is still readable and unchanged, and that the engine has enough memory, disk and time "
+            "(eh.limit_duckdb sets DuckDB's)."
         )
 
     @contextmanager

@@ -6,6 +6,7 @@ import secrets
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
@@ -16,6 +17,7 @@ from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.compiled import compiled
 from evenhand.tables.engines.dialect import function
 from evenhand.tables.engines.duckdb_files import arrow_rows, column_types, file_rows, view_rows
+from evenhand.tables.engines.duckdb_limits import watch
 from evenhand.tables.engines.duckdb_sources import refuse_unstable_sql
 from evenhand.tables.expressions import ArrowTable, Backend, Column, Integers, Rows
 from evenhand.tables.files import Declared, FileSource
@@ -127,9 +129,18 @@ class DuckDBEngine(Engine):
 
     def evaluate(self, expression: Rows) -> ArrowTable:
         # Straight from DuckDB: Ibis' own way to Arrow imports pandas first, half a second at the start.
-        return self.backend.con.sql(self.sql(expression)).to_arrow_table()
+        sql = self.sql(expression)
+        with self._watched():
+            return self.backend.con.sql(sql).to_arrow_table()
 
     def run(self, sql: str) -> None:
+        with self._watched():
+            self._execute(sql)
+
+    def drop(self, name: str) -> None:
+        self._execute(f"DROP TABLE {name}")
+
+    def _execute(self, sql: str) -> None:
         self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
@@ -140,10 +151,15 @@ class DuckDBEngine(Engine):
             self.run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {given}")
         finally:
             self.backend.con.unregister(given)
-        return partial(self.run, f"DROP TABLE {name}")
+        return partial(self.drop, name)
 
     def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         return view_rows(self.backend, name)
+
+    def _watched(self) -> AbstractContextManager[None]:
+        """Around each statement: it ends with its time."""
+        stopper = watch(self.backend)
+        return nullcontext() if stopper is None else stopper.over()
 
     def reseed(self) -> None:
         self.run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
@@ -180,7 +196,7 @@ class RelationEngine(DuckDBEngine):
             pq.write_table(public, path)
             quoted = str(path).replace("'", "''")
             self.run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
-        return partial(self.run, f"DROP TABLE {name}")
+        return partial(self.drop, name)
 
     def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         import ibis
@@ -193,7 +209,7 @@ class RelationEngine(DuckDBEngine):
 
         return compiled(expression, RelationEngine, lambda rows: str(ibis.to_sql(rows, dialect="duckdb")))
 
-    def run(self, sql: str) -> None:
+    def _execute(self, sql: str) -> None:
         done = self._relation.query(self._name, sql)
         if done is not None:
             done.fetchall()
