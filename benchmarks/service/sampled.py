@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
+import itertools
 import sys
 import threading
 import time
@@ -12,26 +12,27 @@ from types import FrameType
 
 EVERY = 0.005
 """Seconds between two looks."""
+WRITTEN = 500
+"""Looks after which the file is written again."""
 WAITS = ("threading.py", "queue.py", "selectors.py", "concurrent/futures")
 """Files in which a thread that is looked at waits for others."""
 
 
 def sampling(path: str) -> None:
-    """Look until the process ends, then write what was seen."""
+    """Look as long as the process lives, and write what was seen now and then: nobody knows when it ends."""
     seen: Counter[tuple[str, ...]] = Counter()
-    looks = [0]
 
     def look() -> None:
         me = threading.get_ident()
-        while True:
+        for looks in itertools.count(1):
             time.sleep(EVERY)
-            looks[0] += 1
+            if looks % WRITTEN == 0:
+                Path(path).write_text(told(dict(seen), looks), encoding="utf-8")
             for thread, frame in sys._current_frames().items():
                 if thread != me and not frame.f_code.co_filename.endswith(WAITS):
                     seen[stack(frame)] += 1
 
     threading.Thread(target=look, daemon=True).start()
-    atexit.register(lambda: Path(path).write_text(told(dict(seen), looks[0]), encoding="utf-8"))
 
 
 def stack(frame: FrameType | None) -> tuple[str, ...]:

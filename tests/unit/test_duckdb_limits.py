@@ -13,9 +13,9 @@ import duckdb
 import pytest
 
 import evenhand as eh
-from evenhand.tables.engines import duckdb_limits, stopped_after
+from evenhand.tables.engines import duckdb_limits
 from evenhand.tables.engines.duckdb_limits import Limits, machine_memory, size
-from evenhand.tables.engines.stopping import Stopped, Watch
+from evenhand.tables.engines.time_limit import Watch
 
 MANY = 600
 """Rows of each user. The rows of a question below are as many for each user as this to the power of two."""
@@ -89,15 +89,13 @@ def test_a_question_that_needs_more_memory_fails_after_its_debit(tmp_path: Path)
     assert eh.Session(table, ledger).count(epsilon=1, bounding=eh.TotalCap(1)).value is not None
 
 
-@pytest.mark.parametrize("way", ["a limit for statements", "the end of a question"])
-def test_a_question_that_needs_more_time_is_stopped(tmp_path: Path, way: str) -> None:
+def test_a_question_that_needs_more_time_is_stopped(tmp_path: Path) -> None:
     table = database(tmp_path)
     ledger = eh.Ledger(tmp_path / "b.db", epsilon=10, delta="1e-3")
     slow, tables = eh.Session(joined(joined_again(table)), ledger), temporary_tables(table)
-    if way == "a limit for statements":
-        eh.limit_duckdb(seconds=0.3)
+    eh.limit_duckdb(seconds=0.3)
     began = time.monotonic()
-    with pytest.raises(eh.EngineError, match="InterruptException"), stopped_after(0.3 if "end" in way else 1000):
+    with pytest.raises(eh.EngineError, match="InterruptException"):
         slow.sum("w", bounds=(0, 10), epsilon=1, bounding=eh.TotalCap(1))
     assert time.monotonic() - began < 5, "it would take minutes"
     assert ledger.spent.epsilon == 1
@@ -108,15 +106,6 @@ def test_a_question_that_needs_more_time_is_stopped(tmp_path: Path, way: str) ->
 def joined_again(table: eh.Table) -> eh.Table:
     """More rows than a question may have, so that it takes more than its time on every machine."""
     return replace(joined(table).select("v"), growth=1)
-
-
-def test_what_has_no_time_left_reads_nothing_and_cleans_up(tmp_path: Path) -> None:
-    table = database(tmp_path)
-    with stopped_after(1000), stopped_after(0), pytest.raises(eh.EngineError, match="Stopped"):
-        table.engine.fetch(table.expression)
-    with table.engine.kept(table.expression) as rows, stopped_after(0):
-        assert rows is not None  # and it is dropped in time that is over
-    assert temporary_tables(table) == 0
 
 
 def test_an_interrupt_never_reaches_the_next_statement() -> None:
@@ -137,8 +126,6 @@ def test_an_interrupt_never_reaches_the_next_statement() -> None:
         running[0] = 99
         time.sleep(0.05)
     assert 99 not in stopped
-    with stopped_after(0), pytest.raises(Stopped), watch.over():
-        pass
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
 from evenhand.guarantee import Amount, BudgetExceeded, DataError, EvenhandError, UsageError, suggest
-from evenhand.ledger.desk import NeedsApproval
+from evenhand.ledger.desk import Busy, NeedsApproval
 from evenhand.profiles import Profile
 from evenhand.release import Release, written
 from evenhand.service import questions
@@ -24,6 +24,7 @@ _ERRORS: dict[str, type[EvenhandError]] = {
     "usage": UsageError,
     "not allowed": UsageError,
     "budget": BudgetExceeded,
+    "busy": Busy,
     "needs approval": NeedsApproval,
 }
 A = TypeVar("A")
@@ -102,7 +103,11 @@ class Remote(_Asking[Release]):
 
     def history(self) -> list[dict[str, Any]]:
         """What was asked with this name."""
-        found: list[dict[str, Any]] = self._call("GET", "/v1/questions")["questions"]
+        page = self._call("GET", "/v1/questions")
+        found: list[dict[str, Any]] = page["questions"]
+        while "before" in page:
+            page = self._call("GET", f"/v1/questions?before={quote(page['before'], safe='')}")
+            found = page["questions"] + found
         return found
 
     def answer(self, id: str) -> Any:  # noqa: ANN401 - what the question was answered with

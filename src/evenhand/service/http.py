@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from evenhand.guarantee import BudgetExceeded, EvenhandError, UsageError
-from evenhand.ledger.desk import NeedsApproval
+from evenhand.ledger.desk import Busy, NeedsApproval
 from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import WAIT, Desks
 from evenhand.service.keeper import Keeper
@@ -160,13 +160,17 @@ def application(keeper: Keeper, accounts: Accounts, *, per_minute: int = 600) ->
             except Refused as refused:
                 return _error(refused.status, refused.kind, refused.message)
             except EvenhandError as error:
-                return _error(*_kind(error), str(error))
+                refusal = _error(*_kind(error), str(error))
+                if isinstance(error, Busy):
+                    refusal.headers["Retry-After"] = str(error.retry_after)
+                return refusal
             return JSONResponse(result)
 
         return Route(one.path, handle, methods=[one.method])
 
     async def health(request: Request) -> Response:
-        return PlainTextResponse("ok")
+        trouble = keeper.trouble()
+        return PlainTextResponse(trouble or "ok", 503 if trouble else 200)
 
     async def metrics(request: Request) -> Response:
         lines = [
@@ -195,6 +199,8 @@ def _no_constant(name: str) -> None:
 
 
 def _kind(error: EvenhandError) -> tuple[int, str]:
+    if isinstance(error, Busy):
+        return 429, "busy"
     if isinstance(error, NeedsApproval):
         return 409, "needs approval"
     if isinstance(error, BudgetExceeded):

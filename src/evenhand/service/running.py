@@ -51,6 +51,7 @@ def run(keeper: Keeper, app: Starlette, host: str, port: int, accepting: Callabl
     sys.setswitchinterval(0.0005)
     keeper.lock()
     keeper.resume()
+    keeper.watch()
     serve(app, host, port, accepting, ending=keeper.close)
 
 

@@ -9,7 +9,6 @@ from evenhand.tables.engines.duckdb_limits import limit_duckdb
 from evenhand.tables.engines.ibis_tables import is_ibis
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
-from evenhand.tables.engines.stopping import stopped_after
 
 __all__ = [
     "DEFAULT",
@@ -20,7 +19,6 @@ __all__ = [
     "limit_duckdb",
     "one_reading",
     "register",
-    "stopped_after",
 ]
 
 DEFAULT = DuckDBEngine

@@ -25,6 +25,7 @@ from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.pruning import pruned
 from evenhand.tables.engines.scans import scans
 from evenhand.tables.engines.stable import refuse_unstable
+from evenhand.tables.engines.stopping import spared, statement
 from evenhand.tables.expressions import ArrowTable, Backend, Operation, Rows
 from evenhand.tables.files import Declared, FileSource
 from evenhand.tables.secret import Secret
@@ -169,7 +170,7 @@ class Engine(Dialect):
         try:
             yield table
         finally:
-            with self._turn:
+            with spared(), self._turn:
                 self.quietly(drop)
 
     def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
@@ -196,12 +197,12 @@ class Engine(Dialect):
     def store(self, name: str, expression: Rows) -> Drop:
         """Evaluate into a temporary table of that name; returns how to drop it."""
         self.run(f"CREATE TEMPORARY TABLE {name} AS {self.sql(expression)}")
-        return partial(self.drop, name)
+        return partial(self.run, f"DROP TABLE {name}")
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
         """Make public rows a temporary table of that name; returns how to drop it."""
         self.backend.create_table(name, public, temp=True)
-        return partial(self.drop, name)
+        return partial(self.run, f"DROP TABLE {name}")
 
     def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         """An expression over a table that `store` or `publish` made of ``like``."""
@@ -215,9 +216,8 @@ class Engine(Dialect):
         """Execute a statement that gives no rows."""
         self.backend.raw_sql(sql)
 
-    def drop(self, name: str) -> None:
-        """Drop a temporary table; also when a question's time is over."""
-        self.run(f"DROP TABLE {name}")
+    def interrupt(self) -> None:
+        """Break off the statement that runs, from another thread; what it has done so far is undone. Nothing, where a backend can't."""
 
     def reseed(self) -> None:
         """Start the engine's random numbers from a fresh secret seed, whatever its user had them start from."""
@@ -261,7 +261,8 @@ class Engine(Dialect):
                 self.reseed()
             if reads:
                 self.require_unchanged()
-            yield
+            with statement(self.interrupt):
+                yield
             if reads:
                 self.require_unchanged()
 
@@ -279,8 +280,9 @@ class Engine(Dialect):
                     copies[source] = self.quietly(partial(self.stored, name, rows)).op()
             yield (statement.replace(copies) if copies else statement).to_expr()
         finally:
-            for drop in drops:
-                self.quietly(drop)
+            with spared():
+                for drop in drops:
+                    self.quietly(drop)
 
 
 def _count_reading() -> None:

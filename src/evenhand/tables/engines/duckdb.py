@@ -135,13 +135,10 @@ class DuckDBEngine(Engine):
 
     def run(self, sql: str) -> None:
         with self._watched():
-            self._execute(sql)
+            self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
 
-    def drop(self, name: str) -> None:
-        self._execute(f"DROP TABLE {name}")
-
-    def _execute(self, sql: str) -> None:
-        self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
+    def interrupt(self) -> None:
+        self.backend.con.interrupt()
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
         # As a table: DuckDB knows the range of its columns then, and joins with it take two thirds of the time.
@@ -151,7 +148,7 @@ class DuckDBEngine(Engine):
             self.run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {given}")
         finally:
             self.backend.con.unregister(given)
-        return partial(self.drop, name)
+        return partial(self.run, f"DROP TABLE {name}")
 
     def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         return view_rows(self.backend, name)
@@ -196,7 +193,7 @@ class RelationEngine(DuckDBEngine):
             pq.write_table(public, path)
             quoted = str(path).replace("'", "''")
             self.run(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM read_parquet('{quoted}')")
-        return partial(self.drop, name)
+        return partial(self.run, f"DROP TABLE {name}")
 
     def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         import ibis
@@ -209,7 +206,7 @@ class RelationEngine(DuckDBEngine):
 
         return compiled(expression, RelationEngine, lambda rows: str(ibis.to_sql(rows, dialect="duckdb")))
 
-    def _execute(self, sql: str) -> None:
+    def run(self, sql: str) -> None:
         done = self._relation.query(self._name, sql)
         if done is not None:
             done.fetchall()

@@ -15,7 +15,7 @@ from pathlib import Path
 from weakref import WeakSet, ref
 
 from evenhand.guarantee import UsageError
-from evenhand.tables.engines.stopping import Watch
+from evenhand.tables.engines.time_limit import Watch
 from evenhand.tables.expressions import Backend
 
 _SMALLEST = 16 * 2**20

@@ -1,95 +1,162 @@
-"""Statements that last too long are stopped: each by itself, and all of a question together."""
+"""Stopping work that takes longer than was declared for it: the statement that runs is interrupted, and so is Python between statements.
+
+What counts is what the work itself uses: the time of its statements, and its thread's own processor time between them. Waiting for
+other threads costs nothing, so nobody else can use up what was declared for it.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
-_end: ContextVar[float | None] = ContextVar("evenhand_end", default=None)
-
-_AGAIN = 0.05
-"""Seconds between two attempts to stop one statement: an engine forgets an interrupt that comes before its statement has begun."""
-_IDLE = 10.0
-"""Seconds without a statement to watch, after which the thread ends."""
+T = TypeVar("T")
 
 
-class Stopped(Exception):  # noqa: N818 - the engine's failure is named after it
-    """The time of a question was over before a statement could begin."""
+class Stopped(BaseException):
+    """Work took longer than was declared for it. (Not an `Exception`: nothing on the way may take it for a failure of its own.)"""
 
 
-@contextmanager
-def stopped_after(seconds: float) -> Iterator[None]:
-    """Within this block, statements end when so many seconds are over, and no other begins, on engines that can stop one.
-
-    What is stopped fails as every failure of an engine does. Blocks may be nested; the first end counts.
-    """
-    end, outer = time.monotonic() + seconds, _end.get()
-    token = _end.set(end if outer is None else min(end, outer))
-    try:
-        yield
-    finally:
-        _end.reset(token)
-
-
-class Watch:
-    """Stops the statement of one connection at the end of its time. A connection runs one at a time.
+class Work:
+    """A piece of work that may be stopped, run by one thread and watched by another.
 
     Args:
-        interrupt: stops what the connection runs; does nothing if it runs nothing.
+        seconds: that it may use.
     """
 
-    def __init__(self, interrupt: Callable[[], None]) -> None:
-        self.seconds: float | None = None
-        """How long one statement may run; None for any time."""
-        self._interrupt = interrupt
-        self._changed = threading.Condition()
-        self._until: float | None = None
-        self._wakes = 0.0  # when the thread looks next
-        self._thread: threading.Thread | None = None
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._lock = threading.Lock()
+        self._thread, self._clock = 0, time.monotonic
+        self._spent = self._since = 0.0
+        self._interrupt: Callable[[], object] | None = None  # of the statement that runs
+        self._spared = 0
+        self._stopped = self._sent = False
+        self._over = True
+
+    @property
+    def used(self) -> float:
+        """Seconds so far."""
+        with self._lock:
+            return self._used()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopped
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do it in this thread; raises Stopped if it was stopped before it was done."""
+        self._thread, self._clock = threading.get_ident(), _processor_clock()
+        self._since, self._over = self._clock(), False
+        token = _present.set(self)
+        try:
+            try:
+                result = work()
+            finally:
+                self._close()
+        except Stopped:
+            self._close()  # it may have broken off the first
+            raise
+        except Exception:
+            if self._stopped:  # what the interrupted statement raised
+                raise Stopped from None
+            raise
+        finally:
+            _present.reset(token)
+        if self._stopped:
+            raise Stopped
+        return result
+
+    def check(self) -> bool:
+        """Stop it if it has used more than it may, and again if it goes on; for the thread that watches. Whether it is being stopped."""
+        with self._lock:
+            if self._over or self._used() <= self.seconds:
+                return self._stopped
+            self._stopped = True
+            if self._interrupt is not None:
+                self._interrupt()  # with the lock: the statement can't end meanwhile, so that no other is hit
+            elif not self._sent and not self._spared:
+                self._sent = True
+                _raise_in(self._thread, Stopped)
+            return True
+
+    def begin(self, interrupt: Callable[[], object]) -> None:
+        """A statement begins, which ``interrupt`` breaks off."""
+        with self._lock:
+            if self._stopped and not self._spared:
+                raise Stopped
+            self._spent, self._since, self._interrupt = self._used(), time.monotonic(), interrupt
+
+    def end(self) -> None:
+        """The statement has ended."""
+        with self._lock:
+            self._spent, self._since, self._interrupt = self._used(), self._clock(), None
 
     @contextmanager
-    def over(self) -> Iterator[None]:
-        """Around one statement."""
-        end = _end.get()
-        if self.seconds is not None:
-            own = time.monotonic() + self.seconds
-            end = own if end is None else min(own, end)
-        if end is None:
-            yield
-            return
-        if end <= time.monotonic():
-            raise Stopped
-        self._watch(end)
+    def spared(self) -> Iterator[None]:
+        self._spared += 1
         try:
             yield
         finally:
-            with self._changed:  # from here on nothing interrupts, so the next statement is left alone
-                self._until = None
+            self._spared -= 1
 
-    def _watch(self, end: float) -> None:
-        with self._changed:
-            self._until = end
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="evenhand time limit", daemon=True)
-                self._wakes = end
-                self._thread.start()
-            elif end < self._wakes:  # else it looks early enough: a statement of a millisecond wakes nobody
-                self._changed.notify()
+    def _used(self) -> float:
+        if self._over:
+            return self._spent
+        now = self._clock() if self._interrupt is None else time.monotonic()
+        return self._spent + now - self._since
 
-    def _run(self) -> None:
-        idle = False
-        with self._changed:
-            while True:
-                now, end = time.monotonic(), self._until
-                if end is None and idle:
-                    self._thread = None
-                    return
-                idle = end is None
-                if end is not None and end <= now:
-                    self._interrupt()
-                    end = now + _AGAIN
-                self._wakes = now + _IDLE if end is None else end
-                self._changed.wait(self._wakes - now)
+    def _close(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._spent, self._over = self._used(), True
+                if self._sent:
+                    _raise_in(self._thread, None)  # it may not have arrived yet; from here on it must not
+
+
+_present: ContextVar[Work | None] = ContextVar("evenhand_work", default=None)
+
+
+@contextmanager
+def statement(interrupt: Callable[[], object]) -> Iterator[None]:
+    """Around a statement of an engine; ``interrupt`` breaks it off, from another thread."""
+    work = _present.get()
+    if work is None:
+        yield
+        return
+    work.begin(interrupt)
+    try:
+        yield
+    finally:
+        work.end()
+
+
+@contextmanager
+def spared() -> Iterator[None]:
+    """A block that is finished even by work that is being stopped: what it has made is put away there."""
+    work = _present.get()
+    if work is None:
+        yield
+        return
+    with work.spared():
+        yield
+
+
+def _processor_clock() -> Callable[[], float]:
+    """The processor time of this thread, for any thread to read; where a system can't tell, the time."""
+    try:
+        clock = time.pthread_getcpuclockid(threading.get_ident())
+    except (AttributeError, OSError):
+        return time.monotonic
+    return lambda: time.clock_gettime(clock)
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Have an exception raised in a thread, at its next step in Python; None takes back one that has not arrived."""
+    what = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
