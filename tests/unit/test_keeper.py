@@ -131,7 +131,8 @@ def test_an_answer_that_takes_longer_than_its_slot_is_one_of_an_empty_table(
     tries.append(1)
     assert abs(value_of(kept, desk, first["id"])) < 100
     assert "question was stopped at the end of its slot" in caplog.text
-    second = Desks(kept).ask(BOB, {**COUNT, "key": "second", "question": {**COUNT["question"], "epsilon": "4"}})
+    again = {"ask": "count", "epsilon": "4", "bounding": {"strategy": "TotalCap", "T": 3}}
+    second = Desks(kept).ask(BOB, {"key": "second", "question": again})
     assert abs(value_of(kept, desk, second["id"]) - ROWS) < 100
 
 
