@@ -54,7 +54,9 @@ def test_a_frozen_server_ends_the_request(postgres_url: str, monkeypatch: pytest
     assert desk.spent().epsilon == 0
 
 
-def test_a_statement_that_takes_too_long_is_ended_by_the_server(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_that_takes_too_long_is_ended_by_the_server(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(patience, "STATEMENT", 0.2)
     desk = Desk(eh.Ledger(postgres_url, epsilon=1))
     with pytest.raises(eh.EvenhandError, match="statement timeout"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -240,6 +241,13 @@ class Keeper:
                 return asked, self.held(asked)
         raise UsageError(f"there is no question {id!r} of yours.")
 
+    def asked_by_key(self, analyst: str, table: str | None, key: str) -> StoredQuestion:
+        """A question of an analyst by its key, which may wait for approval."""
+        found = self._table(analyst, table)[1].desk.by_key(analyst, key)
+        if found is None:
+            raise UsageError(f"there is no question of yours with the key {key[:40]!r}.")
+        return found
+
     def running(self, analyst: str, id: str) -> Future[str] | None:
         """What can be waited for: nothing for analysts who may not see how long an answer takes."""
         found = self._running.get(id) if self._immediate(analyst) else None
@@ -270,8 +278,11 @@ class Keeper:
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
         self._stop.set()
+        now = time.monotonic()
+        for lane in (self._short, self._long, self._models):
+            lane.end()
         for lane, patience in ((self._short, 10.0), (self._long, 10.0), (self._models, 1.0)):
-            lane.close(patience)
+            lane.close(now + patience)
         self._storing.close()
         if self._due is not None:
             for desk in self._desks():
