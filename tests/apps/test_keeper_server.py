@@ -46,6 +46,7 @@ per_month = {{ epsilon = 19, delta = 1e-3 }}
 source = "visits.parquet"
 user = "u"
 population = "people"
+rows = 2000
 description = "Visits of people."
 
 [tables.visits.columns.v]
@@ -467,18 +468,20 @@ def test_accounts_on_postgres(postgres_url: str) -> None:
 
 
 WRONG = {
-    "epsilon = 6": ("epsilom = 6", "line 25: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
-    "per_question = 2": ("per_question = 'x'", "line 27: .*per_question"),
+    "epsilon = 6": ("epsilom = 6", "line 26: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
+    "per_question": ("per_question = 'x' #", "line 28: .*per_question"),
     'population = "people"': ('population = "peopel"', "line 13: .*population"),
     'source = "visits.parquet"': ('source = "nothing.parquet"', "line 11: "),
     "[analysts.bob]": ("[analysts.bob", "not TOML"),
+    "rows = 2000": ("rows = 0", "line 14: .*how many rows the table may have"),
+    "per_question = 2": ("waiting = -1", "line 28: .*how many questions may wait"),
     "epsilon = 20": ("epsilon = -1", "line 6: "),
     "[analysts.pat]": (
         "[duckdb]\nmemory = '4 gigs'\n[analysts.pat]",
-        "line 36: .*duckdb.*'4 gigs': expected a number of bytes",
+        "line 37: .*duckdb.*'4 gigs': expected a number of bytes",
     ),
-    "[analysts.vic]": ("[duckdb]\nfolder = 'none'\n[analysts.vic]", "line 42: .*duckdb.*folder = 'none'"),
-    'where = "v >= 3"': ('where = "w >= 3"', "line 21: .*views.high.*'w'"),
+    "[analysts.vic]": ("[duckdb]\nfolder = 'none'\n[analysts.vic]", "line 43: .*duckdb.*folder = 'none'"),
+    'where = "v >= 3"': ('where = "w >= 3"', "line 22: .*views.high.*'w'"),
 }
 
 

@@ -131,7 +131,8 @@ def test_an_answer_that_takes_longer_than_its_slot_is_one_of_an_empty_table(
     tries.append(1)
     assert abs(value_of(kept, desk, first["id"])) < 100
     assert "question was stopped at the end of its slot" in caplog.text
-    second = Desks(kept).ask(BOB, {**COUNT, "key": "second", "question": {**COUNT["question"], "epsilon": "4"}})
+    again = {"ask": "count", "epsilon": "4", "bounding": {"strategy": "TotalCap", "T": 3}}
+    second = Desks(kept).ask(BOB, {"key": "second", "question": again})
     assert abs(value_of(kept, desk, second["id"]) - ROWS) < 100
 
 
@@ -171,6 +172,45 @@ def test_what_a_stopped_server_left_is_drawn_again(desk: Desk, monkeypatch: pyte
     assert again.resume() == 1
     assert abs(value_of(again, desk, asked["id"]) - ROWS) < 100
     assert desk.ledger.spent.epsilon == 5
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_question_during_which_a_server_died_is_set_aside(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """It is answered as one that fails; if the server dies of that as well, it is left. Others are drawn as usual."""
+    other = {**COUNT, "key": "beside", "question": {**COUNT["question"], "epsilon": "4"}}
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Lane, "add", lambda *arguments: None)  # killed after the debit
+        asked, beside = (Desks(keeper(desk)).ask(BOB, each) for each in ({**COUNT, "key": "killer"}, other))
+    desk.note_started("a worker", beside["id"])
+    desk.note_started("a worker", asked["id"], times)  # by then the one before was done
+    assert desk.started() == {asked["id"]: times}
+    Clock.later()
+    again = keeper(desk)
+    assert again.resume() == 2
+    assert abs(value_of(again, desk, beside["id"]) - ROWS) < 100
+    if times == 1:
+        assert abs(value_of(again, desk, asked["id"])) < 100
+        assert desk.started() == {}
+    else:
+        again.close()
+        found = desk.find(asked["id"])
+        assert found is not None
+        assert found.answer is None
+        assert desk.started() == {asked["id"]: 2}
+    assert desk.ledger.spent.epsilon == 9
+
+
+def test_what_a_server_leaves_in_good_order_is_not_set_aside(desk: Desk) -> None:
+    """A question that outlasts the patience of a server that is told to stop."""
+    kept = keeper(desk)
+    kept._begun["an id"] = desk
+    desk.note_started("a worker", "an id")
+    kept.close()
+    assert (
+        desk._run(lambda connection: connection.exec_driver_sql("SELECT count(*) FROM evenhand_started").scalar()) == 0
+    )
 
 
 def test_an_analyst_who_left_keeps_no_server_from_starting(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,8 +116,11 @@ class Store:
             return create_engine("sqlite://", creator=lambda: _open_file(self.path, create), poolclass=NullPool)
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
-            patience = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
-            return create_engine(self._url, pool_pre_ping=True, connect_args=patience | self._secrets())
+            connecting = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
+            engine = create_engine(self._url, pool_pre_ping=True, connect_args=connecting | self._secrets())
+            from evenhand.ledger import patience
+
+            return patience.limit(engine)
         except ModuleNotFoundError:
             raise UsageError(
                 f"{self._kept.what} {self.name}: the Postgres driver psycopg is not installed. "

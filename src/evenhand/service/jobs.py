@@ -59,6 +59,7 @@ class Lane:
     _of: dict[str, deque[Job]] = field(default_factory=dict)  # by analyst
     _seconds: float = 0.0  # of all that wait
     _last: str = ""
+    _ending: bool = False
     _closed: bool = False
     _running: tuple[Job, Work] | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -78,13 +79,20 @@ class Lane:
                     thread.start()
             self._changed.notify_all()
 
-    def close(self, patience: float) -> None:
-        """Let the running job end, for so many seconds; those that wait are left undone."""
+    def end(self) -> None:
+        """Take on nothing more, and end once all that waits is done."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+
+    def close(self, until: float) -> None:
+        """`end`, and wait for it until a time by the monotonic clock; what waits then is left undone."""
+        self.end()
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        for thread in self._threads:
-            thread.join(max(0.0, patience))
 
     def next(self, now: float) -> Job:
         """Which of those that wait comes now."""
@@ -104,9 +112,11 @@ class Lane:
 
     def _take(self) -> Job | None:
         with self._changed:
-            while not self._waiting and not self._closed:
+            while not self._waiting and not self._ending:
                 self._changed.wait()
-            if self._closed:
+            if self._closed or not self._waiting:
+                self._closed = True
+                self._changed.notify_all()
                 return None
             job = self.next(self.schedule.clock())
             self._waiting.remove(job)
