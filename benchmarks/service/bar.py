@@ -179,7 +179,7 @@ class Memory(threading.Thread):
 
     def __init__(self, process: int) -> None:
         super().__init__(daemon=True)
-        self.process, self.seen, self.over = process, [], threading.Event()
+        self.process, self.over = process, threading.Event()
         self.seen: list[float] = []
 
     def run(self) -> None:

@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_a_question_during_which_the_server_died_is_set_aside(
         server.stop(signal.SIGKILL)
         spent = desk.ledger.spent
         slow, beside = (asked.id for asked in desk.asked())
-        assert (desk.started(), spent.epsilon) == ({slow: 1}, 6)
+        assert (desk.started(), spent.epsilon) == ({slow: 1}, Decimal(6))
         server = Server(tmp_path)
         found, other = answer(server.url, ann, slow), answer(server.url, bob, beside)
     finally:
