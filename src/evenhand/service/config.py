@@ -3,6 +3,12 @@
 deadline = 10                     # seconds after which an answer appears, the same for every question of every analyst
 model_deadline = 120              # the same for models
 accounts = "accounts.db"          # tokens; a SQLite file or postgresql://...
+per_minute = 600                  # requests of one account, or of one address without a token
+host = "127.0.0.1"
+port = 8765
+proxies = ["10.0.0.5"]            # optional: the proxy with TLS in front; its headers are believed, nobody else's
+connections = 1000                # at a time, in all and by address
+connections_by_address = 100
 
 [populations.viewers]             # people, and what was promised to them
 ledger = "budget.db"
@@ -50,10 +56,12 @@ from evenhand.ledger.desk import Desk, Limits
 from evenhand.ledger.ledger import LARGEST_TOTAL
 from evenhand.service.accounts import Accounts
 from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.listening import NAMES, Listening, listening
 from evenhand.service.toml_lines import Section, read_toml
 from evenhand.tables import Table, read
 from evenhand.tables.engines.copied import copied
 
+_PRICE_WORKERS = 2
 _NUMBER = (int, float, str)
 _AMOUNT = "a number above 0, such as 1 or '0.5'"
 
@@ -64,17 +72,14 @@ class Configured:
 
     keeper: Keeper
     accounts: Accounts
-    host: str
-    port: int
+    listening: Listening
     per_minute: int
 
 
 def load(path: Path) -> Configured:
     """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
-    file.only(
-        "deadline", "model_deadline", "accounts", "host", "port", "per_minute", "populations", "tables", "analysts"
-    )
+    file.only("deadline", "model_deadline", "accounts", "per_minute", "populations", "tables", "analysts", *NAMES)
     folder = path.resolve().parent
     desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
     if not desks:
@@ -88,11 +93,16 @@ def load(path: Path) -> Configured:
         raise file.error(None, "no table is described; expected [tables.NAME] with source, user and population.")
     analysts = {name: _analyst(section, tables) for name, section in file.sections("analysts").items()}
     return Configured(
-        Keeper(tables, analysts, _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)),
+        Keeper(
+            tables,
+            analysts,
+            _seconds(file, "deadline", 10),
+            _seconds(file, "model_deadline", 120),
+            price_workers=_PRICE_WORKERS,
+        ),
         accounts_of(path)[0],
-        file.get("host", str, "an address to listen on", "127.0.0.1"),
-        file.get("port", int, "a port", 8765),
-        file.get("per_minute", int, "a number of requests", 600),
+        listening(file, 8765),
+        file.whole("per_minute", 600, 1, 1_000_000),
     )
 
 

@@ -11,29 +11,25 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.ledger.desk import AlreadyPaid, Desk, Limits, QuestionLedger, Standing, StoredQuestion
-from evenhand.profiles import EVERY_ROW, Profile, Shelf
+from evenhand.profiles import Profile
 from evenhand.service import questions
 from evenhand.service.jobs import Jobs
+from evenhand.service.pricing import Prices, drafts
 from evenhand.service.stored import Answer, answer_text
 from evenhand.session import Drafts
-from evenhand.statistics import Draft
 from evenhand.tables import Table
 from evenhand.tables.engines.copied import CopiedEngine
 
 log = logging.getLogger("evenhand.keeper")
-
-DRAFTS = 1000
-"""Questions whose previews are kept."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +71,24 @@ class Keeper:
         analysts: by name.
         deadline: seconds after which an answer appears.
         model_deadline: the same for models.
+        price_workers: processes that work prices out; 0 for doing so in this one.
     """
 
     tables: Mapping[str, Offered]
     analysts: Mapping[str, Analyst]
     deadline: float = 10.0
     model_deadline: float = 120.0
+    price_workers: int = 0
+    prices: Prices = field(init=False, repr=False)
     _opened: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False)
     _jobs: Jobs = field(default_factory=Jobs, repr=False)
     _fits: Jobs = field(default_factory=lambda: Jobs(workers=1), repr=False)  # minutes, so that no count waits for one
     _running: dict[str, Future[str]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _priced_drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
     _profiles: dict[tuple[str, str], list[tuple[datetime, Profile]]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.prices = Prices({name: one.table for name, one in self.tables.items()}, self.price_workers)
 
     def offered(self, analyst: str) -> dict[str, Offered]:
         """The tables that an analyst may ask about."""
@@ -102,10 +103,8 @@ class Keeper:
         """What a question would cost; from public facts only."""
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
-        preview = self._priced(analyst, name, text, question).preview(
-            offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits)
-        )
-        return {**preview.to_dict(), "text": str(preview)}
+        price = self.prices.price(name, text, question, self._profile(analyst, name))
+        return price.told(offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits))
 
     def ask(self, analyst: str, table: str | None, key: str, question: Mapping[str, Any]) -> StoredQuestion:
         """Debit a question and have it answered; asked again with its key, it is only found.
@@ -115,6 +114,7 @@ class Keeper:
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
         question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
+        self.prices.admit(name, text, question, self._profile(analyst, name))
         draft = questions.ask(self._drafts_for(analyst, name), question)
         desk = offered.desk
         try:
@@ -179,30 +179,13 @@ class Keeper:
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
+        self.prices.close()
         self._jobs.close(patience=10)
         self._fits.close(patience=1)
 
-    def _priced(self, analyst: str, name: str, text: str, question: Mapping[str, Any]) -> Draft:
-        """A draft for previews alone, which are made from public facts, and from a profile that the analyst has bought."""
-        profile = self._profile(analyst, name)
-        key = f"{profile and profile.event} {text}"
-        with self._lock:
-            found = self._priced_drafts.get(key)
-        if found is None:
-            draft = questions.ask(self._drafts_for(analyst, name), question)
-            found = replace(draft, foreseen=cache(draft.foreseen))
-            with self._lock:
-                self._priced_drafts[key] = found
-                while len(self._priced_drafts) > DRAFTS:
-                    self._priced_drafts.popitem(last=False)
-        return found
-
     def _drafts_for(self, analyst: str, name: str) -> Drafts:
         """Questions of an analyst about a table: what one analyst bought is not used for another."""
-        table, shelf, profile = self.tables[name].table, Shelf(), self._profile(analyst, name)
-        if profile is not None:
-            shelf.put(table, EVERY_ROW, profile)
-        return Drafts(table, shelf)
+        return drafts(self.tables[name].table, self._profile(analyst, name))
 
     def _profile(self, analyst: str, name: str) -> Profile | None:
         """The latest that the analyst bought of a table and may see; kept until the server stops."""
