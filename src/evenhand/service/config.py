@@ -5,6 +5,12 @@ model_deadline = 120              # the same for models
 least_epsilon = 1e-4              # the smallest ε that a question may cost
 slowness = 1                      # times that this machine takes longer than a usual one: slots of questions are that much longer
 accounts = "accounts.db"          # tokens; a SQLite file or postgresql://...
+per_minute = 600                  # requests of one account, or of one address without a token
+host = "127.0.0.1"
+port = 8765
+proxies = ["10.0.0.5"]            # optional: the proxy with TLS in front; its headers are believed, nobody else's
+connections = 1000                # at a time, in all and by address
+connections_by_address = 100
 
 [duckdb]                          # optional: what DuckDB may take, for all tables that it reads
 memory = "8GB"                    # unless given, half of the machine's; tables are copied into it
@@ -63,6 +69,7 @@ from evenhand.ledger.ledger import LARGEST_TOTAL
 from evenhand.ledger.questions import MOST_WAITING
 from evenhand.service.accounts import Accounts
 from evenhand.service.keeper import LEAST_EPSILON, Analyst, Keeper, Offered
+from evenhand.service.listening import NAMES, Listening, listening
 from evenhand.service.slots import DECLARED_ROWS
 from evenhand.service.toml_lines import Section, read_toml
 from evenhand.tables import Table, read
@@ -70,6 +77,7 @@ from evenhand.tables.engines.copied import copied
 from evenhand.tables.engines.duckdb_limits import free_disk, limit_duckdb, machine_memory, size
 
 MOST_ROWS = 10**12
+_PRICE_WORKERS = 2
 _NUMBER = (int, float, str)
 _AMOUNT = "a number above 0, such as 1 or '0.5'"
 
@@ -80,8 +88,7 @@ class Configured:
 
     keeper: Keeper
     accounts: Accounts
-    host: str
-    port: int
+    listening: Listening
     per_minute: int
 
 
@@ -89,8 +96,7 @@ def load(path: Path) -> Configured:
     """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
     file.only(
-        "deadline", "model_deadline", "least_epsilon", "slowness", "accounts", "host", "port", "per_minute", "duckdb", "populations", "tables",
-        "analysts",
+        "deadline", "model_deadline", "least_epsilon", "slowness", "accounts", "per_minute", "duckdb", "populations", "tables", "analysts", *NAMES
     )  # fmt: skip
     folder = path.resolve().parent
     deadlines = _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)
@@ -113,11 +119,11 @@ def load(path: Path) -> Configured:
             *deadlines,
             _epsilon(file, "least_epsilon") or LEAST_EPSILON,
             _slowness(file),
+            price_workers=_PRICE_WORKERS,
         ),
         accounts_of(path)[0],
-        file.get("host", str, "an address to listen on", "127.0.0.1"),
-        file.get("port", int, "a port", 8765),
-        file.get("per_minute", int, "a number of requests", 600),
+        listening(file, 8765),
+        file.whole("per_minute", 600, 1, 1_000_000),
     )
 
 

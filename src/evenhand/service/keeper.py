@@ -13,21 +13,23 @@ import json
 import logging
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from evenhand.guarantee import DataError, UsageError, plain
+from evenhand.ledger import Cost
 from evenhand.ledger.desk import AlreadyPaid, Busy, Desk, Limits, Standing, StoredQuestion
-from evenhand.profiles import EVERY_ROW, Profile, Shelf
+from evenhand.profiles import Profile
 from evenhand.service import questions
 from evenhand.service.jobs import Job, Lane
+from evenhand.service.pricing import Prices, drafts
 from evenhand.service.schedule import SHARE, Place, Schedule
 from evenhand.service.slots import DECLARED_ROWS, Slots
 from evenhand.service.stored import Answer, answer_text
@@ -40,8 +42,6 @@ from evenhand.tables.engines.stopping import Stopped, Work
 
 log = logging.getLogger("evenhand.keeper")
 
-DRAFTS = 1000
-"""Questions whose previews are kept."""
 SHORT = 0.5
 """Seconds: questions with a slot up to this have a worker of their own, so that they wait for none that is longer."""
 LEAST_EPSILON = Decimal("0.0001")
@@ -107,6 +107,7 @@ class Keeper:
         deadline: seconds after which an answer appears.
         model_deadline: the same for models.
         least_epsilon: the smallest ε that a question may cost, if it costs any.
+        price_workers: processes that work prices out; 0 for doing so in this one.
         slowness: how many times slower the machine is than the one that slots were measured on.
     """
 
@@ -116,6 +117,8 @@ class Keeper:
     model_deadline: float = 120.0
     least_epsilon: Decimal = LEAST_EPSILON
     slowness: float = 1.0
+    price_workers: int = 0
+    prices: Prices = field(init=False, repr=False)
     _opened: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False)
     _alive: dict[int, datetime] = field(
         default_factory=dict, repr=False
@@ -133,10 +136,10 @@ class Keeper:
     _due: datetime | None = field(default=None, repr=False)  # the last deadline of what this server was paid for
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
-    _priced_drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict, repr=False)
     _profiles: dict[tuple[str, str], list[tuple[datetime, Profile]]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        self.prices = Prices({name: one.table for name, one in self.tables.items()}, self.price_workers)
         self._slots = Slots({name: offered.rows for name, offered in self.tables.items()}, self.slowness)
         self._short, self._long = (
             Lane(name, Schedule(self.deadline)) for name in ("short questions", "long questions")
@@ -160,10 +163,9 @@ class Keeper:
         """What a question would cost; from public facts only."""
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
-        preview = self._priced(analyst, name, text, question).preview(
-            offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits)
-        )
-        return {**preview.to_dict(), "text": str(preview)}
+        price = self.prices.price(name, text, question, self._profile(analyst, name))
+        self._check_price(price.cost)
+        return price.told(offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits))
 
     def ask(
         self,
@@ -181,8 +183,9 @@ class Keeper:
         name, offered = self._table(analyst, table)
         text, desk = self._text(name, question), offered.desk
         question_ledger = desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
+        self.prices.admit(name, text, question, self._profile(analyst, name))
         planned = self._planned(analyst, name, question)
-        self._check_price(planned.draft)
+        self._check_price(planned.draft.cost)
         with self._being_asked(analyst, key) as alone:
             place = self._reserved(planned, desk, analyst, key)
             try:
@@ -289,6 +292,7 @@ class Keeper:
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
         self._stop.set()
+        self.prices.close()
         now = time.monotonic()
         for lane in (self._short, self._long, self._models):
             lane.end()
@@ -364,8 +368,7 @@ class Keeper:
                 return None
             raise
 
-    def _check_price(self, draft: Draft) -> None:
-        cost = draft.cost
+    def _check_price(self, cost: Cost | None) -> None:
         if cost and 0 < cost.epsilon < self.least_epsilon:
             raise UsageError(
                 f"this question costs ε = {plain(cost.epsilon)}; expected at least ε = {plain(self.least_epsilon)}, the keeper's "
@@ -566,27 +569,9 @@ class Keeper:
     def _desks(self) -> list[Desk]:
         return list({id(offered.desk): offered.desk for offered in self.tables.values()}.values())
 
-    def _priced(self, analyst: str, name: str, text: str, question: Mapping[str, Any]) -> Draft:
-        """A draft for previews alone, which are made from public facts, and from a profile that the analyst has bought."""
-        profile = self._profile(analyst, name)
-        key = f"{profile and profile.event} {text}"
-        with self._lock:
-            found = self._priced_drafts.get(key)
-        if found is None:
-            draft = questions.ask(self._drafts_for(analyst, name), question)
-            found = replace(draft, foreseen=cache(draft.foreseen))
-            with self._lock:
-                self._priced_drafts[key] = found
-                while len(self._priced_drafts) > DRAFTS:
-                    self._priced_drafts.popitem(last=False)
-        return found
-
     def _drafts_for(self, analyst: str, name: str) -> Drafts:
         """Questions of an analyst about a table: what one analyst bought is not used for another."""
-        table, shelf, profile = self.tables[name].table, Shelf(), self._profile(analyst, name)
-        if profile is not None:
-            shelf.put(table, EVERY_ROW, profile)
-        return Drafts(table, shelf)
+        return drafts(self.tables[name].table, self._profile(analyst, name))
 
     def _profile(self, analyst: str, name: str) -> Profile | None:
         """The latest that the analyst bought of a table and may see; kept until the server stops."""
