@@ -475,10 +475,10 @@ WRONG = {
     "per_question = 2": ("waiting = -1", "line 28: .*how many questions may wait"),
     "epsilon = 20": ("epsilon = -1", "line 6: "),
     "[analysts.pat]": (
-        "[duckdb]\nmemory = '4 gigs'\n[analysts.pat]",
-        "line 37: .*duckdb.*'4 gigs': expected a number of bytes",
+        "[limits]\nmemory = '4 gigs'\n[analysts.pat]",
+        "line 37: .*limits.*'4 gigs': expected a number of bytes",
     ),
-    "[analysts.vic]": ("[duckdb]\nfolder = 'none'\n[analysts.vic]", "line 43: .*duckdb.*folder = 'none'"),
+    "[analysts.vic]": ("[limits]\nfolder = 'none'\n[analysts.vic]", "line 43: .*limits.*folder = 'none'"),
     'where = "v >= 3"': ('where = "w >= 3"', "line 22: .*views.high.*'w'"),
 }
 
@@ -489,7 +489,7 @@ def test_a_server_leaves_half_of_the_memory_to_others(tmp_path: Path) -> None:
 
     make(tmp_path)
     path = tmp_path / "keeper.toml"
-    path.write_text(path.read_text() + "[duckdb]\ntemporary = '1GiB'\n")
+    path.write_text(path.read_text() + "[limits]\ntemporary = '1GiB'\n")
     backend = load(path).keeper.tables["visits"].table.engine.backend
     names = ("memory_limit", "max_temp_directory_size", "temp_directory")
     memory, temporary, folder = (

@@ -12,7 +12,7 @@ proxies = ["10.0.0.5"]            # optional: the proxy with TLS in front; its h
 connections = 1000                # at a time, in all and by address
 connections_by_address = 100
 
-[duckdb]                          # optional: what DuckDB may take, for all tables that it reads
+[limits]                          # optional: what DuckDB may take, for all tables that it reads
 memory = "8GB"                    # unless given, half of the machine's; tables are copied into it
 temporary = "16GB"                # for rows that don't fit; unless given, as much as memory, and no more than half of what is free
 folder = "spill"                  # where these are; unless given, a new folder that only this account can read
@@ -96,14 +96,14 @@ def load(path: Path) -> Configured:
     """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
     file.only(
-        "deadline", "model_deadline", "least_epsilon", "slowness", "accounts", "per_minute", "duckdb", "populations", "tables", "analysts", *NAMES
+        "deadline", "model_deadline", "least_epsilon", "slowness", "accounts", "per_minute", "limits", "populations", "tables", "analysts", *NAMES
     )  # fmt: skip
     folder = path.resolve().parent
     deadlines = _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)
     desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
     if not desks:
         raise file.error(None, "no population is described; expected [populations.NAME] with ledger and epsilon.")
-    _limit_duckdb(file.section("duckdb"), folder, max(deadlines))
+    _limit_duckdb(file.section("limits"), folder, max(deadlines))
     tables: dict[str, Offered] = {}
     for name, section in file.sections("tables").items():
         tables[name] = _table(section, desks, folder)

@@ -173,7 +173,7 @@ class Engine(Dialect):
             with spared(), self._turn:
                 self.quietly(drop)
 
-    def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
+    def remembered(self, asked: Hashable, build: Callable[[], T]) -> T:
         """What ``build`` makes of ``asked``, which is all that it depends on; from memory where summaries last."""
         return build()
 

@@ -12,12 +12,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from evenhand.tables.engines.base import Drop, fresh_name
 from evenhand.tables.engines.duckdb import DuckDBEngine
 from evenhand.tables.expressions import ArrowTable, Operation, Rows
 from evenhand.tables.secret import Secret
 from evenhand.tables.table import Table
+
+T = TypeVar("T")
 
 SUMMARIES = 32
 RESULTS = 4096
@@ -42,7 +45,7 @@ class CopiedEngine(DuckDBEngine):
         super().__init__(engine.stored(name, expression), engine.backend)
         self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
         self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
-        self._expressions: dict[Hashable, Rows] = {}
+        self._expressions: dict[Hashable, Any] = {}
 
     def lock(self) -> None:
         """From now on the connection reads no file, writes none, and keeps its settings."""
@@ -81,9 +84,12 @@ class CopiedEngine(DuckDBEngine):
                     self._results.popitem(last=False)
         return found
 
-    def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
+    def remembered(self, asked: Hashable, build: Callable[[], T]) -> T:
         # Every count asks the same of the same summary, and Ibis takes a millisecond to put an expression together.
-        found = self._expressions.get(asked)
+        try:
+            found: T | None = self._expressions.get(asked)
+        except TypeError:  # a strategy or statistic from outside may hold what has no hash
+            return build()
         if found is None:
             found = build()
             if len(self._expressions) >= RESULTS:
