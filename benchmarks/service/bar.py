@@ -31,7 +31,7 @@ from benchmarks.service.load import Client
 
 CLIENTS = 32
 ROWS = 100_000
-EPSILON = "0.001"
+EPSILON, LEAST = "0.001", "0.0001"
 HOSTILE = 12
 """Connections of the hostile analyst; a third of them for each kind of harm."""
 GOAL, SHARE, SLOWEST, FLAT = 100.0, 0.5, 2.0, 1.1
@@ -48,6 +48,7 @@ epsilon = 1e6
 source = "visits.parquet"
 user = "u"
 population = "people"
+rows = {rows}
 
 [tables.visits.columns.v]
 bounds = [0, 5]
@@ -105,11 +106,9 @@ async def harms(client: Client, place: int, until: float, told: Told) -> None:
         many = {"ask": "sum", "column": "v", "bounds": [0, 5 + number / 1000], "by": "g", "keys": list(range(200))}
         try:
             if place % 3 == 0:
-                await client.call(
-                    "POST", "/v1/questions", {"key": key, "question": {"ask": "count", "epsilon": "1e-9"}}
-                )
+                await client.call("POST", "/v1/questions", {"key": key, "question": {"ask": "count", "epsilon": LEAST}})
             elif place % 3 == 1:
-                await client.call("POST", "/v1/preview", {"question": {**many, "epsilon": "1e-9"}})
+                await client.call("POST", "/v1/preview", {"question": {**many, "epsilon": LEAST}})
             else:
                 await client.call("POST", "/v1/questions", {"key": key, "question": {"ask": "count", "epsilon": "2"}})
             told.seconds.append(time.monotonic() - began)
@@ -143,7 +142,7 @@ def prepare(folder: Path, ledger: str) -> dict[str, str]:
     names = [f"a{number}" for number in range(CLIENTS)]
     sections = "".join(f"\n[analysts.{name}]\nepsilon = 1e4\nimmediate = true\n" for name in names)
     sections += "\n[analysts.mal]\nepsilon = 10\napproval_above = 1\nimmediate = true\n"
-    (folder / "keeper.toml").write_text(FILE.format(ledger=ledger) + sections, encoding="utf-8")
+    (folder / "keeper.toml").write_text(FILE.format(ledger=ledger, rows=ROWS) + sections, encoding="utf-8")
     accounts = Accounts(folder / "accounts.db")
     return {name: accounts.issue(name, Role.ANALYST) for name in (*names, "mal")}
 
