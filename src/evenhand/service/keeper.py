@@ -37,7 +37,7 @@ from evenhand.service.storing import Closing, Storing
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
 from evenhand.tables import Table
-from evenhand.tables.engines.copied import CopiedEngine
+from evenhand.tables.engines.copied import CopiedEngine, beside
 from evenhand.tables.engines.stopping import Stopped, Work
 
 log = logging.getLogger("evenhand.keeper")
@@ -145,6 +145,14 @@ class Keeper:
             Lane(name, Schedule(self.deadline)) for name in ("short questions", "long questions")
         )
         self._models = Lane("models", Schedule(self.model_deadline))
+        # Each worker has connections of its own where it can, so that no statement waits for one of another worker.
+        tables = {name: offered.table for name, offered in self.tables.items()}
+        self._tables_of = {lane.name: beside(tables) for lane in (self._long, self._models)} | {
+            self._short.name: tables
+        }
+        self._nothing_of = {
+            name: replace(table, expression=table.expression.limit(0)) for name, table in beside(tables).items()
+        }
         for desk in self._desks():
             known = desk.alive()
             if known is not None:
@@ -350,13 +358,16 @@ class Keeper:
 
     def _planned(self, analyst: str, name: str, question: Mapping[str, Any]) -> Planned:
         """What a question is before it is paid for, from public facts alone."""
-        draft = questions.ask(self._drafts_for(analyst, name), question)
         if question.get("ask") == "fit":
+            draft = questions.ask(self._drafts_for(analyst, name, self._models), question)
             return Planned(draft, self._models, self._slots.of_fit(name, draft.query, question))
+        draft = questions.ask(self._drafts_for(analyst, name, self._short), question)
         kept = isinstance(self.tables[name].table.engine, CopiedEngine)
         slot = self._slots.of(name, draft.query, kept=kept)
         slot += MARKING if slot > MARKED else 0.0
-        return Planned(draft, self._short if slot <= SHORT else self._long, slot)
+        if slot <= SHORT:
+            return Planned(draft, self._short, slot)
+        return Planned(questions.ask(self._drafts_for(analyst, name, self._long), question), self._long, slot)
 
     def _reserved(self, planned: Planned, desk: Desk, analyst: str, key: str) -> Place | None:
         """A place for a question; None for one that is known by its key already, which is not kept from its answer."""
@@ -505,9 +516,8 @@ class Keeper:
     def _from_nothing(self, desk: Desk, asked: StoredQuestion) -> str:
         """An answer for an earlier debit, drawn from the empty table."""
         stored = json.loads(asked.question)
-        asking = self._drafts_for(asked.analyst, self._table(asked.analyst, stored["table"])[0])
-        asking.table = replace(asking.table, expression=asking.table.expression.limit(0))
-        draft = questions.ask(asking, stored["question"])
+        name = self._table(asked.analyst, stored["table"])[0]
+        draft = questions.ask(drafts(self._nothing_of[name], self._profile(asked.analyst, name)), stored["question"])
         receipt = self._storing.until_done(asked.id, lambda: draft.pay(desk.earlier(asked)))
         answer: Answer = draft.drawn(receipt)
         return answer_text(answer)
@@ -569,9 +579,9 @@ class Keeper:
     def _desks(self) -> list[Desk]:
         return list({id(offered.desk): offered.desk for offered in self.tables.values()}.values())
 
-    def _drafts_for(self, analyst: str, name: str) -> Drafts:
-        """Questions of an analyst about a table: what one analyst bought is not used for another."""
-        return drafts(self.tables[name].table, self._profile(analyst, name))
+    def _drafts_for(self, analyst: str, name: str, lane: Lane) -> Drafts:
+        """Questions of an analyst about a table, for a worker: what one analyst bought is not used for another."""
+        return drafts(self._tables_of[lane.name][name], self._profile(analyst, name))
 
     def _profile(self, analyst: str, name: str) -> Profile | None:
         """The latest that the analyst bought of a table and may see; kept until the server stops."""

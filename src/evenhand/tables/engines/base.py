@@ -81,6 +81,8 @@ class Engine(Dialect):
     """What Ibis calls the backend."""
     objects: ClassVar[str] = "Ibis tables"
     """The objects that it takes, in words."""
+    inside: ClassVar[bool] = False
+    """Whether statements run in this process."""
     compressions: ClassVar[tuple[str, ...] | None] = None
     """The endings of compressed text files that it unpacks; None if it reads no files."""
 
@@ -261,7 +263,7 @@ class Engine(Dialect):
                 self.reseed()
             if reads:
                 self.require_unchanged()
-            with statement(self.interrupt):
+            with statement(self.interrupt, self.inside):
                 yield
             if reads:
                 self.require_unchanged()

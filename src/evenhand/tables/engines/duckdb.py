@@ -35,6 +35,7 @@ class DuckDBEngine(Engine):
     """A DuckDB connection that Ibis drives."""
 
     name = ibis_name = "duckdb"
+    inside = True
     compressions = (".gz", ".zst")
 
     @classmethod

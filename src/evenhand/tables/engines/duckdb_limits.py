@@ -117,6 +117,11 @@ def _apply(backend: Backend, limits: Limits) -> None:
 
 def _set(backend: Backend, setting: str, value: str) -> None:
     quoted = value.replace("'", "''")
+    if (
+        setting == "temp_directory"
+        and value == backend.con.execute(f"SELECT current_setting('{setting}')").fetchall()[0][0]
+    ):
+        return  # DuckDB refuses to set it once it has written there, another connection of the same database also
     try:
         backend.con.execute(f"SET {setting} = '{quoted}'")
     except Exception as error:

@@ -1,7 +1,8 @@
 """Stopping work that takes longer than was declared for it: the statement that runs is interrupted, and so is Python between statements.
 
 What counts is what the work itself uses: the time of its statements, and its thread's own processor time between them. Waiting for
-other threads costs nothing, so nobody else can use up what was declared for it.
+other threads costs nothing, so nobody else can use up what was declared for it. A statement that runs inside this process counts no more
+than the processor time that the process got meanwhile, down to a quarter of the time: a machine that does something else stops nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+SLOWED = 4.0
+"""How many times slower than usual a busy machine may make a statement before that counts."""
 
 
 class Stopped(BaseException):
@@ -34,6 +39,7 @@ class Work:
         self._thread, self._clock = 0, time.monotonic
         self._spent = self._since = 0.0
         self._interrupt: Callable[[], object] | None = None  # of the statement that runs
+        self._processor: float | None = None  # what this process had used when it began, if it runs here
         self._spared = 0
         self._stopped = self._sent = False
         self._over = True
@@ -85,12 +91,13 @@ class Work:
                 _raise_in(self._thread, Stopped)
             return True
 
-    def begin(self, interrupt: Callable[[], object]) -> None:
+    def begin(self, interrupt: Callable[[], object], inside: bool) -> None:
         """A statement begins, which ``interrupt`` breaks off."""
         with self._lock:
             if self._stopped and not self._spared:
                 raise Stopped
             self._spent, self._since, self._interrupt = self._used(), time.monotonic(), interrupt
+            self._processor = time.process_time() if inside else None
 
     def end(self) -> None:
         """The statement has ended."""
@@ -108,8 +115,12 @@ class Work:
     def _used(self) -> float:
         if self._over:
             return self._spent
-        now = self._clock() if self._interrupt is None else time.monotonic()
-        return self._spent + now - self._since
+        if self._interrupt is None:
+            return self._spent + self._clock() - self._since
+        took = time.monotonic() - self._since
+        if self._processor is not None:
+            took = max(min(took, time.process_time() - self._processor), took / SLOWED)
+        return self._spent + took
 
     def _close(self) -> None:
         with self._lock:
@@ -123,13 +134,13 @@ _present: ContextVar[Work | None] = ContextVar("evenhand_work", default=None)
 
 
 @contextmanager
-def statement(interrupt: Callable[[], object]) -> Iterator[None]:
-    """Around a statement of an engine; ``interrupt`` breaks it off, from another thread."""
+def statement(interrupt: Callable[[], object], inside: bool) -> Iterator[None]:
+    """Around a statement of an engine; ``interrupt`` breaks it off, from another thread. ``inside`` says that it runs in this process."""
     work = _present.get()
     if work is None:
         yield
         return
-    work.begin(interrupt)
+    work.begin(interrupt, inside)
     try:
         yield
     finally:
