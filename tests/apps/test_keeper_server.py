@@ -24,13 +24,12 @@ from typer.testing import CliRunner
 import evenhand as eh
 from evenhand.ledger.desk import Desk, Standing
 from evenhand.service.accounts import Account, Accounts, Role
-from evenhand.service.answers import Desks
 from evenhand.service.client import Remote
-from evenhand.service.web import Web
 from keeper_process import Server
 
 pytestmark = pytest.mark.xdist_group("keeper")  # one server for the module
 
+SERVER = Path(__file__).parents[2] / "docs/trust/server.md"
 CANARY = "canary-7f3a"
 CAP = {"strategy": "TotalCap", "T": 3}  # given: one that is chosen is far off once in 10⁵ times
 FILE = """
@@ -46,6 +45,7 @@ per_month = {{ epsilon = 19, delta = 1e-3 }}
 source = "visits.parquet"
 user = "u"
 population = "people"
+rows = 2000
 description = "Visits of people."
 
 [tables.visits.columns.v]
@@ -195,15 +195,14 @@ def test_the_description_is_that_of_the_routes(place: tuple[Server, Accounts]) -
     with urllib.request.urlopen(place[0].url + "/openapi.json", timeout=20) as response:
         told = json.load(response)
     app = application(Keeper({}, {}), place[1])
-    keeper = Keeper({}, {})
-    pages = {route.path for route in Web(keeper, Desks(keeper), place[1], lambda who: True).routes()}
+    pages = set(re.findall(r"^- `[A-Z]+ (/\S*)`", SERVER.read_text(encoding="utf-8"), re.MULTILINE))
     served = {(route.path, method) for route in app.routes for method in route.methods - {"HEAD"}}  # type: ignore[attr-defined]
     assert {(path, method.upper()) for path, methods in told["paths"].items() for method in methods} == {
         (path, method) for path, method in served if path not in pages
     }
     for path, methods in told["paths"].items():
         for operation in methods.values():
-            assert ("security" in operation) == path.startswith("/v1/")
+            assert ("security" in operation) == (path.startswith("/v1/") or path == "/metrics")
             assert [one["name"] for one in operation.get("parameters", [])] == re.findall(r"{(\w+)}", path)
 
 
@@ -467,14 +466,41 @@ def test_accounts_on_postgres(postgres_url: str) -> None:
 
 
 WRONG = {
-    "epsilon = 6": ("epsilom = 6", "line 25: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
-    "per_question = 2": ("per_question = 'x'", "line 27: .*per_question"),
+    "epsilon = 6": ("epsilom = 6", "line 26: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
+    "per_question": ("per_question = 'x' #", "line 28: .*per_question"),
     'population = "people"': ('population = "peopel"', "line 13: .*population"),
     'source = "visits.parquet"': ('source = "nothing.parquet"', "line 11: "),
     "[analysts.bob]": ("[analysts.bob", "not TOML"),
+    "rows = 2000": ("rows = 0", "line 14: .*how many rows the table may have"),
+    "per_question = 2": ("waiting = -1", "line 28: .*how many questions may wait"),
     "epsilon = 20": ("epsilon = -1", "line 6: "),
-    'where = "v >= 3"': ('where = "w >= 3"', "line 21: .*views.high.*'w'"),
+    "[analysts.pat]": (
+        "[limits]\nmemory = '4 gigs'\n[analysts.pat]",
+        "line 37: .*limits.*'4 gigs': expected a number of bytes",
+    ),
+    "[analysts.vic]": ("[limits]\nfolder = 'none'\n[analysts.vic]", "line 43: .*limits.*folder = 'none'"),
+    'where = "v >= 3"': ('where = "w >= 3"', "line 22: .*views.high.*'w'"),
 }
+
+
+def test_a_server_leaves_half_of_the_memory_to_others(tmp_path: Path) -> None:
+    from evenhand.service.config import load
+    from evenhand.tables.engines.duckdb_limits import machine_memory, watch
+
+    make(tmp_path)
+    path = tmp_path / "keeper.toml"
+    path.write_text(path.read_text() + "[limits]\ntemporary = '1GiB'\n")
+    backend = load(path).keeper.tables["visits"].table.engine.backend
+    names = ("memory_limit", "max_temp_directory_size", "temp_directory")
+    memory, temporary, folder = (
+        backend.con.execute(f"SELECT current_setting('{one}')").fetchall()[0][0] for one in names
+    )
+    assert float(memory.split()[0]) == pytest.approx(machine_memory() / 2 / 2**30, abs=0.1)
+    assert temporary == "1.0 GiB"
+    assert Path(folder).stat().st_mode & 0o777 == 0o700
+    stopper = watch(backend)
+    assert stopper is not None
+    assert stopper.seconds == 120, "the longest deadline"
 
 
 @pytest.mark.parametrize("old", WRONG)

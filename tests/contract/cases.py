@@ -161,7 +161,7 @@ def _of_one_row_each(question: str, *arguments: Any, **options: Any) -> Ask:
 
 def _said_to_be_one_row_each(question: str, *arguments: Any, **options: Any) -> Ask:
     """A table with many rows per user that passes for one of single rows: the fact decides about accuracy, a clamp about privacy."""
-    return lambda ask: getattr(Drafts(replace(ask.table, one_row=True)), question)(*arguments, **options)
+    return lambda ask: getattr(Drafts(replace(ask.table, per_person=1)), question)(*arguments, **options)
 
 
 ONE_ROW_EACH: dict[str, Ask] = {

@@ -47,7 +47,7 @@ def test_a_share_is_of_all_rows_or_users_and_null_is_false(condition: object, pr
     def exact(ask: Callable[[Drafts], Draft]) -> Any:
         return watch(table(protects), ask).outcome.value
 
-    wide = {"epsilon": 1, "bounding": eh.SmoothWeights(1000)}
+    wide: dict[str, Any] = {"epsilon": 1, "bounding": eh.SmoothWeights(1000)}
     assert exact(lambda d: d.share(condition, **wide)) == pytest.approx(SODA.mean(), abs=1e-6)
     assert exact(lambda d: d.share(condition, of="users", epsilon=1)) == pytest.approx(of_users(SODA), abs=1e-6)
     by = exact(lambda d: d.share(condition, **BY, **wide))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,6 +54,7 @@ def _run(
     found: Configured, page: Path | None, host: str | None, port: int | None, as_json: bool, tokens: list[str]
 ) -> None:
     from evenhand.service.campaign_http import CampaignServer, application
+    from evenhand.service.listening import refuse_plain
     from evenhand.service.running import serve
 
     def accepting(url: str) -> None:
@@ -73,5 +75,8 @@ def _run(
                 "\nThe page comes from the campaign's own server here, which could swap it: a real campaign's people have it from elsewhere."
             )
 
-    app = application(CampaignServer(found), page)
-    serve(app, host or found.host, found.port if port is None else port, accepting, addresses=False)
+    app, asked = application(CampaignServer(found), page), found.listening
+    host, limits = host or asked.host, replace(asked.limits, by_address=0)  # no address is looked at
+    if page is None:
+        refuse_plain(host, asked.proxies)
+    serve(app, host, asked.port if port is None else port, accepting, limits=limits)

@@ -66,15 +66,20 @@ def serve(
 def _serve_file(file: Path, host: str | None, port: int | None, as_json: bool) -> None:
     from evenhand.service.config import load
     from evenhand.service.http import application
+    from evenhand.service.listening import refuse_plain
     from evenhand.service.running import run
 
     found = load(file)
-    served = application(found.keeper, found.accounts, per_minute=found.per_minute)
+    asked = found.listening
+    refuse_plain(host or asked.host, asked.proxies)
+    limits = asked.limits
+    served = application(found.keeper, found.accounts, per_minute=found.per_minute, by_address=limits.by_address)
 
     def accepting(url: str) -> None:
         show_json({"url": url}) if as_json else typer.echo(f"Serving {', '.join(found.keeper.tables)} at {url}")
 
-    run(found.keeper, served, host or found.host, found.port if port is None else port, accepting)
+    port = asked.port if port is None else port
+    run(found.keeper, served, host or asked.host, port, accepting, limits=limits, proxies=asked.proxies)
 
 
 def _serve_demo(host: str | None, port: int | None, browser: bool, as_json: bool) -> None:

@@ -156,15 +156,16 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 f"estimator is a {type(self.estimator).__name__}; expected BoundedERM or WeightedERM of evenhand.learning: a search "
                 "over others, or over a Pipeline, would not be private."
             )
-        candidates = [dict(one) for one in ParameterGrid(self.param_grid)]
+        grid = ParameterGrid(self.param_grid)
+        if len(grid) > MOST_CANDIDATES:  # a product, of which nothing is made before it is known to be small
+            raise UsageError(f"param_grid has {len(grid)} candidates; expected at most {MOST_CANDIDATES}.")
+        candidates = [dict(one) for one in grid]
         for name in {name for one in candidates for name in one}:
             if name in _RESERVED:
                 raise UsageError(
                     f"param_grid has {name!r}, which is the same for all candidates: the search divides the budget, and candidates are "
                     "compared by one loss. Set it on the estimator or on the search."
                 )
-        if len(candidates) > MOST_CANDIDATES:
-            raise UsageError(f"param_grid has {len(candidates)} candidates; expected at most {MOST_CANDIDATES}.")
         return candidates
 
     def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:

@@ -20,14 +20,27 @@ from evenhand.ledger.batches import Batches
 from evenhand.ledger.composition import Budget
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.question_ledger import Drawing, QuestionLedger
-from evenhand.ledger.questions import EVERYBODY, AlreadyPaid, Limits, NeedsApproval, Standing, StoredQuestion, stored
+from evenhand.ledger.questions import (
+    EVERYBODY,
+    AlreadyPaid,
+    Busy,
+    Limits,
+    NeedsApproval,
+    Standing,
+    StoredQuestion,
+    stored,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
 Written = TypeVar("Written")
 
-__all__ = ["AlreadyPaid", "Desk", "Limits", "NeedsApproval", "QuestionLedger", "Standing", "StoredQuestion"]
+__all__ = ["AlreadyPaid", "Busy", "Desk", "Limits", "NeedsApproval", "QuestionLedger", "Standing", "StoredQuestion"]
+
+
+PAGE_TEXT = 1_000_000
+"""Characters of questions on one page of a list."""
 
 
 class Desk:
@@ -80,6 +93,67 @@ class Desk:
         from evenhand.ledger import desk_tables
 
         return [stored(row) for row in self._run(lambda c: desk_tables.listed(c, analyst, standing))]
+
+    def page(
+        self,
+        analyst: str | None = None,
+        standing: Standing | None = None,
+        *,
+        before: StoredQuestion | None = None,
+        limit: int,
+    ) -> list[StoredQuestion]:
+        """The latest questions, oldest first, without their answers; those that are older than ``before``.
+
+        At most ``limit``, and no more than `PAGE_TEXT` characters of questions, but always one if there is one.
+        """
+        from evenhand.ledger import desk_tables
+
+        place = None if before is None else (before.time, before.id)
+        rows = self._run(lambda c: desk_tables.latest(c, analyst, standing, place, limit, PAGE_TEXT))
+        return [stored(row) for row in rows]
+
+    def by_key(self, analyst: str, key: str) -> StoredQuestion | None:
+        """A question by its analyst and key."""
+        from evenhand.ledger import desk_tables
+
+        row = self._run(lambda connection: desk_tables.by_key(connection, analyst, key))
+        return None if row is None else stored(row)
+
+    def alive(self) -> str | None:
+        """When the keeper's server was last known to run: everything that was due by then was stored by then."""
+        from evenhand.ledger import desk_tables
+
+        return self._run(desk_tables.alive)
+
+    def note_alive(self, time: str) -> None:
+        """Note that the keeper's server runs."""
+        from evenhand.ledger import desk_tables
+
+        self._run(lambda connection: desk_tables.enter_alive(connection, time), write=True)
+
+    def note_started(self, worker: str, id: str, times: int = 1) -> None:
+        """Note durably, before a worker begins a question, that it does: if that takes the server down, the next one knows which it was.
+
+        Args:
+            worker: works on one question at a time.
+            id: the question.
+            times: which time it is begun.
+        """
+        from evenhand.ledger import desk_tables
+
+        self._run(lambda connection: desk_tables.enter_started(connection, worker, id, times), write=True)
+
+    def forget_started(self, id: str) -> None:
+        """Take that back, for a question that was left in good order."""
+        from evenhand.ledger import desk_tables
+
+        self._run(lambda connection: desk_tables.forget_started(connection, id), write=True)
+
+    def started(self) -> dict[str, int]:
+        """The questions without an answer that workers began last, each with which time it was."""
+        from evenhand.ledger import desk_tables
+
+        return self._run(lambda connection: desk_tables.started(connection, Standing.PAID))
 
     def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
         """Approve or deny a question that waits; decided once."""
@@ -134,9 +208,8 @@ class Desk:
                 f"question {id} was debited by whoever saw its release, so nothing is drawn for it again; debit with "
                 "desk.question_ledger(..., stored_first=True) what is stored before anybody sees it."
             )
-        paid = QuestionLedger(self, asked.analyst, asked.key, asked.question, Limits(asked.cost), Drawing.AGAIN)
         try:
-            text = draw(paid)
+            text = draw(self.earlier(asked))
         except AlreadyPaid as earlier:  # stored by another process since
             if earlier.question.answer is None:
                 raise
@@ -152,6 +225,10 @@ class Desk:
             return work(connection)
 
         return self._run(alone, write=True)
+
+    def earlier(self, asked: StoredQuestion) -> QuestionLedger:
+        """The ledger of a question that was paid for and has no stored answer, as `redraw` hands it to what draws."""
+        return QuestionLedger(self, asked.analyst, asked.key, asked.question, Limits(asked.cost), Drawing.AGAIN)
 
     def spent(self, analyst: str | None = None, *, now: bool = False, approved: bool | None = None) -> Budget:
         """What an analyst, or all of them, spent at this desk: ever or in the present period; ε and δ added up."""

@@ -116,14 +116,17 @@ class Store:
             return create_engine("sqlite://", creator=lambda: _open_file(self.path, create), poolclass=NullPool)
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
-            patience = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
+            connecting = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
             # Whoever waited for a lock must see what its holder wrote, whatever isolation the server is set to.
-            return create_engine(
+            engine = create_engine(
                 self._url,
                 pool_pre_ping=True,
                 isolation_level="READ COMMITTED",
-                connect_args=patience | self._secrets(),
+                connect_args=connecting | self._secrets(),
             )
+            from evenhand.ledger import patience
+
+            return patience.limit(engine)
         except ModuleNotFoundError:
             raise UsageError(
                 f"{self.kept.what} {self.name}: the Postgres driver psycopg is not installed. "

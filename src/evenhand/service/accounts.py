@@ -78,6 +78,7 @@ class Accounts:
     def __init__(self, location: str | os.PathLike[str]) -> None:
         store = Store(location, _TOKENS)
         store.run(_create, write=True, create=True)
+        self.location = store.name
         self._store = Batches(store)  # who asks at the same time is looked up in one transaction
 
     def issue(self, name: str, role: Role, days: float = 90) -> str:

@@ -8,12 +8,14 @@ groups = "groups.csv"               # optional: item and group, for a task about
 until = 2027-01-31T23:59:59Z        # optional: no new reports afterwards
 host = "127.0.0.1"
 port = 8770
+proxies = ["10.0.0.5"]              # optional: the proxy with TLS through which people come; needed to listen on other addresses
+connections = 1000                  # at a time
 per_second = 2000                   # reports, and other requests, that are let in, whoever sends them
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -23,7 +25,8 @@ from evenhand.recommender.at_server.store import ReportStore
 from evenhand.recommender.at_server.tokens import read_secret
 from evenhand.recommender.messages import Groups, Task
 from evenhand.recommender.messages.files import read, read_message
-from evenhand.service.toml_lines import Section, read_toml
+from evenhand.service.listening import NAMES, Listening, listening
+from evenhand.service.toml_lines import read_toml
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,14 @@ class Configured:
     model: Path
     groups: bytes | None = None
     until: datetime | None = None
-    host: str = "127.0.0.1"
-    port: int = 8770
+    listening: Listening = field(default_factory=lambda: Listening(port=8770))
     per_second: int = 2000
 
 
 def load(path: Path) -> Configured:
     """Read a campaign's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
-    file.only("task", "secret", "store", "model", "groups", "until", "host", "port", "per_second")
+    file.only("task", "secret", "store", "model", "groups", "until", "per_second", *NAMES)
     folder = path.resolve().parent
 
     def place(name: str, default: str) -> Path:
@@ -81,14 +83,6 @@ def load(path: Path) -> Configured:
         place("model", "model.json"),
         groups,
         until,
-        file.get("host", str, "an address to listen on", Configured.host),
-        _count(file, "port", Configured.port, 0, 65_535),
-        _count(file, "per_second", Configured.per_second, 1, 1_000_000),
+        listening(file, 8770),
+        file.whole("per_second", Configured.per_second, 1, 1_000_000),
     )
-
-
-def _count(file: Section, name: str, default: int, least: int, most: int) -> int:
-    given = int(file.get(name, int, "a whole number", default))
-    if not least <= given <= most:
-        raise file.error(name, f"{name} = {given}: expected {least} to {most}.")
-    return given

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from evenhand.recommender.at_server.store import Outcome
+from evenhand.service.rates import refilled
 
 MOST_WAITING = 20_000
 _AT_ONCE = 4096  # reports in one transaction
@@ -20,12 +21,9 @@ class Rate:
 
     def admits(self) -> bool:
         now = time.monotonic()
-        self._left = min(self._per_second, self._left + (now - self._at) * self._per_second)
+        admitted, self._left = refilled(self._left, now - self._at, self._per_second, self._per_second)
         self._at = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
+        return admitted
 
 
 class Intake:

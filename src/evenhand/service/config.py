@@ -2,7 +2,21 @@
 
 deadline = 10                     # seconds after which an answer appears, the same for every question of every analyst
 model_deadline = 120              # the same for models
+least_epsilon = 1e-4              # the smallest ε that a question may cost
+slowness = 1                      # times that this machine takes longer than a usual one: slots of questions are that much longer
 accounts = "accounts.db"          # tokens; a SQLite file or postgresql://...
+per_minute = 600                  # requests of one account, or of one address without a token
+host = "127.0.0.1"
+port = 8765
+proxies = ["10.0.0.5"]            # optional: the proxy with TLS in front; its headers are believed, nobody else's
+connections = 1000                # at a time, in all and by address
+connections_by_address = 100
+
+[limits]                          # optional: what DuckDB may take, for all tables that it reads
+memory = "8GB"                    # unless given, half of the machine's; tables are copied into it
+temporary = "16GB"                # for rows that don't fit; unless given, as much as memory, and no more than half of what is free
+folder = "spill"                  # where these are; unless given, a new folder that only this account can read
+seconds = 60                      # of one statement; unless given, the longest deadline
 
 [populations.viewers]             # people, and what was promised to them
 ledger = "budget.db"
@@ -15,6 +29,7 @@ source = "views.parquet"
 user = "viewer"
 engine = "duckdb"                 # or "spark", with the session that Spark's own settings describe
 population = "viewers"
+rows = 2_000_000                  # the most that the table will have, publicly known: the time of a question is computed from it
 protects = "presence"
 description = "One row per film that was watched."
 
@@ -37,6 +52,9 @@ immediate = false                 # whether this analyst may see when an answer 
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,12 +66,18 @@ from evenhand.guarantee import EvenhandError, parse_delta, parse_epsilon
 from evenhand.ledger import Budget, Ledger
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.ledger.ledger import LARGEST_TOTAL
+from evenhand.ledger.questions import MOST_WAITING
 from evenhand.service.accounts import Accounts
-from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.keeper import LEAST_EPSILON, Analyst, Keeper, Offered
+from evenhand.service.listening import NAMES, Listening, listening
+from evenhand.service.slots import DECLARED_ROWS
 from evenhand.service.toml_lines import Section, read_toml
 from evenhand.tables import Table, read
 from evenhand.tables.engines.copied import copied
+from evenhand.tables.engines.duckdb_limits import free_disk, limit_duckdb, machine_memory, size
 
+MOST_ROWS = 10**12
+_PRICE_WORKERS = 2
 _NUMBER = (int, float, str)
 _AMOUNT = "a number above 0, such as 1 or '0.5'"
 
@@ -64,8 +88,7 @@ class Configured:
 
     keeper: Keeper
     accounts: Accounts
-    host: str
-    port: int
+    listening: Listening
     per_minute: int
 
 
@@ -73,12 +96,14 @@ def load(path: Path) -> Configured:
     """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
     file.only(
-        "deadline", "model_deadline", "accounts", "host", "port", "per_minute", "populations", "tables", "analysts"
-    )
+        "deadline", "model_deadline", "least_epsilon", "slowness", "accounts", "per_minute", "limits", "populations", "tables", "analysts", *NAMES
+    )  # fmt: skip
     folder = path.resolve().parent
+    deadlines = _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)
     desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
     if not desks:
         raise file.error(None, "no population is described; expected [populations.NAME] with ledger and epsilon.")
+    _limit_duckdb(file.section("limits"), folder, max(deadlines))
     tables: dict[str, Offered] = {}
     for name, section in file.sections("tables").items():
         tables[name] = _table(section, desks, folder)
@@ -88,11 +113,17 @@ def load(path: Path) -> Configured:
         raise file.error(None, "no table is described; expected [tables.NAME] with source, user and population.")
     analysts = {name: _analyst(section, tables) for name, section in file.sections("analysts").items()}
     return Configured(
-        Keeper(tables, analysts, _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)),
+        Keeper(
+            tables,
+            analysts,
+            *deadlines,
+            _epsilon(file, "least_epsilon") or LEAST_EPSILON,
+            _slowness(file),
+            price_workers=_PRICE_WORKERS,
+        ),
         accounts_of(path)[0],
-        file.get("host", str, "an address to listen on", "127.0.0.1"),
-        file.get("port", int, "a port", 8765),
-        file.get("per_minute", int, "a number of requests", 600),
+        listening(file, 8765),
+        file.whole("per_minute", 600, 1, 1_000_000),
     )
 
 
@@ -100,6 +131,43 @@ def _seconds(file: Section, name: str, usual: int) -> float:
     given = file.get(name, (int, float), f"seconds, such as {usual}", usual)
     if not 0 < given <= 86_400:
         raise file.error(name, f"{name} = {given}: expected seconds, at most a day.")
+    return float(given)
+
+
+def _limit_duckdb(section: Section, folder: Path, longest: float) -> None:
+    """Before any table is read. One question must not take the memory of all, nor the connection for longer than anybody waits."""
+    section.only("memory", "temporary", "folder", "seconds")
+    sized = (int, str)
+    memory = section.get("memory", sized, "bytes, or text such as '8GB'", machine_memory() // 2)
+    where = section.get("folder", str, "a directory", None)
+    place = _private_folder() if where is None else _place(where, folder)
+    try:
+        usual = min(size(memory, "memory"), free_disk(place) // 2)
+        limit_duckdb(
+            memory,
+            section.get("temporary", sized, "bytes, or text such as '16GB'", usual),
+            place,
+            section.get("seconds", (int, float), "seconds, such as 60", longest),
+        )
+    except OSError as error:
+        raise section.error("folder", f"folder = {where!r}: {error.strerror}.") from None
+    except EvenhandError as error:
+        raise section.error(None, str(error)) from None
+
+
+def _private_folder() -> str:
+    """A new folder for this process alone."""
+    folder = tempfile.mkdtemp(prefix="evenhand")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _slowness(file: Section) -> float:
+    given = file.get("slowness", (int, float), "a factor, such as 1", 1)
+    if not 0.01 <= given <= 1000:
+        raise file.error(
+            "slowness", f"slowness = {given}: expected a factor from 0.01 to 1000; 2 for a machine half as fast."
+        )
     return float(given)
 
 
@@ -128,7 +196,17 @@ def _desk(section: Section, folder: Path) -> Desk:
 
 def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
     section.only(
-        "source", "table", "engine", "user", "population", "protects", "public", "description", "columns", "views"
+        "source",
+        "table",
+        "engine",
+        "user",
+        "population",
+        "protects",
+        "public",
+        "description",
+        "columns",
+        "views",
+        "rows",
     )
     population = section.get("population", str, f"one of {sorted(desks)}")
     if population not in desks:
@@ -145,7 +223,10 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:
         raise section.error("engine" if "engine" in section.values else "source", str(error)) from None
-    return Offered(copied(table), desks[population], section.get("description", str, "text", ""))
+    rows = section.get("rows", int, f"a number of rows, such as {DECLARED_ROWS}", DECLARED_ROWS)
+    if not 1 <= rows <= MOST_ROWS:
+        raise section.error("rows", f"rows = {rows}: expected how many rows the table may have, from 1 to {MOST_ROWS}.")
+    return Offered(copied(table), desks[population], section.get("description", str, "text", ""), rows)
 
 
 def _view(section: Section, whole: Offered) -> Offered:
@@ -167,22 +248,28 @@ def _view(section: Section, whole: Offered) -> Offered:
             table = step(table) if given else table
         except EvenhandError as error:
             raise section.error(name, str(error)) from None
-    return Offered(table, whole.desk, section.get("description", str, "text", ""))
+    return Offered(table, whole.desk, section.get("description", str, "text", ""), whole.rows)
 
 
 def _analyst(section: Section, tables: dict[str, Offered]) -> Analyst:
     if section.path[-1] in ("keeper", "*"):
         raise section.error(None, f"{section.path[-1]!r} can't be an analyst's name; expected another one.")
-    section.only("epsilon", "delta", "per_month", "per_question", "approval_above", "tables", "immediate")
+    section.only("epsilon", "delta", "per_month", "per_question", "approval_above", "tables", "immediate", "waiting")
     allowed = section.get("tables", list, f"a list of tables among {sorted(tables)}", None)
     for name in allowed or ():
         if name not in tables:
             raise section.error("tables", f"tables has {name!r}: expected some of {sorted(tables)}.")
+    waiting = section.get("waiting", int, "a number of questions", MOST_WAITING)
+    if waiting < 0:
+        raise section.error(
+            "waiting", f"waiting = {waiting}: expected how many questions may wait for approval, 0 or more."
+        )
     limits = Limits(
         _budget(section),
         _budget(section.section("per_month")) if "per_month" in section.values else None,
         _epsilon(section, "per_question"),
         _epsilon(section, "approval_above", zero=True),
+        waiting,
     )
     immediate = section.get("immediate", bool, "true or false", False)
     return Analyst(limits, None if allowed is None else frozenset(allowed), immediate)

@@ -14,7 +14,7 @@ from evenhand.profiles import Profile
 from evenhand.release import written
 from evenhand.service.accounts import Account
 from evenhand.service.answers import Desks
-from evenhand.service.forms import number
+from evenhand.service.forms import guess
 from evenhand.statistics.allocation import share_for
 
 _PLANNED = {False: ("count", "sum", "mean"), True: ("count", "users", "sum")}
@@ -64,11 +64,12 @@ def forecast(
         return {"epsilon": spread[4], "points": points, "basis": f"The forecast of the preview{where}."}
     if question["ask"] not in _PLANNED["by" in question]:
         return {"missing": "There is no forecast for this kind of question; its answer comes with an interval."}
-    if not (given.get("people", "").strip() and given.get("rows", "").strip()):
+    people, rows = guess(given, "people"), guess(given, "rows")
+    if people is None or rows is None:
         return {
             "missing": "It depends on how many people and rows there are, which is private. Change the question and give a guess."
         }
-    users, rows = int(number(given["people"])), number(given["rows"])
+    users = int(people)
     try:
         laws = (Profile.lognormal(_ALIKE, users, rows), Profile.pareto(_UNEVEN, users, rows))
         groups = _groups(question, described)

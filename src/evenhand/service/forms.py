@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from evenhand.guarantee import UsageError
 from evenhand.statistics import STATISTICS
 
 OFFERED = [name for name in STATISTICS if name not in ("ratio", "histogram", "top", "share")]
+MOST_GUESSED = 1e12
+"""People, or rows, that a forecast is made for."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|inf)")
 _WHOLE_ROWS = ("count", "users")
 
@@ -30,16 +33,40 @@ def question_of(given: Mapping[str, str]) -> dict[str, Any]:
     if given.get("quantiles", "").strip() and ask == "quantiles":
         question["quantiles"] = [number(part) for part in given["quantiles"].replace(",", " ").split()]
     if given.get("keys", "").strip() and "by" in question:
-        question["keys"] = [key.strip() for key in next(csv.reader([given["keys"]]))]
+        question["keys"] = _listed(given["keys"])
     return question
 
 
 def number(text: str) -> float:
     """A number that somebody typed."""
     try:
-        return float(text.replace(",", "").replace(" ", ""))
+        found = float(text.replace(",", "").replace(" ", ""))
     except ValueError:
-        raise UsageError(f"{text[:40]!r} is not a number.") from None
+        found = math.nan
+    if not math.isfinite(found):
+        raise UsageError(f"{text[:40]!r} is not a number.")
+    return found
+
+
+def guess(given: Mapping[str, str], name: str) -> float | None:
+    """A number of people or rows that somebody typed; None if nothing is there."""
+    text = given.get(name, "").strip()
+    if not text:
+        return None
+    found = number(text)
+    if not 1 <= found <= MOST_GUESSED:
+        raise UsageError(f"about how many {name}: {text[:40]!r}; expected a number from 1 to {MOST_GUESSED:.0e}.")
+    return found
+
+
+def _listed(text: str) -> list[str]:
+    """Names with commas between them, on one line or several."""
+    try:
+        return [key.strip() for row in csv.reader(text.splitlines()) for key in row if key.strip()]
+    except csv.Error:
+        raise UsageError(
+            f"the names of the groups can't be read: {text[:40]!r}; expected names with commas between them."
+        ) from None
 
 
 def harmless(text: str) -> str:

@@ -34,7 +34,7 @@ class Endpoint:
 
 ENDPOINTS = (
     Endpoint("GET", "/health", "", "Whether the server is up.", media="text/plain"),
-    Endpoint("GET", "/metrics", "", "Numbers of requests, for Prometheus.", media="text/plain"),
+    Endpoint("GET", "/metrics", "", "Numbers of requests, for Prometheus.", (Role.KEEPER,), media="text/plain"),
     Endpoint("GET", "/openapi.json", "", "This description."),
     Endpoint("GET", "/v1/tables", "tables", "The tables that may be asked about.", EVERYBODY),
     Endpoint("GET", "/v1/budget", "budget", "What is left.", EVERYBODY),

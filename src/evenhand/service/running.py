@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import sys
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from socket import socket
 
 import uvicorn
 from starlette.applications import Starlette
 
+from evenhand.service import logs
+from evenhand.service.connections import ACCEPTED, Limits, Room
 from evenhand.service.keeper import Keeper
 
 
@@ -24,6 +23,7 @@ class _Server(uvicorn.Server):
         self._accepting, self._ending = accepting, ending
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
+        logs.watch_loop(asyncio.get_running_loop())
         await super().startup(sockets)
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
@@ -34,24 +34,23 @@ class _Server(uvicorn.Server):
         await asyncio.to_thread(self._ending)
 
 
-class JsonLines(logging.Formatter):
-    """A log line as one JSON object: the message and the fields given with it, nothing formatted from data."""
-
-    _own = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields = {name: value for name, value in vars(record).items() if name not in self._own}
-        now = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        return json.dumps({"time": now, "level": record.levelname, "event": record.msg, **fields}, default=str)
-
-
-def run(keeper: Keeper, app: Starlette, host: str, port: int, accepting: Callable[[str], None]) -> None:
+def run(
+    keeper: Keeper,
+    app: Starlette,
+    host: str,
+    port: int,
+    accepting: Callable[[str], None],
+    *,
+    limits: Limits | None = None,
+    proxies: Sequence[str] = (),
+) -> None:
     """Serve a keeper's tables until the process is told to stop."""
     # A transaction is a dozen calls of the database, and after each its thread waits for those that compute, 5 ms by default.
     sys.setswitchinterval(0.0005)
     keeper.lock()
     keeper.resume()
-    serve(app, host, port, accepting, ending=keeper.close)
+    keeper.watch()
+    serve(app, host, port, accepting, limits=limits or Limits(), proxies=proxies, ending=keeper.close)
 
 
 def serve(
@@ -60,17 +59,20 @@ def serve(
     port: int,
     accepting: Callable[[str], None],
     *,
-    addresses: bool = True,
+    limits: Limits,
+    proxies: Sequence[str] = (),
     ending: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until the process is told to stop; without ``addresses`` a proxy's headers about its clients are not read."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines())
-    root = logging.getLogger("evenhand")
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
+    """Serve until the process is told to stop.
+
+    Args:
+        limits: of connections.
+        proxies: addresses and networks whose headers about their clients are believed.
+    """
+    logs.install()
     config = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, server_header=False, ws="none",
-        proxy_headers=addresses, timeout_graceful_shutdown=10,
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off", backlog=ACCEPTED,
+        http=Room(limits, proxies).protocol,  # type: ignore[arg-type]
+        proxy_headers=bool(proxies), forwarded_allow_ips=list(proxies), timeout_graceful_shutdown=10,
     )  # fmt: skip
     _Server(config, accepting, ending).run()

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -23,12 +22,17 @@ from evenhand.pages.service.frame import ANALYST, KEEPER, Person
 from evenhand.pages.service.home import not_done, sign_in
 from evenhand.pages.service.look import POLICY
 from evenhand.service.accounts import Accounts, Role
+from evenhand.service.connections import party
+from evenhand.service.rates import Rates
+from evenhand.service.refusals import Refusals, Refused
+from evenhand.service.turns import Threads, Turns
 
 COOKIE = "evenhand_session"
 HOURS = 8.0
 LARGEST_FORM = 200_000
 HEADERS = {"Content-Security-Policy": POLICY, "Cross-Origin-Opener-Policy": "same-origin"}
 _BUSY = "There were too many requests in the last minute. Wait a moment, and try again."
+_AWAY = "The server can't look up tokens now. Try again later."
 _OLD = "The form was too old, or came from another site. Go back and try again."
 _WRONG = "The token is wrong, expired or revoked; ask the keeper for one."
 
@@ -45,25 +49,38 @@ class Sessions:
 
     Args:
         accounts: whose token is whose.
-        admit: whether somebody may make one more request now.
+        rates: whether somebody may make one more request now.
+        threads: where work is done.
+        refusals: how errors are told.
     """
 
-    def __init__(self, accounts: Accounts, admit: Callable[[str], bool]) -> None:
-        self._accounts, self._admit = accounts, admit
+    def __init__(self, accounts: Accounts, rates: Rates, threads: Threads, refusals: Refusals) -> None:
+        self._accounts, self._rates, self._threads, self._refusals = accounts, rates, threads, refusals
         self._signed: dict[str, _Signed] = {}
 
     def routes(self) -> list[Route]:
         return [Route("/in", self._in, methods=["POST"]), Route("/out", self._out, methods=["POST"])]
 
-    def route(self, path: str, work: Callable[..., Response], method: str = "GET", role: Role | None = None) -> Route:
+    def route(
+        self,
+        path: str,
+        work: Callable[..., Response],
+        method: str = "GET",
+        role: Role | None = None,
+        turns: Turns | None = None,
+    ) -> Route:
         """A page for people who are signed in; with a role, for them only."""
+        turns = turns or self._threads.work
 
         async def handle(request: Request) -> Response:
             signed = self._signed.get(request.cookies.get(COOKIE, ""))
             account = None
-            if signed is not None and signed.until > time.monotonic():
-                account = await run_in_threadpool(self._accounts.find, signed.token)  # it may be revoked by now
-            if not self._admit(f"token {account.name}" if account else f"address {_address(request)}"):
+            try:
+                if signed is not None and signed.until > time.monotonic():
+                    account = await self._threads.checked(self._accounts.find, signed.token)  # it may be revoked by now
+            except EvenhandError:
+                return html(not_done(_AWAY), 503)
+            if not (self._rates.account(account.name) if account else self._rates.stranger(_party(request))):
                 return html(not_done(_BUSY), 429)
             if signed is None or account is None:
                 return html(sign_in(), 401 if path != "/" else 200)
@@ -75,17 +92,23 @@ class Sessions:
             if role is not None and account.role is not role:
                 return html(not_done(f"This is for the {role}; you are signed in as {account.role}.", person), 403)
             try:
-                return await run_in_threadpool(work, account, person, {**given, **request.path_params})
+                return await turns.run(account.name, work, account, person, {**given, **request.path_params})
+            except Refused as refused:
+                return html(not_done(refused.message, person), refused.status)
             except EvenhandError as error:
-                return html(not_done(str(error), person), 400)
+                told = self._refusals.of(error)
+                return html(not_done(told.message, person), 503 if told.status == 503 else 400)
 
         return Route(path, handle, methods=[method])
 
     async def _in(self, request: Request) -> Response:
-        if not self._admit(f"address {_address(request)}"):
+        if not self._rates.stranger(_party(request)):
             return html(sign_in(_BUSY), 429)
         token = (await _form(request)).get("token", "").strip()
-        account = await run_in_threadpool(self._accounts.find, token)
+        try:
+            account = await self._threads.checked(self._accounts.find, token)
+        except EvenhandError:
+            return html(sign_in(_AWAY), 503)
         if account is None or _foreign(request):
             return html(sign_in(_WRONG), 401)
         now = time.monotonic()
@@ -122,8 +145,8 @@ def _foreign(request: Request) -> bool:
     return request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
 
 
-def _address(request: Request) -> str:
-    return request.client.host if request.client else "unknown"
+def _party(request: Request) -> str:
+    return party(request.client.host if request.client else None)
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -61,6 +61,13 @@ class Section:
             raise self.error(name, f"{name} = {value!r}: expected {what}.")
         return value
 
+    def whole(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number between two."""
+        given = int(self.get(name, int, "a whole number", default))
+        if not least <= given <= most:
+            raise self.error(name, f"{name} = {given}: expected {least:,} to {most:,}.")
+        return given
+
     def section(self, name: str) -> Section:
         """A section inside this one; empty where there is none."""
         value = self.get(name, dict, "a section", {})

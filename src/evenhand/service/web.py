@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -32,8 +32,11 @@ from evenhand.service.answers import Desks
 from evenhand.service.forecasts import forecast, guesses
 from evenhand.service.forms import OFFERED, harmless, question_of
 from evenhand.service.keeper import Keeper
+from evenhand.service.rates import Rates
+from evenhand.service.refusals import Refusals
 from evenhand.service.sessions import Sessions, html
 from evenhand.service.stored import shown
+from evenhand.service.turns import Threads
 
 
 class Web:
@@ -43,12 +46,16 @@ class Web:
         keeper: whose tables and ledgers are shown.
         desks: what analysts and the keeper may do; the same as over JSON.
         accounts: whose token is whose.
-        admit: whether somebody may make one more request now.
+        rates: whether somebody may make one more request now.
+        threads: where work is done.
+        refusals: how errors are told.
     """
 
-    def __init__(self, keeper: Keeper, desks: Desks, accounts: Accounts, admit: Callable[[str], bool]) -> None:
-        self._keeper, self._desks, self._accounts = keeper, desks, accounts
-        self._sessions = Sessions(accounts, admit)
+    def __init__(
+        self, keeper: Keeper, desks: Desks, accounts: Accounts, rates: Rates, threads: Threads, refusals: Refusals
+    ) -> None:
+        self._keeper, self._desks, self._accounts, self._refusals = keeper, desks, accounts, refusals
+        self._prices, self._sessions = threads.prices, Sessions(accounts, rates, threads, refusals)
 
     def routes(self) -> list[Route]:
         route, analyst, keeper = self._sessions.route, Role.ANALYST, Role.KEEPER
@@ -56,7 +63,7 @@ class Web:
             route("/", self._home),
             route("/history", self._history),
             route("/ask", self._ask, "GET", analyst),
-            route("/price", self._price, "POST", analyst),
+            route("/price", self._price, "POST", analyst, self._prices),
             route("/pay", self._pay, "POST", analyst),
             route("/answers/{id}", self._answer),
             route("/answers/{id}/{form}", self._download),
@@ -71,15 +78,22 @@ class Web:
     def _home(self, account: Account, person: Person, _: Mapping[str, str]) -> Response:
         asked = self._desks.history(account)["questions"]
         if account.role is Role.KEEPER:
+            waiting = self._desks.history(account, {"standing": "waiting"})["questions"]
+            asked = [*waiting, *(one for one in asked if one["standing"] != "waiting")]
             return html(keeping.overview(asked, books.populations(self._keeper), self._accounts.listed(), person))
         if account.role is not Role.ANALYST:  # somebody who only reads
             return self._history(account, person, {})
         tables = self._desks.tables(account)["tables"]
         return html(home.home(tables, books.allowances(self._keeper, account.name), asked, person))
 
-    def _history(self, account: Account, person: Person, _: Mapping[str, str]) -> Response:
-        asked = self._desks.history(account)["questions"]
-        return html(home.history(asked, person, names=account.role is not Role.ANALYST))
+    def _history(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:
+        before = {"before": given["before"]} if given.get("before") else {}
+        page = self._desks.history(account, before)
+        return html(
+            home.history(
+                page["questions"], person, names=account.role is not Role.ANALYST, earlier=page.get("before", "")
+            )
+        )
 
     def _ask(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:
         table = self._described(account, given)
@@ -99,7 +113,9 @@ class Web:
 
             expected = forecast(preview, at, question, given, described)
         except EvenhandError as error:
-            return html(asking.ask(described, OFFERED, given, person, str(error)), 400)
+            refused = self._refusals.of(error)
+            status = 503 if refused.status == 503 else 400
+            return html(asking.ask(described, OFFERED, given, person, refused.message), status)
         cost = Budget(*(Decimal(preview["guarantee"]["exact"][name]) for name in ("epsilon", "delta")))
         desk, limits = self._keeper.tables[table].desk, self._keeper.limits(account.name)
         (name,) = (name for name, one in books.desks(self._keeper, account.name).items() if one is desk)
@@ -120,8 +136,7 @@ class Web:
         try:
             id = self._desks.ask(account, {**sent, "key": key}, wait=0)["id"]
         except NeedsApproval:
-            waiting = (one for one in self._desks.history(account)["questions"] if one["key"] == key)
-            id = next(waiting)["id"]
+            id = self._keeper.asked_by_key(account.name, sent["table"], str(key)).id
         return RedirectResponse(f"/answers/{id}", 303)
 
     def _answer(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:

@@ -88,10 +88,10 @@ class _Finding:
         noise_for(moves, moves**2, split(each, FIRST_LOOK)[0])  # refuses an ε whose noise does not fit 64 bits
         # A ρ that was debited is for one division of ε; without one, what is left when reserves are spent must do as well.
         reserve = each if drafted.cost.rho is None else Decimal(0)
-        for spent in range(searches + 1, 2 * searches + 1) if reserve else ():
-            self.ask(
-                replace(request, epsilon=exact_difference(self.request.epsilon, exact_sum([each] * spent))), stand_ins
-            )
+        # What is drafted with all of ε and with the least that may be left is drafted with anything between: only noise grows.
+        if reserve:
+            least = exact_difference(self.request.epsilon, exact_sum([each] * (2 * searches)))
+            self.ask(replace(request, epsilon=least), stand_ins)
         read = [*dict.fromkeys(name for statistic in stand_ins.values() for name in statistic.reads), *self.by]
         twice = ", twice that if too little is visible" if reserve else ""
         will = f"bounds of {', '.join(self.columns)} will be found privately, for {float(SHARE):.0%} of ε{twice}"

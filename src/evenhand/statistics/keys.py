@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +24,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_KEYS = 10_000_000
+_most: ContextVar[int] = ContextVar("evenhand_most_keys", default=MOST_KEYS)
 ID = "evenhand_group"
 """The column that numbers the groups inside a query."""
 
 PLACE = "evenhand_place"
 """The column that numbers keys found in a table before it is known which of them may be shown."""
+
+
+@contextmanager
+def at_most_keys(most: int) -> Iterator[None]:
+    """Within this block a question may name so many keys: a server has many questions at a time."""
+    token = _most.set(min(most, _most.get()))
+    try:
+        yield
+    finally:
+        _most.reset(token)
 
 
 @dataclass(frozen=True)
@@ -140,10 +153,6 @@ def parse_keys(table: Table, columns: tuple[str, ...], keys: object, other: str 
         raise UsageError(
             "keys= is empty; expected at least one key, or leave keys out and give delta to select them privately."
         )
-    if len(rows) > MOST_KEYS:
-        raise UsageError(
-            f"keys= holds {len(rows):,} keys; at most {MOST_KEYS:,} fit one release. Split them, or group more coarsely."
-        )
     arrays = tuple(
         key_column(table, column, values) for column, values in zip(columns, zip(*rows, strict=True), strict=True)
     )
@@ -226,6 +235,21 @@ def public_keys(original: Table, copy: Table, columns: tuple[str, ...], receipt:
         yield receipt.public(found_keys(original, columns, found, places), original.relation)
 
 
+def _listed(column: str, keys: Any) -> Sequence[Key]:  # noqa: ANN401 - told apart here
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise UsageError(f"keys={{{column!r}: {keys!r:.40}}}: expected a list of keys for each column.")
+    return keys if isinstance(keys, Sequence) else list(keys)
+
+
+def _few(keys: int) -> None:
+    """Refuse more keys than a release may have; a product is known before anything is made of it."""
+    most = _most.get()
+    if keys > most:
+        raise UsageError(
+            f"keys= holds {keys:,} keys; at most {most:,} fit one release here. Split them, or group more coarsely."
+        )
+
+
 def _rows(columns: tuple[str, ...], keys: Any) -> Iterable[tuple[Key, ...]]:  # noqa: ANN401 - told apart here
     expected = (
         f"expected for by={list(columns)} a list of {'keys' if len(columns) == 1 else 'tuples'}, a frame with these columns, "
@@ -241,10 +265,13 @@ def _rows(columns: tuple[str, ...], keys: Any) -> Iterable[tuple[Key, ...]]:  # 
     if isinstance(keys, Mapping):
         if set(keys) != set(columns):
             raise UsageError(f"keys= names {sorted(map(str, keys))}; {expected}.")
-        return list(itertools.product(*(keys[column] for column in columns)))
+        listed = {column: _listed(column, keys[column]) for column in columns}
+        _few(math.prod(map(len, listed.values())))
+        return list(itertools.product(*listed.values()))
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise UsageError(f"keys= of type {type(keys).__name__} can't be read; {expected}.")
     rows = [row if isinstance(row, tuple | list) else (row,) for row in keys]
+    _few(len(rows))
     if any(len(row) != len(columns) for row in rows):
         raise UsageError(f"keys= does not hold one value for each of {list(columns)}; {expected}.")
     return [tuple(row) for row in rows]

@@ -44,7 +44,8 @@ class Table:
         declared: of a view, the columns of its sources that were declared public: what a release from it promises about. None where these are
             ``public`` itself.
         holds: the public tables that were joined, which have to live as long as this one.
-        one_row: whether a view makes each user one row at most: a public fact, so that nothing is spent on learning how many rows users have.
+        growth: how many rows one row of its sources may have become, by joins and unions.
+        per_person: how many rows one user may have, where a view settles that; None where it depends on the rows.
     """
 
     expression: Rows = field(repr=False)
@@ -61,7 +62,13 @@ class Table:
     derived: Mapping[str, Range] = field(default_factory=dict, repr=False)
     declared: tuple[str, ...] | None = field(default=None, repr=False)
     holds: tuple[PublicTable, ...] = field(default=(), repr=False)
-    one_row: bool = field(default=False, repr=False)
+    growth: int = field(default=1, repr=False)
+    per_person: int | None = field(default=None, repr=False)
+
+    @property
+    def one_row(self) -> bool:
+        """Whether a view makes each user one row at most: a public fact, so that nothing is spent on learning how many rows users have."""
+        return self.per_person == 1
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -207,6 +214,7 @@ class Table:
 
         Edge cases: keys are compared by value if they are numbers, byte by byte if they are text; nulls meet nothing. Of a table of people, at most
         ``fan_out`` rows for each user (and ``on``) are used, the first in the order of all columns; a public table with more is refused.
+        Joins and unions together may make at most 1,000 rows of one; what `per_user` made counts as one row per user.
         Under ``"values"``, ``on`` names public columns, and what comes from a public table is public.
 
         Args:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
+
+from markupsafe import Markup
 
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.pictures import curve
 from evenhand.pages.service.frame import (
+    CURRENT,
+    NOTHING,
     Person,
     alert,
     amount,
@@ -22,6 +25,8 @@ from evenhand.pages.service.frame import (
     field,
     form,
     hidden,
+    html,
+    joined,
     whole,
 )
 from evenhand.pages.service.home import budget_card
@@ -36,16 +41,18 @@ def ask(
     sql = given.get("ask") == "sql"
     parts = _in_sql(given) if sql else _by_choosing(described, offered, given)
     parts = [hidden("table", name), *parts, *_price(given)]
-    tabs = "".join(
-        f'<a href="/ask?table={quote(name)}{more}"{" aria-current=page" if here else ""}>{text}</a>'
-        for text, more, here in (("By choosing", "", not sql), ("In SQL", "&amp;ask=sql", sql))
+    tabs = joined(
+        html('<a href="/ask?{}"{}>{}</a>', urlencode({"table": name, **more}), CURRENT if here else NOTHING, text)
+        for text, more, here in (("By choosing", {}, not sql), ("In SQL", {"ask": "sql"}, sql))
     )
-    built = f'<nav class="tabs" aria-label="Ways to ask">{tabs}</nav>{form("/price", parts, "Show the price", person, builder=True)}'
-    body = f'{alert(message)}<div class="columns">{card("", built)}{card(f"Columns of {name}", columns_table(described))}</div>'
+    built = html('<nav class="tabs" aria-label="Ways to ask">{}</nav>', tabs)
+    built += form("/price", parts, "Show the price", person, builder=True)
+    columns = card(f"Columns of {name}", columns_table(described))
+    body = alert(message) + html('<div class="columns">{}{}</div>', card("", built), columns)
     return whole(f"Ask about {name}", body, person, lead="Nothing is spent on this page, nor on the next.")
 
 
-def _by_choosing(described: Mapping[str, Any], offered: Sequence[str], given: Mapping[str, str]) -> list[str]:
+def _by_choosing(described: Mapping[str, Any], offered: Sequence[str], given: Mapping[str, str]) -> list[Markup]:
     columns = [
         (column["name"], f"{column['name']} ({column_words(column)})"[:80])
         for column in described["columns"]
@@ -69,23 +76,23 @@ def _by_choosing(described: Mapping[str, Any], offered: Sequence[str], given: Ma
     ]
 
 
-def _in_sql(given: Mapping[str, str]) -> list[str]:
+def _in_sql(given: Mapping[str, str]) -> list[Markup]:
     example = "One SELECT with COUNT, SUM, AVG and others; such as SELECT genre, COUNT(*) FROM table WHERE stars > 3 GROUP BY genre"
     return [hidden("ask", "sql"), area("text", "Query", example, given.get("text", ""))]
 
 
-def _price(given: Mapping[str, str]) -> list[str]:
+def _price(given: Mapping[str, str]) -> list[Markup]:
     guesses = "Your guess, or a public figure, for the forecast only; it changes no answer."
     return [
-        '<fieldset><legend>Price</legend><div class="halves">',
+        Markup('<fieldset><legend>Price</legend><div class="halves">'),
         field(
             "epsilon", "ε", "What to spend. A smaller one protects more and is noisier.", given.get("epsilon", "0.1")
         ),
         field("delta", "δ", "Only where names of groups are found, such as 1e-6.", given.get("delta", "")),
-        '</div></fieldset><fieldset><legend>For the forecast</legend><div class="halves">',
+        Markup('</div></fieldset><fieldset><legend>For the forecast</legend><div class="halves">'),
         field("people", "About how many people", guesses, given.get("people", "")),
         field("rows", "About how many rows", "", given.get("rows", "")),
-        "</div></fieldset>",
+        Markup("</div></fieldset>"),
     ]
 
 
@@ -106,18 +113,18 @@ def price(
     if not preview["affordable"]:
         act = alert("This is more than your budget, or everybody's, holds. Choose a smaller ε, or talk to the keeper.")
     elif asked["approval"]:
-        act = "<p>This is more than you may spend without approval. The keeper sees the question and its price, and decides.</p>"
+        act = Markup(
+            "<p>This is more than you may spend without approval. The keeper sees the question and its price, and decides.</p>"
+        )
         act += form("/pay", sent, "Ask the keeper for approval", person)
     else:
         act = form("/pay", sent, f"Pay {amount(cost)} and ask", person)
-    back = f'<a class="button second" href="/ask?{escape(urlencode(asked["form"]))}">Change the question</a>'
+    back = html('<a class="button second" href="/ask?{}">Change the question</a>', urlencode(asked["form"]))
     main = card("How good the answer will be", _forecast(forecast))
-    main += card("What is promised", f"<p>{escape(preview['guarantee']['words'])}</p>" + facts(_details(preview)))
-    side = card(
-        "Price",
-        f'<p class="big">{escape(amount(cost))}</p>{budget_card(budget, cost["epsilon"])}<div class="side">{act}{back}</div>',
-    )
-    body = f'<div class="columns"><div>{main}</div><div>{side}</div></div>'
+    main += card("What is promised", html("<p>{}</p>", preview["guarantee"]["words"]) + facts(_details(preview)))
+    price = html('<p class="big">{}</p>', amount(cost)) + budget_card(budget, cost["epsilon"])
+    side = card("Price", price + html('<div class="side">{}{}</div>', act, back))
+    body = html('<div class="columns"><div>{}</div><div>{}</div></div>', main, side)
     title, query = titled(question)
     return whole(title, query + body, person, lead=f"About {table}. Nothing was read or spent yet.")
 
@@ -142,10 +149,10 @@ def _details(preview: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _forecast(forecast: Mapping[str, Any]) -> str:
+def _forecast(forecast: Mapping[str, Any]) -> Markup:
     """The error that is to be expected, as words and as a picture over ε; else what is missing for one."""
     if "points" not in forecast:
-        return f"<p>{badge('no forecast', 'plain')}</p><p>{escape(forecast['missing'])}</p>"
+        return html("<p>{}</p><p>{}</p>", badge("no forecast", "plain"), forecast["missing"])
     size, unit = forecast.get("size"), forecast.get("unit", "")
     low, high = next((low, high) for epsilon, low, high in forecast["points"] if epsilon == forecast["epsilon"])
     error = _between(_about(low), _about(high)) + unit
@@ -153,10 +160,11 @@ def _forecast(forecast: Mapping[str, Any]) -> str:
     part = f", which is {_between(percent(low / size), percent(high / size))} of {_about(size)}" if size else ""
     title = f"expected error{f',{unit}' if unit else ''}"
     drawn = curve(forecast["points"], forecast["epsilon"], title, f"The expected error for each ε; here {error}")
-    return (
-        f'<p class="big">± {escape(error)}</p><p>The answer is typically off by {escape(error + part)}.</p>'
-        f"<figure>{drawn}<figcaption>Expected error for each ε; the line marks yours. {escape(forecast['basis'])}</figcaption></figure>"
-    )
+    return html(
+        '<p class="big">± {}</p><p>The answer is typically off by {}.</p>'
+        "<figure>{}<figcaption>Expected error for each ε; the line marks yours. {}</figcaption></figure>",
+        error, error + part, Markup(drawn), forecast["basis"],
+    )  # fmt: skip
 
 
 def _about(value: float) -> str:

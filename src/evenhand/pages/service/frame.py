@@ -1,11 +1,11 @@
-"""The frame of every page, and the parts that several pages share."""
+"""The frame of every page, and the parts that several pages share. Templates escape what is put into them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from typing import Any
+from typing import Any, LiteralString
+
+from markupsafe import Markup
 
 from evenhand.pages.service.look import ICON, STYLE
 
@@ -16,7 +16,26 @@ KEEPER: Links = (("/", "Overview"), ("/history", "Questions"), ("/ledgers", "Led
 
 _LOOKS = {"cost": "amount", "ε spent": "amount", "ε left": "amount", "time (UTC)": "time"}
 _LONGEST_WORD = 24
-_TAGS = re.compile("<[^>]*>")
+NOTHING = Markup()
+CURRENT = Markup(" aria-current=page")
+_PAGE = Markup(
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<link rel="icon" href="{icon}">'
+    "<title>{title} · Evenhand</title><style>{style}</style></head><body>"
+    '<a class="skip" href="#main">Skip to the content</a><header><div><b>Evenhand</b>{inside}</div></header>'
+    '<main id="main"><h1>{title}</h1>{lead}{body}</main></body></html>\n'
+)
+
+
+def html(template: LiteralString, *parts: object) -> Markup:
+    """A template with its parts in it; a part that is not HTML already is escaped."""
+    return Markup(template).format(*parts)
+
+
+def joined(parts: Iterable[Markup]) -> Markup:
+    """Parts one after the other."""
+    return NOTHING.join(parts)
 
 
 class Person:
@@ -35,116 +54,122 @@ class Person:
 NOBODY = Person()
 
 
-def whole(title: str, body: str, person: Person = NOBODY, *, lead: str = "", here: str = "") -> str:
+def whole(title: str, body: Markup, person: Person = NOBODY, *, lead: str = "", here: str = "") -> str:
     """A page, with who is signed in."""
-    inside = ""
+    inside = Markup()
     if person.name:
-        links = "".join(
-            f'<a href="{place}"{" aria-current=page" if place == here else ""}>{escape(text)}</a>'
+        links = joined(
+            html('<a href="{}"{}>{}</a>', place, CURRENT if place == here else NOTHING, text)
             for place, text in person.links
         )
         out = form("/out", [], "Sign out", person, look="second small")
-        inside = f'<nav aria-label="Main">{links}</nav><div class="who"><span>Signed in as {escape(person.name)}</span>{out}</div>'
-    below = f'<p class="lead">{escape(lead)}</p>' if lead else ""
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="{ICON}">'
-        f"<title>{escape(title)} · Evenhand</title><style>{STYLE}</style></head><body>"
-        f'<a class="skip" href="#main">Skip to the content</a><header><div><b>Evenhand</b>{inside}</div></header>'
-        f'<main id="main"><h1>{escape(title)}</h1>{below}{body}</main></body></html>\n'
-    )
-
-
-def card(title: str, body: str) -> str:
-    """A part of a page."""
-    heading = f"<h2>{escape(title)}</h2>" if title else ""
-    return f'<section class="card">{heading}{body}</section>'
-
-
-def alert(text: str) -> str:
-    """What went wrong, read out at once by a screen reader; nothing if nothing did."""
-    return f'<p class="warning" role="alert">{escape(text)}</p>' if text else ""
-
-
-def badge(text: str, kind: str = "plain") -> str:
-    """A word that says where something stands."""
-    return f'<span class="badge {kind}">{escape(text)}</span>'
-
-
-def facts(named: Iterable[tuple[str, str]]) -> str:
-    """Sentences, each beside its name."""
-    rows = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in named)
-    return f'<table class="facts"><tbody>{rows}</tbody></table>'
-
-
-def grid(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML already, which becomes a list on a phone."""
-    looks = [_LOOKS.get(name, "") for name in head]
-    heading = "".join(
-        f'<th scope="col" class="{look}">{escape(name)}</th>' for name, look in zip(head, looks, strict=True)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td class="{look}{_breaking(cell)}" data-label="{escape(name)}">{cell}</td>'
-            for name, look, cell in zip(head, looks, row, strict=True)
+        inside = html(
+            '<nav aria-label="Main">{}</nav><div class="who"><span>Signed in as {}</span>{}</div>',
+            links,
+            person.name,
+            out,
         )
-        + "</tr>"
+    return _PAGE.format(
+        icon=ICON, title=title, style=Markup(STYLE), inside=inside,
+        lead=html('<p class="lead">{}</p>', lead) if lead else NOTHING, body=body,
+    )  # fmt: skip
+
+
+def card(title: str, body: Markup) -> Markup:
+    """A part of a page."""
+    return html('<section class="card">{}{}</section>', html("<h2>{}</h2>", title) if title else NOTHING, body)
+
+
+def alert(text: str) -> Markup:
+    """What went wrong, read out at once by a screen reader; nothing if nothing did."""
+    return html('<p class="warning" role="alert">{}</p>', text) if text else NOTHING
+
+
+def badge(text: str, kind: str = "plain") -> Markup:
+    """A word that says where something stands."""
+    return html('<span class="badge {}">{}</span>', kind, text)
+
+
+def facts(named: Iterable[tuple[str, str]]) -> Markup:
+    """Sentences, each beside its name."""
+    rows = joined(html('<tr><th scope="row">{}</th><td>{}</td></tr>', name, text) for name, text in named)
+    return html('<table class="facts"><tbody>{}</tbody></table>', rows)
+
+
+def grid(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    """A table, which becomes a list on a phone; a cell is text, or HTML already."""
+    looks = [_LOOKS.get(name, "") for name in head]
+    heading = joined(
+        html('<th scope="col" class="{}">{}</th>', look, name) for name, look in zip(head, looks, strict=True)
+    )
+    body = joined(
+        html(
+            "<tr>{}</tr>",
+            joined(
+                html('<td class="{}{}" data-label="{}">{}</td>', look, _breaking(cell), name, cell)
+                for name, look, cell in zip(head, looks, row, strict=True)
+            ),
+        )
         for row in rows
     )
-    return f'<table class="stack" aria-label="{escape(caption)}"><thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table>'
+    return html(
+        '<table class="stack" aria-label="{}"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        caption,
+        heading,
+        body,
+    )
 
 
 def _breaking(cell: str) -> str:
     """Words that would push a table off the screen may be broken."""
-    return " long" if any(len(word) > _LONGEST_WORD for word in _TAGS.sub(" ", cell).split()) else ""
+    text = cell.striptags() if isinstance(cell, Markup) else cell
+    return " long" if any(len(word) > _LONGEST_WORD for word in text.split()) else ""
 
 
 def form(
-    action: str, parts: Iterable[str], button: str, person: Person, *, look: str = "", builder: bool = False
-) -> str:
+    action: str, parts: Iterable[Markup], button: str, person: Person, *, look: str = "", builder: bool = False
+) -> Markup:
     """A form that posts, with what protects it from other sites."""
-    kind = f' class="{look}"' if look else ""
-    whose = ' class="builder"' if builder else ""
-    return (
-        f'<form method="post" action="{escape(action)}"{whose}>{hidden("csrf", person.csrf)}{"".join(parts)}'
-        f"<button{kind}>{escape(button)}</button></form>"
-    )
+    return html(
+        '<form method="post" action="{}"{}>{}{}<button{}>{}</button></form>',
+        action, _class("builder" if builder else ""), hidden("csrf", person.csrf), joined(parts), _class(look), button,
+    )  # fmt: skip
 
 
-def hidden(name: str, value: str) -> str:
+def hidden(name: str, value: str) -> Markup:
     """A part of a form that nobody sees."""
-    return f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
+    return html('<input type="hidden" name="{}" value="{}">', name, value)
 
 
-def field(name: str, label: str, help: str = "", value: str = "", *, kind: str = "text", look: str = "") -> str:
+def field(name: str, label: str, help: str = "", value: str = "", *, kind: str = "text", look: str = "") -> Markup:
     """A line to type in."""
-    typed = f'<input type="{kind}" name="{escape(name)}" value="{escape(value)}" autocomplete="off">'
+    typed = html('<input type="{}" name="{}" value="{}" autocomplete="off">', kind, name, value)
     return _labelled(label, help, typed, look)
 
 
-def area(name: str, label: str, help: str = "", value: str = "") -> str:
+def area(name: str, label: str, help: str = "", value: str = "") -> Markup:
     """Lines to type in."""
-    typed = f'<textarea name="{escape(name)}" rows="6" spellcheck="false">{escape(value)}</textarea>'
-    return _labelled(label, help, typed)
+    return _labelled(label, help, html('<textarea name="{}" rows="6" spellcheck="false">{}</textarea>', name, value))
 
 
 def choice(
     name: str, label: str, choices: Sequence[tuple[str, str]], chosen: str = "", help: str = "", look: str = ""
-) -> str:
+) -> Markup:
     """A list to choose from."""
-    options = "".join(
-        f'<option value="{escape(value)}"{" selected" if value == chosen else ""}>{escape(text)}</option>'
+    options = joined(
+        html('<option value="{}"{}>{}</option>', value, Markup(" selected") if value == chosen else NOTHING, text)
         for value, text in choices
     )
-    return _labelled(label, help, f'<select name="{escape(name)}">{options}</select>', look)
+    return _labelled(label, help, html('<select name="{}">{}</select>', name, options), look)
 
 
-def _labelled(label: str, help: str, inside: str, look: str = "") -> str:
-    more = f"<span>{escape(help)}</span>" if help else ""
-    kind = f' class="{look}"' if look else ""
-    return f"<label{kind}>{escape(label)}{more}{inside}</label>"
+def _labelled(label: str, help: str, inside: Markup, look: str = "") -> Markup:
+    more = html("<span>{}</span>", help) if help else NOTHING
+    return html("<label{}>{}{}{}</label>", _class(look), label, more, inside)
+
+
+def _class(look: str) -> Markup:
+    return html(' class="{}"', look) if look else NOTHING
 
 
 def amount(one: Mapping[str, Any]) -> str:

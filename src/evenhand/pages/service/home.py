@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from evenhand.pages.service.frame import NOBODY, Person, alert, card, field, form, whole
+from markupsafe import Markup
+
+from evenhand.pages.service.frame import NOBODY, NOTHING, Person, alert, card, field, form, html, joined, whole
 from evenhand.pages.service.words import columns_table, purses, questions_table
 
 _PROTECTS = {
@@ -21,17 +22,17 @@ _RECENT = 8
 def sign_in(message: str = "") -> str:
     """The page for somebody who is not signed in."""
     parts = [field("token", "Token", "From the keeper of the data.", kind="password")]
-    body = (
-        f'<div class="narrow">{alert(message)}{card("", form("/in", parts, "Sign in", NOBODY))}</div>'
-        '<p class="note">What an answer costs is shown before it is paid for.</p>'
-    )
+    body = html(
+        '<div class="narrow">{}{}</div><p class="note">What an answer costs is shown before it is paid for.</p>',
+        alert(message), card("", form("/in", parts, "Sign in", NOBODY)),
+    )  # fmt: skip
     lead = "Every answer carries noise, so that it depends on no single person, and an interval that says how far it can be trusted."
     return whole("Ask about the data, not about anybody in it", body, lead=lead)
 
 
 def not_done(message: str, person: Person = NOBODY) -> str:
     """Why nothing happened."""
-    return whole("Not done", f'{alert(message)}<p><a class="button second" href="/">Back</a></p>', person)
+    return whole("Not done", alert(message) + Markup('<p><a class="button second" href="/">Back</a></p>'), person)
 
 
 def home(
@@ -41,37 +42,38 @@ def home(
     person: Person,
 ) -> str:
     """Tables, what is left, what was asked."""
-    offered = "".join(_table(one) for one in tables) or card(
-        "", "<p>There is no table for you yet; ask the keeper.</p>"
+    offered = joined(_table(one) for one in tables) or card(
+        "", Markup("<p>There is no table for you yet; ask the keeper.</p>")
     )
     recent = sorted(asked, key=lambda one: one["time"])[-_RECENT:]
-    more = '<p><a href="/history">All questions</a></p>' if len(asked) > _RECENT else ""
-    side = "".join(card(f"Budget: {one['population']}", budget_card(one)) for one in budgets)
-    body = f'<div class="columns"><div>{offered}</div><div>{side}</div></div>'
+    more = Markup('<p><a href="/history">All questions</a></p>') if len(asked) > _RECENT else NOTHING
+    side = joined(card(f"Budget: {one['population']}", budget_card(one)) for one in budgets)
+    body = html('<div class="columns"><div>{}</div><div>{}</div></div>', offered, side)
     body += card("Asked before", questions_table(recent, names=False) + more)
     return whole(
         "Tables", body, person, here="/", lead="Pick a table, build a question, and see its price before you pay."
     )
 
 
-def history(asked: Sequence[Mapping[str, Any]], person: Person, *, names: bool) -> str:
-    """Everything that was asked."""
+def history(asked: Sequence[Mapping[str, Any]], person: Person, *, names: bool, earlier: str = "") -> str:
+    """A page of what was asked, with a link to those before the question ``earlier``."""
     title = "Questions" if names else "History"
     lead = (
         "What was asked, by whom, and at which price."
         if names
         else "What you asked, and at which price. Opening an answer again is free."
     )
-    return whole(title, card("", questions_table(asked, names=names)), person, here="/history", lead=lead)
+    more = f'<p><a href="/history?before={quote(earlier)}">Earlier questions</a></p>' if earlier else ""
+    return whole(title, card("", questions_table(asked, names=names) + more), person, here="/history", lead=lead)
 
 
-def budget_card(one: Mapping[str, Any], cost: str = "0") -> str:
+def budget_card(one: Mapping[str, Any], cost: str = "0") -> Markup:
     """What an analyst and everybody have left for one group of people."""
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in one["notes"])
+    notes = joined(html('<p class="note">{}</p>', note) for note in one["notes"])
     return purses(one["purses"], cost) + notes
 
 
-def _table(one: Mapping[str, Any]) -> str:
-    says = f"<p>{escape(one['description'])}</p>" if one["description"] else ""
-    ask = f'<p class="side"><a class="button" href="/ask?table={quote(one["name"])}">Ask about {escape(one["name"])}</a></p>'
-    return card(one["name"], f'{says}<p class="note">{_PROTECTS[one["protects"]]}</p>{columns_table(one)}{ask}')
+def _table(one: Mapping[str, Any]) -> Markup:
+    name, says = one["name"], html("<p>{}</p>", one["description"]) if one["description"] else NOTHING
+    ask = html('<p class="side"><a class="button" href="/ask?table={}">Ask about {}</a></p>', quote(name), name)
+    return card(name, says + html('<p class="note">{}</p>', _PROTECTS[one["protects"]]) + columns_table(one) + ask)

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
-from evenhand.pages.service.frame import Person, amount, badge, card, facts, form, grid, hidden, when, whole
+from markupsafe import Markup
+
+from evenhand.pages.service.frame import (
+    NOTHING,
+    Person,
+    amount,
+    badge,
+    card,
+    facts,
+    form,
+    grid,
+    hidden,
+    html,
+    joined,
+    when,
+    whole,
+)
 from evenhand.pages.service.words import purses, question_words, questions_table
 
 _RECENT = 10
@@ -27,14 +42,12 @@ def overview(
 ) -> str:
     """What waits for approval, budgets, tokens, the latest questions."""
     waiting = [one for one in asked if one["standing"] == "waiting"]
-    decisions = "".join(_decision(one, person) for one in waiting) or "<p>Nothing waits.</p>"
-    budgets = "".join(card(f"Budget: {one['name']}", _budget(one)) for one in populations)
+    decisions = joined(_decision(one, person) for one in waiting) or Markup("<p>Nothing waits.</p>")
+    budgets = joined(card(f"Budget: {one['name']}", _budget(one)) for one in populations)
     recent = sorted(asked, key=lambda one: one["time"])[-_RECENT:]
     waits = card(f"Waiting for your approval ({len(waiting)})", decisions)
-    body = (
-        f'<div class="columns"><div>{waits}</div><div>{budgets}</div></div>'
-        f"{card('Latest questions', questions_table(recent, names=True))}{card('Tokens', _tokens(tokens, person))}"
-    )
+    body = html('<div class="columns"><div>{}</div><div>{}</div></div>', waits, budgets)
+    body += card("Latest questions", questions_table(recent, names=True)) + card("Tokens", _tokens(tokens, person))
     return whole(
         "The keeper's view",
         body,
@@ -44,36 +57,33 @@ def overview(
     )
 
 
-def _decision(one: Mapping[str, Any], person: Person) -> str:
+def _decision(one: Mapping[str, Any], person: Person) -> Markup:
     told = [
         ("asked by", one["analyst"]),
         ("table", one["table"]),
         ("cost", amount(one["cost"])),
         ("since", f"{when(one['time'])} UTC"),
     ]
-    buttons = "".join(
+    buttons = joined(
         form("/decide", [hidden("id", one["id"]), hidden("approve", value)], text, person, look=look)
         for value, text, look in (("yes", "Approve", ""), ("no", "Deny", "second"))
     )
-    return f'<h3>{escape(question_words(one["question"]))}</h3>{facts(told)}<div class="side">{buttons}</div>'
+    return html('<h3>{}</h3>{}<div class="side">{}</div>', question_words(one["question"]), facts(told), buttons)
 
 
-def _budget(one: Mapping[str, Any]) -> str:
-    rows = [
-        [escape(each["name"]), escape(each["spent"]["epsilon"]), escape(each["left"]["epsilon"])]
-        for each in one["analysts"]
-    ]
-    shares = grid(f"Analysts of {one['name']}", ["analyst", "ε spent", "ε left"], rows) if rows else ""
+def _budget(one: Mapping[str, Any]) -> Markup:
+    rows = [[each["name"], each["spent"]["epsilon"], each["left"]["epsilon"]] for each in one["analysts"]]
+    shares = grid(f"Analysts of {one['name']}", ["analyst", "ε spent", "ε left"], rows) if rows else NOTHING
     return purses(one["purses"]) + shares
 
 
-def _tokens(tokens: Sequence[Mapping[str, Any]], person: Person) -> str:
+def _tokens(tokens: Sequence[Mapping[str, Any]], person: Person) -> Markup:
     rows = [
         [
-            escape(one["name"]),
-            escape(one["role"]),
-            escape(when(one["created"])),
-            escape(when(one["expires"])),
+            one["name"],
+            one["role"],
+            when(one["created"]),
+            when(one["expires"]),
             badge("revoked", "bad")
             if one["revoked"]
             else form("/revoke", [hidden("id", one["id"])], "Revoke", person, look="second small"),
@@ -85,42 +95,40 @@ def _tokens(tokens: Sequence[Mapping[str, Any]], person: Person) -> str:
 
 def ledgers(populations: Sequence[Mapping[str, Any]], person: Person, verified: str = "") -> str:
     """Each ledger: what it promises, whether its history is whole, its events, and what can be handed out."""
-    body = f'<p class="card" role="status">{badge("whole", "good")} {escape(verified)}</p>' if verified else ""
+    body = html('<p class="card" role="status">{} {}</p>', badge("whole", "good"), verified) if verified else NOTHING
     return whole(
         "Ledgers and hand-outs",
-        body + "".join(_ledger(one, person) for one in populations),
+        body + joined(_ledger(one, person) for one in populations),
         person,
         here="/ledgers",
         lead="An event is written before its answer is drawn, and holds the hash of the one before it.",
     )
 
 
-def _ledger(one: Mapping[str, Any], person: Person) -> str:
+def _ledger(one: Mapping[str, Any], person: Person) -> Markup:
     place = f"/ledgers/{one['number']}"
-    files = "".join(
-        f'<a class="button second" download href="{place}/{name}">{escape(text)}</a>'
+    files = joined(
+        html('<a class="button second" download href="{}/{}">{}</a>', place, name, text)
         for name, text in HANDED_OUT.items()
     )
     check = form("/verify", [hidden("number", str(one["number"]))], "Verify the history", person)
     rows = [
         [
             str(event["number"]),
-            escape(when(event["time"])),
-            escape(event["what"]),
-            escape(event.get("who", "")),
+            when(event["time"]),
+            event["what"],
+            event.get("who", ""),
             amount(event),
         ]
         for event in reversed(one["events"][-_EVENTS:])
     ]
     events = grid(f"Events of {one['name']}", ["number", "time (UTC)", "what", "asked by", "cost"], rows)
     more = (
-        f'<p class="note">The latest {_EVENTS} of {len(one["events"])}; the files hold all.</p>'
+        html('<p class="note">The latest {} of {}; the files hold all.</p>', _EVENTS, len(one["events"]))
         if len(one["events"]) > _EVENTS
-        else ""
+        else NOTHING
     )
     told = [("protects", one["protects"]), ("history", f"{len(one['events'])} events; head {one['head'][:16]}")]
-    listed = f"{events}{more}" if rows else "<p>Nothing was released yet.</p>"
-    return card(
-        one["name"],
-        f'{purses(one["purses"])}{facts(told)}<div class="side">{check}{files if rows else ""}</div><h3>Events</h3>{listed}',
-    )
+    listed = events + more if rows else Markup("<p>Nothing was released yet.</p>")
+    side = html('<div class="side">{}{}</div><h3>Events</h3>', check, files if rows else NOTHING)
+    return card(one["name"], purses(one["purses"]) + facts(told) + side + listed)

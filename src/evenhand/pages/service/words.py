@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
+from markupsafe import Markup
+
 from evenhand.pages.pictures import budget_bar
-from evenhand.pages.service.frame import amount, badge, grid, when
+from evenhand.pages.service.frame import NOTHING, amount, badge, grid, html, joined, when
 
 TITLES = {
     "count": "Number of rows",
@@ -46,11 +47,11 @@ def question_words(question: Mapping[str, Any]) -> str:
     return " ".join(words) + (f" ({'; '.join(rest)})" if rest else "")
 
 
-def titled(question: Mapping[str, Any]) -> tuple[str, str]:
+def titled(question: Mapping[str, Any]) -> tuple[str, Markup]:
     """A title for a page about a question, and the query below it if it is one in SQL."""
     if question.get("ask") != "sql":
-        return question_words(question), ""
-    return "A query in SQL", f'<pre class="card">{escape(str(question.get("text", "")))}</pre>'
+        return question_words(question), NOTHING
+    return "A query in SQL", html('<pre class="card">{}</pre>', question.get("text", ""))
 
 
 def kind_words(kind: str) -> str:
@@ -73,28 +74,28 @@ def column_words(column: Mapping[str, Any]) -> str:
     return "; ".join(part for part in parts if part) or "nothing is stated"
 
 
-def columns_table(described: Mapping[str, Any]) -> str:
+def columns_table(described: Mapping[str, Any]) -> Markup:
     """The columns of a table, with what they mean."""
     rows = []
     for column in described["columns"]:
         whose = column["name"] in described["user"]
         meaning = "names the person; answers protect all rows of one person together" if whose else column_words(column)
-        rows.append([f"<code>{escape(column['name'])}</code>", kind_words(column["type"]), escape(meaning)])
+        rows.append([html("<code>{}</code>", column["name"]), kind_words(column["type"]), meaning])
     return grid(f"Columns of {described['name']}", ["column", "type", "meaning"], rows)
 
 
-def questions_table(asked: Sequence[Mapping[str, Any]], *, names: bool) -> str:
+def questions_table(asked: Sequence[Mapping[str, Any]], *, names: bool) -> Markup:
     """What was asked, newest first, each with a link to its answer."""
     if not asked:
-        return "<p>Nothing was asked yet.</p>"
+        return Markup("<p>Nothing was asked yet.</p>")
     head = ["time (UTC)", "question", "table", *(["asked by"] if names else []), "cost", "standing"]
     rows = [
         [
-            escape(when(one["time"])),
-            f'<a href="/answers/{escape(one["id"])}">{escape(question_words(one["question"]))}</a>',
-            escape(one["table"]),
-            *([escape(one["analyst"])] if names else []),
-            escape(amount(one["cost"])),
+            when(one["time"]),
+            html('<a href="/answers/{}">{}</a>', one["id"], question_words(one["question"])),
+            one["table"],
+            *([one["analyst"]] if names else []),
+            amount(one["cost"]),
             standing(one),
         ]
         for one in sorted(asked, key=lambda one: one["time"], reverse=True)
@@ -102,32 +103,32 @@ def questions_table(asked: Sequence[Mapping[str, Any]], *, names: bool) -> str:
     return grid("Questions", head, rows)
 
 
-def standing(one: Mapping[str, Any]) -> str:
+def standing(one: Mapping[str, Any]) -> Markup:
     """Where a question stands, and who decided it."""
     text, kind = _STANDINGS.get(one["standing"], (one["standing"], "plain"))
     who = one.get("decided_by")
-    by = f" <span>by {escape(who)}</span>" if who and one["standing"] == "denied" else ""
-    approved = f" <span>approved by {escape(who)}</span>" if who and one["standing"] == "paid" else ""
+    by = html(" <span>by {}</span>", who) if who and one["standing"] == "denied" else NOTHING
+    approved = html(" <span>approved by {}</span>", who) if who and one["standing"] == "paid" else NOTHING
     return badge(text, kind) + by + approved
 
 
-def purses(listed: Sequence[Mapping[str, Any]], cost: str = "0") -> str:
+def purses(listed: Sequence[Mapping[str, Any]], cost: str = "0") -> Markup:
     """Budgets with what is spent of each, and what a question would take."""
-    return "".join(_purse(one, cost) for one in listed)
+    return joined(_purse(one, cost) for one in listed)
 
 
-def _purse(one: Mapping[str, Any], cost: str) -> str:
+def _purse(one: Mapping[str, Any], cost: str) -> Markup:
     total, spent, left = (one[name] for name in ("total", "spent", "left"))
     asked = float(cost)
     words = f"{one['name']}: ε = {spent['epsilon']} of {total['epsilon']} is spent" + (
         f", this question takes ε = {cost}" if asked else ""
     )
-    bar = budget_bar(float(spent["epsilon"]), asked, float(total["epsilon"]), words)
+    bar = Markup(budget_bar(float(spent["epsilon"]), asked, float(total["epsilon"]), words))
     rare = f"; δ = {left['delta']} of {total['delta']} left" if total["delta"] != "0" else ""
-    return (
-        f'<div class="budget"><p class="row"><span>{escape(one["name"])}</span><b>ε = {escape(left["epsilon"])} left</b></p>{bar}'
-        f'<p class="note">of ε = {escape(total["epsilon"])}{escape(rare)}</p></div>'
-    )
+    return html(
+        '<div class="budget"><p class="row"><span>{}</span><b>ε = {} left</b></p>{}<p class="note">of ε = {}{}</p></div>',
+        one["name"], left["epsilon"], bar, total["epsilon"], rare,
+    )  # fmt: skip
 
 
 def _plain(value: object) -> str:

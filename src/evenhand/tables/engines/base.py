@@ -25,6 +25,7 @@ from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.pruning import pruned
 from evenhand.tables.engines.scans import scans
 from evenhand.tables.engines.stable import refuse_unstable
+from evenhand.tables.engines.stopping import spared, statement
 from evenhand.tables.expressions import ArrowTable, Backend, Operation, Rows
 from evenhand.tables.files import Declared, FileSource
 from evenhand.tables.secret import Secret
@@ -103,6 +104,8 @@ class Engine(Dialect):
     debit (`evenhand.release.rehearsal`), and models are not learned."""
     views: ClassVar[bool] = True
     """Whether rows may be filtered, computed with and joined: every operation then gives what it gives elsewhere, and never raises."""
+    inside: ClassVar[bool] = False
+    """Whether statements run in this process."""
     compressions: ClassVar[tuple[str, ...] | None] = None
     """The endings of compressed text files that it unpacks; None if it reads no files."""
 
@@ -214,10 +217,10 @@ class Engine(Dialect):
         try:
             yield table
         finally:
-            with self._turn:
+            with spared(), self._turn:
                 self.quietly(drop)
 
-    def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
+    def remembered(self, asked: Hashable, build: Callable[[], T]) -> T:
         """What ``build`` makes of ``asked``, which is all that it depends on; from memory where summaries last."""
         return build()
 
@@ -260,6 +263,9 @@ class Engine(Dialect):
         """Execute a statement that gives no rows."""
         self.backend.raw_sql(sql)
 
+    def interrupt(self) -> None:
+        """Break off the statement that runs, from another thread; what it has done so far is undone. Nothing, where a backend can't."""
+
     def reseed(self) -> None:
         """Start the engine's random numbers from a fresh secret seed, whatever its user had them start from."""
 
@@ -286,7 +292,8 @@ class Engine(Dialect):
             failure = f"it reported {type(error).__name__}"
         raise EngineError(
             f"the {self.name} engine could not evaluate the query: {failure}. The message is withheld because it may quote "
-            "rows. Check that the source is still readable and unchanged, and that the engine has enough memory and disk."
+            "rows. Check that the source is still readable and unchanged, and that the engine has enough memory, disk and time "
+            "(eh.limit_duckdb sets DuckDB's)."
         )
 
     def _visible(self, expression: Rows) -> Rows:
@@ -311,7 +318,8 @@ class Engine(Dialect):
                 self.reseed()
             if reads:
                 self.require_unchanged()
-            yield
+            with statement(self.interrupt, self.inside):
+                yield
             if reads:
                 self.require_unchanged()
 
@@ -329,8 +337,9 @@ class Engine(Dialect):
                     copies[source] = self.quietly(partial(self.stored, name, rows)).op()
             yield (statement.replace(copies) if copies else statement).to_expr()
         finally:
-            for drop in drops:
-                self.quietly(drop)
+            with spared():
+                for drop in drops:
+                    self.quietly(drop)
 
 
 def _count_reading() -> None:

@@ -38,7 +38,8 @@ def per_user(table: Table, columns: Mapping[str, object]) -> Table:
         "text": table.text & set(table.user),
         "derived": {name: operand.range for name, operand in made.items()},
         "facts": {name: known for name, known in table.facts.items() if name in table.user},
-        "one_row": True,
+        "growth": 1,
+        "per_person": 1,
     }
     return viewed(table, finished.select(*table.user, **_values(made)), changes)
 
