@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reproductions.amin2019.bounds import chaudhuri
+from evenhand.planning.excess_risk import chaudhuri
 from reproductions.amin2019.fig2 import ALPHAS, participation
 from reproductions.outcomes import Check, Outcome, Size, lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from evenhand.bounding import smooth_bound
 from evenhand.guarantee import UsageError
 from evenhand.pages.plan import small_curve
-from evenhand.planning import plan
+from evenhand.planning import Plan, plan
 from evenhand.profiles import Profile
 
 PROFILE = Profile.pareto(1.5, users=10_000, rows=200_000)
@@ -45,7 +46,8 @@ def test_smooth_weights_take_the_exact_minimiser() -> None:
 
 def test_every_error_lies_below_its_bound() -> None:
     for statistic in ("sum", "mean"):
-        made = plan(statistic, PROFILE, epsilon=0.5, bounds=(-1, 5), protects="values", heterogeneity=0.0, row_sd=0.0)
+        alike: dict[str, Any] = {"heterogeneity": 0.0, "row_sd": 0.0} if statistic == "mean" else {}
+        made = plan(statistic, PROFILE, epsilon=0.5, bounds=(-1, 5), protects="values", **alike)
         for curve in made.curves:
             if curve.kind != "assumed":
                 assert (curve.error <= curve.error_bound * (1 + 1e-9)).all()
@@ -140,3 +142,52 @@ def test_a_million_users_and_two_hundred_bounds_take_no_second() -> None:
     made = plan("mean", profile, epsilon=0.2, bounds=(0.5, 5), protects="values", points=200)
     assert time.process_time() - start < 1.0
     assert all(len(curve.bounds) >= 150 for curve in made.curves)  # 200, less those that round to the same integer
+
+
+GIVEN = {
+    "bounds": (0, 7), "row_sd": 0.1, "heterogeneity": 0.7, "spread": 0.01, "points": 7, "groups": 40, "delta": 1e-5, "hidden": True, "groups_per_user": 3,
+    "dimension": 9, "hypotheses": 9, "loss": "squared", "classes": (0.9, 0.1), "learnable": 0.3,
+}  # fmt: skip
+KINDS = [
+    ("count", {}, {"points"}),
+    ("sum", {"bounds": (0, 5)}, {"bounds", "points"}),
+    ("mean", {"bounds": (0, 5)}, {"bounds", "row_sd", "heterogeneity", "spread", "points"}),
+    ("users", {"groups": 30}, {"groups", "delta"}),
+    ("sum", {"groups": 30, "bounds": (0, 5)}, {"groups", "delta", "bounds"}),
+    ("count", {"groups": 30, "hidden": True, "delta": 1e-6}, {"groups", "delta", "groups_per_user"}),
+    ("erm", {"dimension": 3}, {"dimension", "heterogeneity", "loss", "classes", "learnable", "delta"}),
+    ("erm", {"dimension": 3, "delta": 1e-6}, {"dimension", "heterogeneity", "loss", "classes", "learnable", "delta"}),
+    ("selection", {"hypotheses": 3}, {"hypotheses", "heterogeneity", "loss", "classes", "learnable"}),
+]
+
+
+@pytest.mark.parametrize(("statistic", "needed", "used"), KINDS)
+def test_every_parameter_of_a_plan_acts_or_is_refused(statistic: str, needed: dict[str, Any], used: set[str]) -> None:
+    """With what is needed given, each other parameter changes the plan, or is refused by its name."""
+    profile = Profile.pareto(1.5, users=2000, rows=40_000)
+
+    def shown(**more: object) -> object:
+        made = plan(statistic, profile, 1, **needed | more)
+        numbers = made.to_dict()
+        curves = [(c.bounds.tolist(), c.error.tolist()) for c in (made.curves if isinstance(made, Plan) else ())]
+        return {key: numbers[key] for key in numbers if key not in ("words", *more)}, curves
+
+    before = shown()
+    for name, value in GIVEN.items():
+        if name in used:
+            assert shown(**{name: value}) != before, name
+        elif name not in ("groups", "hidden") or statistic in (
+            "erm",
+            "selection",
+        ):  # those make another kind of plan of a count
+            with pytest.raises(UsageError, match=f"{name}="):
+                shown(**{name: value})
+
+
+def test_users_who_are_alike_need_no_mix() -> None:
+    """Nothing is assumed to be lost with busy users' rows, so fewer rows per user are kept than where they differ."""
+    profile = Profile.pareto(1.3, users=5000, rows=100_000)
+    for loss in ("logistic", "squared"):
+        alike, apart = (plan("erm", profile, 1, dimension=5, loss=loss, heterogeneity=size) for size in (0, 0.5))
+        assert alike.best.tau < apart.best.tau
+        assert alike.excess < plan("erm", profile, 1, dimension=5, loss=loss).excess < apart.excess

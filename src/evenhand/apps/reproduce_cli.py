@@ -14,7 +14,7 @@ import typer
 from evenhand.apps.console import progress, show_json
 from evenhand.guarantee import UsageError, suggest
 
-PAPERS = ("amin2019", "epasto2020", "rameshwar2024", "banerjee")
+PAPERS = ("amin2018", "amin2019", "epasto2020", "rameshwar2024", "banerjee")
 _FACTS = ("name", "found", "low", "high", "holds")
 
 HELP = """Reproduce a figure or table of a paper, and check its numbers.

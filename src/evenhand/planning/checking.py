@@ -61,3 +61,15 @@ def parse_dimension(dimension: int | None) -> int:
             f"dimension={dimension!r}; a plan for a model needs the number of features, such as dimension=20."
         )
     return int(dimension)
+
+
+def parse_apart(given: float | None, default: float) -> float:
+    """How far the average slope of busy users is from that of others, in standard deviations of a row's."""
+    if given is None:
+        return default
+    if not (math.isfinite(given) and 0 <= given <= 10):
+        raise UsageError(
+            f"heterogeneity={given:g} is out of range; expected how far the average slope of busy users is from that of others, in standard deviations "
+            f"of a row's slope, such as {default:g}; 0 if users are alike."
+        )
+    return float(given)

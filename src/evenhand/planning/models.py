@@ -28,7 +28,7 @@ from evenhand.ledger import mechanism_delta
 from evenhand.noise import rho_for
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import three_digits
-from evenhand.planning.checking import parse_dimension, relation_of
+from evenhand.planning.checking import parse_apart, parse_dimension, relation_of
 from evenhand.planning.worth import AgainstConstant, parse_worth
 from evenhand.profiles import Profile, Sums
 
@@ -56,6 +56,7 @@ class ModelPlan(AgainstConstant, InNotebooks):
         loss: "logistic" or "squared".
         shares: the part of the rows in each class; none for numbers.
         learnable: the part of the constant model's loss that there is to save.
+        heterogeneity: how far the average slope of busy users is taken to be from that of others, in standard deviations of a row's.
     """
 
     profile: Profile
@@ -66,13 +67,14 @@ class ModelPlan(AgainstConstant, InNotebooks):
     loss: str
     shares: tuple[float, ...]
     learnable: float
+    heterogeneity: float = 0.0
 
     @functools.cached_property
     def excess(self) -> float:
-        """The forecast loss above the best linear model's, by noise; squared loss in units of the label bounds' width."""
+        """The forecast loss above the best linear model's, by noise and by weighting users unequally; squared loss in units of the label bounds' width."""
         rho = float(rho_for(self.epsilon, mechanism_delta(self.delta))) * LEFT / self.relation.moves**2
         trace = (self.dimension + 1) * float(np.sum(1 / self._curvatures))
-        return trace * min(self._noise(h) for h in _WEIGHTS) ** 2 / (2 * rho)
+        return min(trace * self._noise(h) ** 2 / (2 * rho) + self._bias(h) for h in _WEIGHTS)
 
     def at(self, epsilon: Amount) -> ModelPlan:
         """The same plan at another ε."""
@@ -100,6 +102,7 @@ class ModelPlan(AgainstConstant, InNotebooks):
             "protects": self.relation.value,
             "dimension": self.dimension,
             "loss": self.loss,
+            "heterogeneity": self.heterogeneity,
             "basis": str(self.profile.basis),
             "users": self.profile.users,
             **self.worth(),
@@ -124,6 +127,13 @@ class ModelPlan(AgainstConstant, InNotebooks):
         p = np.array(self.shares)
         return np.asarray(0.4 * np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[1:])
 
+    def _bias(self, h: int) -> float:
+        """What weights up to h cost because busy users differ, as in `row_choice.py`."""
+        unit = 1 / 64 if self.loss == "squared" else 1.0
+        return (
+            unit / 2 * self.heterogeneity**2 * float(Sums.of(self.profile.support).chi_square(np.array([float(h)]))[0])
+        )
+
     def _noise(self, h: int) -> float:
         """C/N for weights up to h."""
         support = self.profile.support
@@ -147,6 +157,7 @@ def plan_model(
     loss: str = "logistic",
     classes: int | Sequence[float] = 2,
     learnable: float | None = None,
+    heterogeneity: float | None = None,
 ) -> ModelPlan:
     """Check what was asked for, and plan it."""
     features = parse_dimension(dimension)
@@ -159,4 +170,5 @@ def plan_model(
         )
     shares, part = parse_worth(loss, classes, learnable)
     relation = relation_of(profile, protects)
-    return ModelPlan(profile, parse_epsilon(epsilon), granted, relation, features, loss, shares, part)
+    apart = parse_apart(heterogeneity, 0.0)
+    return ModelPlan(profile, parse_epsilon(epsilon), granted, relation, features, loss, shares, part, apart)

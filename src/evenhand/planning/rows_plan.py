@@ -21,8 +21,9 @@ from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.plan import rows_plan_chart, rows_plan_page
 from evenhand.pages.style import written
-from evenhand.planning.checking import parse_dimension, relation_of
+from evenhand.planning.checking import parse_apart, parse_dimension, relation_of
 from evenhand.planning.row_choice import (
+    HETEROGENEITY,
     SHRINKS,
     LossFacts,
     RowChoice,
@@ -84,6 +85,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
         forecasts: one for each τ, from the smallest on.
         shares: the part of the rows in each class; none for numbers.
         learnable: the part of the constant model's loss that there is to save.
+        heterogeneity: how far the average slope of busy users is taken to be from that of others, in standard deviations of a row's.
     """
 
     profile: Profile
@@ -94,6 +96,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
     forecasts: tuple[RowsForecast, ...]
     shares: tuple[float, ...]
     learnable: float
+    heterogeneity: float
 
     columns = ("rows per user", "users cut", "rows kept", "bias", "shrinkage", "noise", "excess loss", "bias at most")
 
@@ -109,7 +112,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
 
     def at(self, epsilon: Amount) -> RowsPlan:
         """The same plan at another ε."""
-        given = self.shares or 2, self.learnable
+        given = self.shares or 2, self.learnable, self.heterogeneity
         return plan_rows(self.profile, epsilon, self.dimension, self.relation, self.loss, *given)
 
     def rows(self) -> list[RowsForecast]:
@@ -126,7 +129,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
             f"For a linear model of {self.dimension} features at ε = {plain(self.epsilon)} the best choice is at most {best.tau:,} row{'s' * (best.tau > 1)} per user. That cuts {users} "
             f"and keeps {percent(best.part_kept)} of the rows. More rows per user would need more noise, to hide one user (now {three_digits(best.noise)} in average loss); "
             f"fewer would leave less to learn from, of another mix of users (now {three_digits(best.bias)}). The regulariser costs {three_digits(best.shrinkage)}. "
-            f"Together: {three_digits(best.excess)} above the best linear model. {self.verdict} How much users differ and how large coefficients are is guessed; whatever they are, "
+            f"Together: {three_digits(best.excess)} above the best linear model. {self.verdict} That busy users' average slope is {three_digits(self.heterogeneity)} standard deviations from that of others, and how large coefficients are, is guessed; whatever they are, "
             f"dropping these rows changes the average of a loss between 0 and 1 by at most {three_digits(best.bias_bound)}. "
             f"It is based on {self.profile.basis}: {self.profile.words}."
         )
@@ -149,6 +152,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
             "protects": self.relation.value,
             "dimension": self.dimension,
             "loss": self.loss,
+            "heterogeneity": self.heterogeneity,
             "basis": str(self.profile.basis),
             "users": self.profile.users,
             **self.worth(),
@@ -183,12 +187,14 @@ def plan_rows(
     loss: str,
     classes: int | Sequence[float] = 2,
     learnable: float | None = None,
+    heterogeneity: float | None = None,
 ) -> RowsPlan:
     """Check what was asked for, and plan it: features in given bounds, an intercept, and ε for the fit and its comparison with a constant model."""
     features = parse_dimension(dimension)
     if loss not in LOSSES:
         raise UsageError(f"loss={loss!r} can't be planned; expected one of {list(LOSSES)}.")
     worth = parse_worth(loss, classes, learnable)
+    apart = parse_apart(heterogeneity, HETEROGENEITY)
     if len(worth[0]) > 2:
         raise UsageError(
             f"classes={classes!r}; expected two of them for BoundedERM. With delta= a plan is for WeightedERM, which takes more."
@@ -203,7 +209,8 @@ def plan_rows(
 
     def ways(amount: Decimal) -> list[tuple[int, Scales]]:
         shapes = {factor: RowShape(features, edge=1 / math.sqrt(features)).shrunk(factor) for factor in SHRINKS}
-        return [(factor, Scales.of(facts, shapes[factor], None, relation.moves, float(amount))) for factor in SHRINKS]
+        found = {one: Scales.of(facts, shapes[one], None, relation.moves, float(amount)) for one in SHRINKS}
+        return [(factor, replace(scales, apart=apart)) for factor, scales in found.items()]
 
     first = best_phase(profile.support, ways(one), "objective", None)
     tried = [("auto", scales) for _, scales in ways(left)]
@@ -215,7 +222,7 @@ def plan_rows(
             if choice.tau not in found or choice.excess < found[choice.tau].excess:
                 found[choice.tau] = choice
     forecasts = tuple(_judged(sums, found[tau]) for tau in sorted(found))
-    return RowsPlan(profile, granted, relation, features, loss, forecasts, *worth)
+    return RowsPlan(profile, granted, relation, features, loss, forecasts, *worth, apart)
 
 
 def _judged(sums: Sums, choice: RowChoice) -> RowsForecast:
