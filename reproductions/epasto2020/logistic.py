@@ -14,7 +14,7 @@ ROWS = {"small": 20_000, "full": 100_000}
 TABLES = {"small": 6, "full": 20}
 EPSILONS = {"small": (1.0, 4.0), "full": (0.5, 1.0, 2.0, 4.0, 8.0)}
 LIMITS = (1, 3, 10, 30)
-FEATURES = 5
+TRUTH = np.array([4.0, -3.0, 2.0, 0.0, 1.0])
 METHODS = ("smooth weights", "row limit")
 
 Floats = npt.NDArray[np.float64]
@@ -59,10 +59,9 @@ def excess(epsilon: float, n: int, seed: int) -> list[list[float]]:
     rng = np.random.default_rng(seed)
     counts = np.minimum(rng.zipf(1.6, size=n), 300)
     users = np.repeat(np.arange(len(counts)), counts)[:n]
-    X = rng.uniform(-1, 1, size=(n, FEATURES))
-    truth = np.array([4.0, -3.0, 2.0, 0.0, 1.0])
-    y = (rng.random(n) < 1 / (1 + np.exp(-X @ truth))).astype(int)
-    best = loss(X @ truth, y)
+    X = rng.uniform(-1, 1, size=(n, len(TRUTH)))
+    y = (rng.random(n) < 1 / (1 + np.exp(-X @ TRUTH))).astype(int)
+    best = loss(X @ TRUTH, y)
     rank = np.arange(n) - np.searchsorted(users, users)  # rows of a user come in random order already
 
     def fitted(kept: npt.NDArray[np.bool_], h: float) -> float:

@@ -60,9 +60,18 @@ def public_number(
     return value
 
 
-def is_auto(name: str, given: object) -> bool:
-    """Whether a number is left to a forecast; no other word is known."""
-    return isinstance(given, str) and bool(choice(name, given, ("auto",)))
+def is_auto(name: str, given: object, *others: str) -> bool:
+    """Whether a number is left to a forecast; no other words are known."""
+    return isinstance(given, str) and choice(name, given, ("auto", *others)) == "auto"
+
+
+WORST_CASE = "worst case"
+"""The word for a bound on users that makes what is proved least, as the papers choose it, and not a forecast."""
+
+
+def is_worst_case(given: object) -> bool:
+    """Whether a bound on users is left to what is proved."""
+    return isinstance(given, str) and given == WORST_CASE
 
 
 def whole_number(name: str, given: object, largest: int) -> int:

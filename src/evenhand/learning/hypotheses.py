@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
-from evenhand.learning.base import choice, pay
+from evenhand.learning.base import choice, is_worst_case, pay
 from evenhand.learning.inputs import Features, Frame, PerRow
 from evenhand.learning.linear_hypotheses import UNIT, LinearHypotheses, bounded_steps
 from evenhand.learning.net import LinearNet
@@ -20,7 +20,7 @@ from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import profile_price, require_public, rows_per_user, rows_support
 from evenhand.learning.targets import MOST_CLASSES, Bounded, Classes
 from evenhand.ledger import Cost, Ledger
-from evenhand.planning.selection import SelectionForecast, best_selection, selection_forecasts
+from evenhand.planning.selection import SelectionForecast, best_selection, safest_selection, selection_forecasts
 from evenhand.profiles import Profile
 
 LOSSES = ("zero-one", "absolute", "squared")
@@ -54,7 +54,7 @@ class HypothesisSelection(PrivateRows):
         loss: ``"zero-one"``, or ``"absolute"`` or ``"squared"`` as a part of the width of ``label_bounds``.
         classes: for the zero-one loss, the labels.
         label_bounds: (low, high) of a numeric label.
-        rows_per_user: τ, or ``"auto"``.
+        rows_per_user: τ; ``"auto"``: that of the smallest forecast; ``"worst case"``: that which makes what is proved least, as amin2018 does.
         profile: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         population: a name for the people, so that arrays and tables about them share a ledger; a table has its own.
@@ -130,7 +130,8 @@ class HypothesisSelection(PrivateRows):
                     _, left = profile_price(source, self.profile, epsilon)
                 support = rows_support(source, self.profile, epsilon, receipt)
                 given = len(self.hypotheses), left, source.relation, tau
-                self.forecast_ = best_selection(selection_forecasts(support, *given))
+                best = safest_selection if is_worst_case(self.rows_per_user) else best_selection
+                self.forecast_ = best(selection_forecasts(support, *given))
                 tau = self.forecast_.tau
             scores = source.sample(tau).map(lambda rows: [self._scores(linear, *rows, targets)])
         # Under presence adding a user lowers every score.

@@ -16,6 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.guarantee import UsageError
+from evenhand.planning.row_choice import LARGEST_TAU, limits_to_try
+from evenhand.profiles import Sums, Support
+
+FAILURE = 0.05
+"""The probability with which a bound may fail where none is given."""
 
 Utility = Callable[[float, float, float], float]
 
@@ -170,6 +175,26 @@ def theorem_1(
     bound = bias(capped) if bias_bound is None else bias_bound
     sampling = constant * math.sqrt(dimension * math.log(capped.n / delta) / capped.n_tau)
     return ExcessRisk(2 * bound, sampling, utility(capped.tau / capped.n_tau, 1 / epsilon, 3 / delta))
+
+
+def caps_by_theorem_1(support: Support, epsilon: float, delta: float, dimension: int) -> list[tuple[int, ExcessRisk]]:
+    """Caps τ, each about a quarter more than the one before, and Theorem 1's bound for each, with constants of 1."""
+    _check(epsilon, delta)
+    sums, rows = Sums.of(support), max(support.rows, 1.0)
+    taus = np.array(limits_to_try(min(float(support.sizes.max()), LARGEST_TAU)))
+    kept = np.maximum(sums.kept(taus), 1.0)
+    pinsker = np.sqrt(np.maximum(np.log(rows / kept), 0.0) / 2)
+    biases = np.minimum(np.minimum(sums.total_variation(taus), pinsker), np.sqrt(sums.chi_square(taus)) / 2)
+    sampling = np.sqrt(dimension * math.log(rows / delta) / kept)
+    privacy = [chaudhuri()(share, 1 / epsilon, 3 / delta) for share in taus / kept]
+    found = zip(taus, 2 * biases, sampling, privacy, strict=True)
+    return [(int(tau), ExcessRisk(float(bias), float(chance), float(noise))) for tau, bias, chance, noise in found]
+
+
+def best_cap(support: Support, epsilon: float, dimension: int, delta: float = FAILURE) -> int:
+    """The τ that makes Theorem 1's bound least: amin2019's trade-off as it stands, for an Algorithm 1 whose τ is public or bought."""
+    caps = caps_by_theorem_1(support, epsilon, delta, dimension)
+    return min(caps, key=lambda cap: cap[1].total)[0]
 
 
 def corollary_1(capped: Capped, epsilon: float, delta: float, dimension: int, constant: float = 1.0) -> ExcessRisk:

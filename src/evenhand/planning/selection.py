@@ -53,6 +53,11 @@ class SelectionForecast:
         """The forecast: noise and bias together."""
         return self.noise + self.bias
 
+    @property
+    def excess_bound(self) -> float:
+        """What is proved, sampling apart: the choice's loss in expectation, and the bias twice, of the best hypothesis and of the chosen one."""
+        return self.noise + 2 * self.bias_bound
+
     def usable(self, loss: str, classes: int = 2) -> bool:
         """Whether more than half of what there may be to learn is left: a tenth of the loss of a constant hypothesis."""
         return beats_constant(self.excess, constant_hypothesis(loss, [1 / classes] * classes)) == "yes"
@@ -84,6 +89,11 @@ def selection_forecasts(
 def best_selection(forecasts: Sequence[SelectionForecast]) -> SelectionForecast:
     """The τ with the smallest forecast."""
     return min(forecasts, key=lambda one: one.excess)
+
+
+def safest_selection(forecasts: Sequence[SelectionForecast]) -> SelectionForecast:
+    """The τ for which what is proved of the excess risk is least: the choice's loss and twice the bias."""
+    return min(forecasts, key=lambda one: one.excess_bound)
 
 
 @dataclass(frozen=True, repr=False)
