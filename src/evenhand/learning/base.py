@@ -8,6 +8,7 @@ from typing import Any
 
 from evenhand.guarantee import Guarantee, UsageError, suggest
 from evenhand.ledger import Cost, Ledger
+from evenhand.planning.checking import WORST_CASE
 from evenhand.release import Receipt, debit
 
 
@@ -65,12 +66,8 @@ def is_auto(name: str, given: object, *others: str) -> bool:
     return isinstance(given, str) and choice(name, given, ("auto", *others)) == "auto"
 
 
-WORST_CASE = "worst case"
-"""The word for a bound on users that makes what is proved least, as the papers choose it, and not a forecast."""
-
-
 def is_worst_case(given: object) -> bool:
-    """Whether a bound on users is left to what is proved."""
+    """Whether a bound on users is to make what is proved least, as the papers choose it, and not a forecast."""
     return isinstance(given, str) and given == WORST_CASE
 
 

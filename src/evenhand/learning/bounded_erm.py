@@ -261,6 +261,10 @@ class BoundedERM(LinearModel):
         """Refuse, from public parameters and before the debit, what could not be carried out for every table."""
         choice("method", self.method, ("auto", *METHODS))
         require_public(self.profile)
+        if self.method == "objective" and is_worst_case(self.rows_per_user):
+            raise UsageError(
+                f"rows_per_user={self.rows_per_user!r} with method='objective': what amin2019 proves is for noise on the minimiser; expected method='output' or 'auto'."
+            )
         if self.method == "objective":
             least = max(least, least_for_objective(tau or 1, scales.epsilon, scales.trace, scales.size))
         if regularisation is not None:

@@ -9,8 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from evenhand.guarantee import Relation, UsageError, split
-from evenhand.learning.base import WORST_CASE, is_auto, is_worst_case, whole_number
+from evenhand.learning.base import is_auto, is_worst_case, whole_number
 from evenhand.learning.sources import Source
+from evenhand.planning.checking import WORST_CASE
 from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.planning.row_choice import LARGEST_TAU
 from evenhand.planning.rows_plan import RowsPlan, plan_rows

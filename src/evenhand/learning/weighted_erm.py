@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
 from evenhand.learning import calibration, whitening
-from evenhand.learning.base import WORST_CASE, choice, is_auto, is_worst_case, pay, public_number, whole_number
+from evenhand.learning.base import choice, is_auto, is_worst_case, pay, public_number, whole_number
 from evenhand.learning.calibration import calibrated
 from evenhand.learning.categories import Categories
 from evenhand.learning.coefficient_ranges import MOST, SHARE, Spread, bought_curvature, reported, spread
@@ -39,6 +39,7 @@ from evenhand.learning.threads import single_threaded
 from evenhand.learning.user_rows import BOX, UNIT
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
+from evenhand.planning.checking import WORST_CASE
 from evenhand.profiles import Profile
 from evenhand.release.intervals import check_confidence
 

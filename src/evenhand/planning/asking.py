@@ -8,7 +8,7 @@ from typing import Literal, overload
 from evenhand.bounding import HETEROGENEITY, ROW_SD, Assumptions
 from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon, suggest
 from evenhand.planning.by_group import GroupPlan, plan_groups
-from evenhand.planning.checking import parse_value_bounds, part_of_range, relation_of, require_presence
+from evenhand.planning.checking import parse_objective, parse_value_bounds, part_of_range, relation_of, require_presence
 from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.planning.plans import SPREAD, Plan, forecast
 from evenhand.planning.rows_plan import RowsPlan, plan_rows
@@ -30,6 +30,7 @@ def plan(
     loss: str | None = None,
     classes: int | Sequence[float] | None = None,
     learnable: float | None = None,
+    objective: str | None = None,
 ) -> ModelPlan: ...
 
 
@@ -45,6 +46,7 @@ def plan(
     loss: str | None = None,
     classes: int | Sequence[float] | None = None,
     learnable: float | None = None,
+    objective: str | None = None,
 ) -> RowsPlan: ...
 
 
@@ -60,6 +62,7 @@ def plan(
     loss: str | None = None,
     classes: int | Sequence[float] | None = None,
     learnable: float | None = None,
+    objective: str | None = None,
 ) -> SelectionPlan: ...
 
 
@@ -89,6 +92,8 @@ def plan(
     heterogeneity: float | None = None,
     spread: float | None = None,
     points: int | None = None,
+    *,
+    objective: str | None = None,
 ) -> Plan: ...
 
 
@@ -112,6 +117,7 @@ def plan(
     loss: str | None = None,
     classes: int | Sequence[float] | None = None,
     learnable: float | None = None,
+    objective: str | None = None,
 ) -> Plan | GroupPlan | ModelPlan | RowsPlan | SelectionPlan:
     """Forecast the error of a release for every strategy and a range of bounds; with ``groups=``, of a release by group.
 
@@ -142,6 +148,8 @@ def plan(
         loss: of a model "logistic", "huber-svm" (without δ) or "squared", of a selection "zero-one", "absolute" or "squared".
         classes: of a model, how many classes, or how many rows each has (or which part), publicly known or guessed.
         learnable: of a model, the part of a constant model's loss that there is to save (default: a tenth).
+        objective: what the best bound makes small: "expected" (default), the forecast, or "worst case", what is proved whatever the values are, which
+            is how the papers choose: the mean absolute error of a statistic, amin2019's Theorem 1, epasto2020's Theorem 4, or amin2018's Lemma 1.
 
     Example:
         >>> plan("count", Profile.counts([1] * 900 + [50] * 100), epsilon=0.5).best.bound
@@ -152,7 +160,7 @@ def plan(
     given = {
         "bounds": bounds, "row_sd": row_sd, "heterogeneity": heterogeneity, "spread": spread, "points": points, "groups": groups,
         "delta": delta, "hidden": hidden or None, "groups_per_user": groups_per_user, "dimension": dimension, "hypotheses": hypotheses,
-        "loss": loss, "classes": classes, "learnable": learnable,
+        "loss": loss, "classes": classes, "learnable": learnable, "objective": objective,
     }  # fmt: skip
     known = [*(name for name, kind in STATISTICS.items() if kind.planned_as), "erm", "selection"]
     if statistic not in known and groups is None:
@@ -160,16 +168,17 @@ def plan(
             f"statistic={statistic!r} can't be planned; expected one of {known}.{suggest(str(statistic), known)}"
         )
     _require_used(_kind(statistic, given), given, delta or 0)
+    aim = parse_objective(objective)
     if statistic == "selection":
         differ = part_of_range("heterogeneity", heterogeneity, 1.0, HETEROGENEITY)
         if loss in ("absolute", "squared") and classes is not None:
             raise _unused(f"a selection with loss={loss!r}", ["classes"], "leave it out, since labels are numbers")
-        worth = classes or 2, learnable, differ
+        worth = classes or 2, learnable, differ, aim
         return plan_selection(profile, epsilon, hypotheses, protects, loss or "zero-one", *worth)
     if statistic == "erm":
         if loss == "squared" and classes is not None:
             raise _unused("a model with loss='squared'", ["classes"], "leave it out, since labels are numbers")
-        asked = dimension, protects, loss or "logistic", classes or 2, learnable, heterogeneity
+        asked = dimension, protects, loss or "logistic", classes or 2, learnable, heterogeneity, aim
         return plan_rows(profile, epsilon, *asked) if delta is None else plan_model(profile, epsilon, delta, *asked)
     if groups is not None:
         require_presence(profile, protects)
@@ -191,21 +200,21 @@ def plan(
     points = 120 if points is None else points
     if not 2 <= points <= 2000:
         raise UsageError(f"points={points} is out of range; expected a number between 2 and 2000.")
-    return forecast(Plan(statistic, profile, parse_epsilon(epsilon), relation, limits, assumed, curves=()), points)
+    return forecast(Plan(statistic, profile, parse_epsilon(epsilon), relation, limits, assumed, (), aim), points)
 
 
-_VALUES = ("bounds", "row_sd", "heterogeneity", "spread", "points")
+_VALUES = ("bounds", "row_sd", "heterogeneity", "spread", "points", "objective")
 _TAKEN = {
-    "a count": ("points",),
-    "a sum": ("bounds", "points"),
+    "a count": ("points", "objective"),
+    "a sum": ("bounds", "points", "objective"),
     "a mean": _VALUES,
     "a release by group": ("groups", "delta"),
     "a sum by group": ("groups", "delta", "bounds"),
     "a release by group with hidden names": ("groups", "delta", "hidden", "groups_per_user"),
     "a sum by group with hidden names": ("groups", "delta", "hidden", "groups_per_user", "bounds"),
-    "a model with δ": ("delta", "dimension", "heterogeneity", "loss", "classes", "learnable"),
-    "a model with pure ε": ("dimension", "heterogeneity", "loss", "classes", "learnable"),
-    "a selection": ("hypotheses", "heterogeneity", "loss", "classes", "learnable"),
+    "a model with δ": ("delta", "dimension", "heterogeneity", "loss", "classes", "learnable", "objective"),
+    "a model with pure ε": ("dimension", "heterogeneity", "loss", "classes", "learnable", "objective"),
+    "a selection": ("hypotheses", "heterogeneity", "loss", "classes", "learnable", "objective"),
 }
 """What a plan for each kind of release uses."""
 
@@ -248,6 +257,7 @@ _GOES_WITH = {
     "loss": _OF_MODELS,
     "classes": _OF_MODELS,
     "learnable": _OF_MODELS,
+    "objective": "it is for statistics without groups and for models",
 }
 """What each parameter is for."""
 

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import math
 
-from evenhand.guarantee import Relation, UsageError
+from evenhand.guarantee import Relation, UsageError, suggest
 from evenhand.profiles import Profile
 from evenhand.statistics import STATISTICS
+
+EXPECTED, WORST_CASE = OBJECTIVES = ("expected", "worst case")
+"""What a plan makes small: the forecast error, or what is proved whatever the values are, as the papers choose."""
+
+
+def parse_objective(given: str | None) -> str:
+    """What a plan makes small."""
+    if given is None:
+        return EXPECTED
+    if given not in OBJECTIVES:
+        raise UsageError(
+            f"objective={given!r} is not known; expected one of {list(OBJECTIVES)}.{suggest(str(given), OBJECTIVES)}"
+        )
+    return given
 
 
 def relation_of(profile: Profile, protects: Relation | str | None) -> Relation:

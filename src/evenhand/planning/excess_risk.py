@@ -177,24 +177,21 @@ def theorem_1(
     return ExcessRisk(2 * bound, sampling, utility(capped.tau / capped.n_tau, 1 / epsilon, 3 / delta))
 
 
-def caps_by_theorem_1(support: Support, epsilon: float, delta: float, dimension: int) -> list[tuple[int, ExcessRisk]]:
-    """Caps τ, each about a quarter more than the one before, and Theorem 1's bound for each, with constants of 1."""
-    _check(epsilon, delta)
-    sums, rows = Sums.of(support), max(support.rows, 1.0)
-    taus = np.array(limits_to_try(min(float(support.sizes.max()), LARGEST_TAU)))
-    kept = np.maximum(sums.kept(taus), 1.0)
-    pinsker = np.sqrt(np.maximum(np.log(rows / kept), 0.0) / 2)
-    biases = np.minimum(np.minimum(sums.total_variation(taus), pinsker), np.sqrt(sums.chi_square(taus)) / 2)
-    sampling = np.sqrt(dimension * math.log(rows / delta) / kept)
-    privacy = [chaudhuri()(share, 1 / epsilon, 3 / delta) for share in taus / kept]
-    found = zip(taus, 2 * biases, sampling, privacy, strict=True)
-    return [(int(tau), ExcessRisk(float(bias), float(chance), float(noise))) for tau, bias, chance, noise in found]
+def risk_at(sums: Sums, tau: float, epsilon: float, delta: float, dimension: int) -> ExcessRisk:
+    """Theorem 1's bound for users by number of rows, with constants of 1."""
+    at, rows = np.array([float(tau)]), max(sums.support.rows, 1.0)
+    kept = max(float(sums.kept(at)[0]), 1.0)
+    pinsker = math.sqrt(max(math.log(rows / kept), 0.0) / 2)
+    worst = min(float(sums.total_variation(at)[0]), pinsker, math.sqrt(float(sums.chi_square(at)[0])) / 2)
+    sampling = math.sqrt(dimension * math.log(rows / delta) / kept)
+    return ExcessRisk(2 * worst, sampling, chaudhuri()(tau / kept, 1 / epsilon, 3 / delta))
 
 
 def best_cap(support: Support, epsilon: float, dimension: int, delta: float = FAILURE) -> int:
     """The τ that makes Theorem 1's bound least: amin2019's trade-off as it stands, for an Algorithm 1 whose τ is public or bought."""
-    caps = caps_by_theorem_1(support, epsilon, delta, dimension)
-    return min(caps, key=lambda cap: cap[1].total)[0]
+    _check(epsilon, delta)
+    sums, taus = Sums.of(support), limits_to_try(min(float(support.sizes.max()), LARGEST_TAU))
+    return int(min(taus, key=lambda tau: risk_at(sums, tau, epsilon, delta, dimension).total))
 
 
 def corollary_1(capped: Capped, epsilon: float, delta: float, dimension: int, constant: float = 1.0) -> ExcessRisk:

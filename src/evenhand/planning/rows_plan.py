@@ -21,7 +21,8 @@ from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.plan import rows_plan_chart, rows_plan_page
 from evenhand.pages.style import written
-from evenhand.planning.checking import parse_apart, parse_dimension, relation_of
+from evenhand.planning.checking import EXPECTED, parse_apart, parse_dimension, relation_of
+from evenhand.planning.excess_risk import FAILURE, ExcessRisk, risk_at
 from evenhand.planning.row_choice import (
     HETEROGENEITY,
     SHRINKS,
@@ -52,7 +53,8 @@ LOSSES = {
 class RowsForecast:
     """What using at most τ rows per user is forecast to cost, in average loss above the best linear model.
 
-    ``bias`` is for dropping rows, ``shrinkage`` for the regulariser, ``noise`` for privacy; ``bias_bound`` is proved for losses in [0, 1].
+    ``bias`` is for dropping rows, ``shrinkage`` for the regulariser, ``noise`` for privacy; ``bias_bound`` is proved for losses in [0, 1]. ``risk`` is the
+    bound of amin2019's Theorem 1 with constants of 1: compare settings with it, don't quote it.
     """
 
     tau: int
@@ -65,6 +67,7 @@ class RowsForecast:
     users_cut: float
     part_kept: float
     bias_bound: float
+    risk: ExcessRisk
 
     def cells(self) -> tuple[str, ...]:
         """As text, one cell per column of `RowsPlan.columns`."""
@@ -86,6 +89,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
         shares: the part of the rows in each class; none for numbers.
         learnable: the part of the constant model's loss that there is to save.
         heterogeneity: how far the average slope of busy users is taken to be from that of others, in standard deviations of a row's.
+        objective: what the best τ makes small: the forecast, or the bound of amin2019's Theorem 1.
     """
 
     profile: Profile
@@ -97,13 +101,14 @@ class RowsPlan(AgainstConstant, InNotebooks):
     shares: tuple[float, ...]
     learnable: float
     heterogeneity: float
+    objective: str = EXPECTED
 
     columns = ("rows per user", "users cut", "rows kept", "bias", "shrinkage", "noise", "excess loss", "bias at most")
 
     @property
     def best(self) -> RowsForecast:
-        """The τ with the smallest forecast."""
-        return min(self.forecasts, key=lambda forecast: forecast.excess)
+        """The τ with the smallest forecast, or with the smallest bound."""
+        return min(self.forecasts, key=lambda one: one.excess if self.objective == EXPECTED else one.risk.total)
 
     @property
     def excess(self) -> float:
@@ -112,7 +117,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
 
     def at(self, epsilon: Amount) -> RowsPlan:
         """The same plan at another ε."""
-        given = self.shares or 2, self.learnable, self.heterogeneity
+        given = self.shares or 2, self.learnable, self.heterogeneity, self.objective
         return plan_rows(self.profile, epsilon, self.dimension, self.relation, self.loss, *given)
 
     def rows(self) -> list[RowsForecast]:
@@ -153,6 +158,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
             "dimension": self.dimension,
             "loss": self.loss,
             "heterogeneity": self.heterogeneity,
+            "objective": self.objective,
             "basis": str(self.profile.basis),
             "users": self.profile.users,
             **self.worth(),
@@ -188,6 +194,7 @@ def plan_rows(
     classes: int | Sequence[float] = 2,
     learnable: float | None = None,
     heterogeneity: float | None = None,
+    objective: str = EXPECTED,
 ) -> RowsPlan:
     """Check what was asked for, and plan it: features in given bounds, an intercept, and ε for the fit and its comparison with a constant model."""
     features = parse_dimension(dimension)
@@ -221,15 +228,16 @@ def plan_rows(
         for choice in row_forecasts(profile.support, scales, method):
             if choice.tau not in found or choice.excess < found[choice.tau].excess:
                 found[choice.tau] = choice
-    forecasts = tuple(_judged(sums, found[tau]) for tau in sorted(found))
-    return RowsPlan(profile, granted, relation, features, loss, forecasts, *worth, apart)
+    forecasts = tuple(_judged(sums, found[tau], features, float(granted)) for tau in sorted(found))
+    return RowsPlan(profile, granted, relation, features, loss, forecasts, *worth, apart, objective)
 
 
-def _judged(sums: Sums, choice: RowChoice) -> RowsForecast:
+def _judged(sums: Sums, choice: RowChoice, features: int, epsilon: float) -> RowsForecast:
     at = np.array([float(choice.tau)])
     part = min(choice.kept / max(sums.support.rows, 1.0), 1.0)
     pinsker = math.sqrt(max(-math.log(part), 0.0) / 2)
     bound = min(float(sums.total_variation(at)[0]), pinsker, math.sqrt(float(sums.chi_square(at)[0])) / 2)
     parts = (choice.bias, choice.shrinkage, choice.noise, choice.excess)
     cut = float(sums.at(at)[1][0])
-    return RowsForecast(choice.tau, choice.method, choice.regularisation, *parts, cut, part, bound)
+    risk = risk_at(sums, choice.tau, epsilon, FAILURE, features + 1)
+    return RowsForecast(choice.tau, choice.method, choice.regularisation, *parts, cut, part, bound, risk)

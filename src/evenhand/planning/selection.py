@@ -22,7 +22,7 @@ from evenhand.bounding import HETEROGENEITY
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, plain
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits
-from evenhand.planning.checking import relation_of
+from evenhand.planning.checking import EXPECTED, relation_of
 from evenhand.planning.row_choice import LARGEST_TAU, limits_to_try
 from evenhand.planning.worth import LABEL_SD, AgainstConstant, beats_constant, parse_worth
 from evenhand.profiles import Profile, Sums, Support
@@ -109,6 +109,7 @@ class SelectionPlan(AgainstConstant, InNotebooks):
         heterogeneity: what is assumed of how much busy users' losses differ.
         shares: the part of the rows in each class; none for numbers.
         learnable: the part of the best constant hypothesis' loss that there is to save.
+        objective: what the best τ makes small: the forecast, or what is proved.
     """
 
     profile: Profile
@@ -119,6 +120,7 @@ class SelectionPlan(AgainstConstant, InNotebooks):
     heterogeneity: float
     shares: tuple[float, ...]
     learnable: float
+    objective: str = EXPECTED
 
     falls_with_people = 1
 
@@ -130,8 +132,8 @@ class SelectionPlan(AgainstConstant, InNotebooks):
 
     @property
     def best(self) -> SelectionForecast:
-        """The τ with the smallest forecast."""
-        return best_selection(self.forecasts)
+        """The τ with the smallest forecast, or for which what is proved is least."""
+        return (best_selection if self.objective == EXPECTED else safest_selection)(self.forecasts)
 
     @property
     def excess(self) -> float:
@@ -145,7 +147,15 @@ class SelectionPlan(AgainstConstant, InNotebooks):
 
     def at(self, epsilon: Amount) -> SelectionPlan:
         """The same plan at another ε."""
-        given = self.hypotheses, self.relation, self.loss, self.shares or 2, self.learnable, self.heterogeneity
+        given = (
+            self.hypotheses,
+            self.relation,
+            self.loss,
+            self.shares or 2,
+            self.learnable,
+            self.heterogeneity,
+            self.objective,
+        )
         return plan_selection(self.profile, epsilon, *given)
 
     def explain(self) -> str:
@@ -155,7 +165,8 @@ class SelectionPlan(AgainstConstant, InNotebooks):
             f"A choice among {self.hypotheses:,} hypotheses at ε = {plain(self.epsilon)} is best made with at most {best.tau:,} row{'s' * (best.tau > 1)} per user, "
             f"which keeps {percent(best.part_kept)} of the rows. Over those rows the choice has at most {three_digits(best.noise)} more average loss than the best hypothesis, in "
             f"expectation, and at most {three_digits(best.noise_at_95)} with probability 95% (proved: amin2018, Lemma 1, for finite sets). Dropping rows is "
-            f"assumed to cost {three_digits(best.bias)}; it changes the average of a loss by at most {three_digits(best.bias_bound)}. {self.verdict} "
+            f"assumed to cost {three_digits(best.bias)}; it changes the average of a loss by at most {three_digits(best.bias_bound)}, so that the choice is at most "
+            f"{three_digits(best.excess_bound)} above the best hypothesis on these rows. {self.verdict} "
             f"It is based on {self.profile.basis}: {self.profile.words}."
         )
         return f"{self.profile.mark}.\n{text}" if self.profile.mark else text
@@ -172,7 +183,8 @@ class SelectionPlan(AgainstConstant, InNotebooks):
             "heterogeneity": self.heterogeneity,
             "basis": str(self.profile.basis),
             "users": self.profile.users,
-            "best": asdict(self.best),
+            "objective": self.objective,
+            "best": asdict(self.best) | {"excess_bound": self.best.excess_bound},
             **self.worth(),
             "words": self.explain(),
         }
@@ -203,6 +215,7 @@ def plan_selection(
     classes: int | Sequence[float] = 2,
     learnable: float | None = None,
     heterogeneity: float = HETEROGENEITY,
+    objective: str = EXPECTED,
 ) -> SelectionPlan:
     """Check what was asked for, and plan it."""
     if hypotheses is None or isinstance(hypotheses, bool) or not 1 <= hypotheses <= 10**9:
@@ -213,4 +226,6 @@ def plan_selection(
         raise UsageError(f"loss={loss!r} can't be planned; expected one of {list(LOSSES)}.")
     shares, part = parse_worth("squared" if loss != "zero-one" else loss, classes, learnable)
     relation = relation_of(profile, protects)
-    return SelectionPlan(profile, parse_epsilon(epsilon), relation, int(hypotheses), loss, heterogeneity, shares, part)
+    return SelectionPlan(
+        profile, parse_epsilon(epsilon), relation, int(hypotheses), loss, heterogeneity, shares, part, objective
+    )
