@@ -45,6 +45,7 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
     checks = [
         Check("C, geometric mean over N", constant, 2.5, 7),
         Check("C, largest over smallest", max(row["C"] for row in rows) / min(row["C"] for row in rows), 1, 1.7),
+        Check("proven number of users over simulated, smallest", min(row["proven / users"] for row in rows), 100, 1000),
     ]
     title = f"MaxSense: users until all items are right (w = {rated}, ε = 1)"
     shown = [{**row, "series": "simulated"} for row in rows]
