@@ -21,12 +21,13 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Check:
-    """One number of the reproduction, and the range in which it must lie."""
+    """One number of the reproduction, the range in which it must lie, and, of a median of runs, where the true median lies (95% or more)."""
 
     name: str
     found: float
     low: float
     high: float
+    interval: tuple[float, float] | None = None
 
     @property
     def holds(self) -> bool:

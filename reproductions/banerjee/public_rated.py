@@ -9,7 +9,7 @@ from evenhand.recommender.planning import users_needed
 from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import Tastes, preset
 from evenhand.recommender.tuning import Setting
-from reproductions.banerjee.common import WRONG, crossing, geometric, line_chart, slope
+from reproductions.banerjee.common import WRONG, crossing, exponent, geometric, line_chart
 from reproductions.outcomes import Check, Outcome, Rows, Size
 
 GRIDS = {
@@ -30,23 +30,25 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
     items, rated, seeds = GRIDS[size]
     tastes, fixed_items = preset("mirrored"), items[-2]
     rows: Rows = []
+    runs: dict[str, list[list[float]]] = {"N varies": [], "w varies": []}
     for n, w, series in [*((n, 10, "N varies") for n in items), *((fixed_items, w, "w varies") for w in rated)]:
         near = users_needed(Setting("pairwise", n, w, parse_epsilon(EPSILON), public_rated=True), tastes, WRONG)
         assert near is not None
         stops = [round(near * 2 ** (step / 2)) for step in range(-4, 5)]
-        need, error = geometric([campaign_need(tastes, n, w, stops, seed) for seed in seeds])
+        runs[series].append([campaign_need(tastes, n, w, stops, seed) for seed in seeds])
+        need, error = geometric(runs[series][-1])
         rows.append(
             {"items": n, "rated": w, "series": series, "users": need, "relative error": error, "forecast": near}
         )
-    by_items, by_rated = ([row for row in rows if row["series"] == s] for s in ("N varies", "w varies"))
+    by_items = [row for row in rows if row["series"] == "N varies"]
     hidden = users_needed(Setting("pairwise", fixed_items, 10, parse_epsilon(EPSILON)), tastes, WRONG)
     ten = next(row for row in by_items if row["items"] == fixed_items)
     off = [row["users"] / row["forecast"] for row in rows]
     checks = [
         Check("simulated over forecast, smallest", min(off), 0.6, 1.5),
         Check("simulated over forecast, largest", max(off), 0.7, 1.8),
-        Check("exponent of N", slope([r["items"] for r in by_items], [r["users"] for r in by_items]), 0.7, 1.5),
-        Check("exponent of w", slope([r["rated"] for r in by_rated], [r["users"] for r in by_rated]), -0.3, 0.3),
+        exponent("exponent of N", items, runs["N varies"], 0.7, 1.5),
+        exponent("exponent of w", rated, runs["w varies"], -0.3, 0.3),
         Check("private / public rated items, w = 10, forecast", (hidden or 0) / ten["users"], 100, 1e9),
     ]
     title = f"Public rated items: users for {WRONG:.0%} of items wrong (ε = 1)"
