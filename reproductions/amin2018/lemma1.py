@@ -15,7 +15,7 @@ from evenhand.planning.excess_risk import amin2018_convex, amin2018_lemma_1
 from reproductions.outcomes import Check, Outcome, Size, lines
 
 Floats = npt.NDArray[np.float64]
-USERS = {"small": (200, 2_000), "full": (200, 2_000, 20_000)}
+USERS = {"small": (200, 2_000), "full": (200, 2_000, 5_000)}
 NETS = {1: 0.005, 2: 0.02, 3: 0.06, 4: 0.15, 6: 0.3}
 FITS = {"small": 30, "full": 200}
 TAU, EPSILON = 2, 1.0

@@ -8,18 +8,24 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
-from evenhand.learning.base import choice, is_worst_case, pay
+from evenhand.learning.base import choice, is_worst_case, pay, whole_number
 from evenhand.learning.inputs import Features, Frame, PerRow
 from evenhand.learning.linear_hypotheses import UNIT, LinearHypotheses, bounded_steps
+from evenhand.learning.loss_spread import LossSpread, bought_spread
+from evenhand.learning.loss_spread import parts as loss_parts
 from evenhand.learning.net import LinearNet
 from evenhand.learning.private_estimator import PrivateRows
 from evenhand.learning.private_values import Floats, double, same, unwarned
 from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import profile_price, require_public, rows_per_user, rows_support
+from evenhand.learning.sources import MemoryRows
 from evenhand.learning.targets import MOST_CLASSES, Bounded, Classes
 from evenhand.ledger import Cost, Ledger
+from evenhand.planning.row_choice import LARGEST_TAU
 from evenhand.planning.selection import SelectionForecast, best_selection, safest_selection, selection_forecasts
 from evenhand.profiles import Profile
 
@@ -149,6 +155,43 @@ class HypothesisSelection(PrivateRows):
         """What the chosen hypothesis predicts, for features by the same rule as in the fit."""
         rows = _clean(self._new_rows(X))
         return np.asarray(_predict(self.best_hypothesis_, rows))
+
+    @unwarned
+    def loss_spread(
+        self, X: Features, y: PerRow = None, users: PerRow = None, *, epsilon: Amount, rows_per_user: int | None = None
+    ) -> LossSpread:
+        """How far users' losses by the chosen hypothesis lie apart: amin2019's √Var(H), for ``plan(..., heterogeneity=...)``.
+
+        Guarantee: pure ε-differential privacy for *all rows of a user*, who counts by three numbers that add up to at most ``rows_per_user``; debited from the ledger of
+        the fit. Users with one row say nothing about it and are left out. See docs/proofs/output-perturbation.md.
+
+        Args:
+            X, y, users: as in ``fit``; all rows are taken into memory.
+            epsilon: what to spend.
+            rows_per_user: how much a user may weigh, in rows; that of the fit if left out.
+        """
+        check_is_fitted(self)
+        amount = parse_epsilon(epsilon)
+        limit = (
+            self.rows_per_user_ if rows_per_user is None else whole_number("rows_per_user", rows_per_user, LARGEST_TAU)
+        )
+        targets = Classes.parse(self.classes, MOST_CLASSES) if self._classifies else Bounded.parse(self.label_bounds)
+        source, encoding = clone(self)._opened(X, y, users, targets)
+        if len(encoding.names) != self.n_features_in_:
+            raise UsageError(f"X has {len(encoding.names)} features; expected {self.n_features_in_}, as in the fit.")
+        guarantee = source.guarantee(amount)
+        query = {"statistic": "spread of losses", "loss": self.loss, "rows_per_user": limit}
+        receipt = pay(self.ledger, guarantee, Cost.pure(amount), query)
+        with source.reading(copied=False):
+            sums = source.fetched().map(lambda rows: self._loss_parts(rows, targets, limit))
+        return bought_spread(sums, limit, source.relation, amount, receipt, guarantee)
+
+    def _loss_parts(self, rows: MemoryRows, targets: Classes | Bounded, limit: int) -> list[int]:
+        pairs = zip(_clean(rows.X), rows.targets.tolist(), strict=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning about a row would tell about it
+            losses = [self._steps(_prediction(self.best_hypothesis_, row), target, targets) for row, target in pairs]
+        return loss_parts(losses, rows.users.tolist(), limit)
 
     @property
     def _classifies(self) -> bool:
