@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -20,12 +21,13 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Check:
-    """One number of the reproduction, and the range in which it must lie."""
+    """One number of the reproduction, the range in which it must lie, and, of a median of runs, where the true median lies (95% or more)."""
 
     name: str
     found: float
     low: float
     high: float
+    interval: tuple[float, float] | None = None
 
     @property
     def holds(self) -> bool:
@@ -75,6 +77,26 @@ def seeded_noise(seed: int) -> Iterator[None]:
 
     with seam.replaced(draw):
         yield
+
+
+def median_interval(runs: Sequence[float], miss: float = 0.05) -> tuple[float, float, float]:
+    """The median of runs, and two order statistics that hold the true median with probability 1 − ``miss`` or more, whatever the distribution is."""
+    ordered, n = sorted(float(run) for run in runs), len(runs)
+    middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    below, rank = 0.0, 0  # P(Binomial(n, ½) < rank), the probability that the rank-th smallest is above the median
+    while below + math.comb(n, rank) / 2**n <= miss / 2:
+        below, rank = below + math.comb(n, rank) / 2**n, rank + 1
+    return middle, ordered[max(rank - 1, 0)], ordered[min(n - rank, n - 1)]
+
+
+def bars(rows: Rows, x: str, y: str, by: str, title: str) -> Any:
+    """Bars side by side, with what lies between ``low`` and ``high`` of each row as a line."""
+    import altair as alt
+
+    base = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X(f"{x}:N", title=None), xOffset=f"{by}:N")
+    bar = base.mark_bar(opacity=0.7).encode(y=f"{y}:Q", color=alt.Color(f"{by}:N", title=None))
+    span = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
+    return (bar + span).properties(title=title, width=240, height=300)
 
 
 def lines(rows: Rows, x: str, y: str, by: str, title: str, log_y: bool = True) -> Any:

@@ -13,6 +13,8 @@ from reproductions.banerjee import (
 REPRODUCTIONS = {
     "banerjee-maxsense-scaling": maxsense_scaling.reproduce,
     "banerjee-exact": exact.reproduce,
+    "banerjee-exact-pairwise": exact.pairwise,
+    "banerjee-exact-several": exact.several,
     "banerjee-several-questions": several_questions.reproduce,
     "banerjee-pairwise-rich": pairwise_rich.reproduce,
     "banerjee-public-rated": public_rated.reproduce,

@@ -13,23 +13,24 @@ from evenhand.recommender.planning import users_needed
 from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting
+from reproductions.outcomes import Check, median_interval
 
 WRONG = 0.1
 """Campaigns are compared at this share of items wrong, which a few simulations can tell reliably."""
 
 
-def simulated_need(sketch: str, tastes: Tastes, items: int, rated: int, epsilon: float, seeds: Sequence[int]) -> float:
-    """Users after which simulated campaigns get `WRONG` of the items wrong, read off between simulated points.
+def simulated_needs(
+    sketch: str, tastes: Tastes, items: int, rated: int, epsilon: float, seeds: Sequence[int]
+) -> list[float]:
+    """For each seed the users after which a simulated campaign gets `WRONG` of the items wrong, read off between its points.
 
     The forecast only says where to look: from a quarter to four times its number.
     """
     near = users_needed(Setting(sketch, items, rated, parse_epsilon(epsilon)), tastes, WRONG)
     assert near is not None, "the sketch can't see these tastes"
     stops = [max(1, round(near * 2 ** (step / 2))) for step in range(-4, 5)]
-    wrong = np.zeros(len(stops))
-    for seed in seeds:
-        wrong += [point.wrong for point in study(tastes, items, rated, epsilon, stops, [sketch], seed=seed)]
-    return crossing(stops, wrong / len(seeds))
+    runs = [study(tastes, items, rated, epsilon, stops, [sketch], seed=seed) for seed in seeds]
+    return [crossing(stops, [point.wrong for point in run]) for run in runs]
 
 
 def crossing(stops: Sequence[int], wrong: Sequence[float] | NDArray[np.float64]) -> float:
@@ -46,6 +47,12 @@ def geometric(needs: Sequence[float]) -> tuple[float, float]:
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
     """The exponent of the power law through points."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def exponent(name: str, x: Sequence[float], needs: Sequence[Sequence[float]], least: float, most: float) -> Check:
+    """The exponent of the power law through what each seed needed: its median over seeds, and an interval."""
+    middle, low, high = median_interval([slope(x, list(each)) for each in zip(*needs, strict=True)])
+    return Check(name, middle, least, most, (low, high))
 
 
 def line_chart(rows: list[dict[str, Any]], x: str, y: str, by: str, title: str) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from evenhand.recommender.tastes import preset
-from reproductions.banerjee.common import WRONG, line_chart, simulated_need, slope
-from reproductions.outcomes import Check, Outcome, Rows, Size
+from reproductions.banerjee.common import WRONG, exponent, geometric, line_chart, simulated_needs
+from reproductions.outcomes import Outcome, Rows, Size
 
 GRIDS = {
     "small": ((60, 120, 240), (5, 10, 20), range(4)),
@@ -19,12 +19,12 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
     items, rated, seeds = GRIDS[size]
     fixed_items, fixed_rated, tastes = items[-2], 10, preset("popular")
     places = [(n, fixed_rated) for n in items] + [(fixed_items, w) for w in rated]
-    needs = {(n, w): simulated_need("maxsense", tastes, n, w, 1.0, seeds) for n, w in set(places)}
-    rows: Rows = [{"items": n, "rated": w, "users": needs[n, w]} for n, w in places]
-    by_items, by_rated = rows[: len(items)], rows[len(items) :]
+    needs = {(n, w): simulated_needs("maxsense", tastes, n, w, 1.0, seeds) for n, w in set(places)}
+    rows: Rows = [{"items": n, "rated": w, "users": geometric(needs[n, w])[0]} for n, w in places]
+    by_items = rows[: len(items)]
     checks = [
-        Check("exponent of N", slope([r["items"] for r in by_items], [r["users"] for r in by_items]), 1.75, 2.25),
-        Check("exponent of w", slope([r["rated"] for r in by_rated], [r["users"] for r in by_rated]), -1.3, -0.7),
+        exponent("exponent of N", items, [needs[n, fixed_rated] for n in items], 1.75, 2.25),
+        exponent("exponent of w", rated, [needs[fixed_items, w] for w in rated], -1.35, -0.7),
     ]
     for row in rows:
         row["N² / w"] = row["items"] ** 2 / row["rated"]

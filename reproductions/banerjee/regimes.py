@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evenhand.recommender.tastes import preset
-from reproductions.banerjee.common import WRONG, line_chart, simulated_need, slope
+from reproductions.banerjee.common import WRONG, exponent, geometric, line_chart, simulated_needs
 from reproductions.outcomes import Check, Outcome, Rows, Size
 
 GRIDS = {"small": (60, (20, 30, 60), range(3)), "full": (120, (30, 40, 60, 80, 120), range(6))}
@@ -18,20 +18,17 @@ GRIDS = {"small": (60, (20, 30, 60), range(3)), "full": (120, (30, 40, 60, 80, 1
 def reproduce(out: Path, size: Size = "full") -> Outcome:
     """Simulate both sketches over w at one N, and compare how fast their needs grow as ratings get scarce."""
     items, rated, seeds = GRIDS[size]
-    rows: Rows = [
-        {
-            "rated": w,
-            "sketch": sketch,
-            "users": simulated_need(sketch, preset("popular"), items, w, 1.0, seeds),
-        }
+    runs = {
+        (sketch, w): simulated_needs(sketch, preset("popular"), items, w, 1.0, seeds)
         for sketch in ("maxsense", "pairwise")
         for w in rated
-    ]
+    }
+    rows: Rows = [{"rated": w, "sketch": sketch, "users": geometric(run)[0]} for (sketch, w), run in runs.items()]
     needs = {sketch: [row["users"] for row in rows if row["sketch"] == sketch] for sketch in ("maxsense", "pairwise")}
     growth = [pairwise / maxsense for pairwise, maxsense in zip(needs["pairwise"], needs["maxsense"], strict=True)]
     checks = [
-        Check("exponent of w, pairwise", slope(rated, needs["pairwise"]), -4.6, -3.2),
-        Check("exponent of w, maxsense", slope(rated, needs["maxsense"]), -2.2, -1.0),
+        exponent("exponent of w, pairwise", rated, [runs["pairwise", w] for w in rated], -4.6, -3.2),
+        exponent("exponent of w, maxsense", rated, [runs["maxsense", w] for w in rated], -2.2, -1.0),
         Check("pairwise / maxsense, scarce over rich", growth[0] / growth[-1], 5, 100),
     ]
     title = f"Users for {WRONG:.0%} of {items} items wrong (ε = 1)"

@@ -10,8 +10,8 @@ from evenhand.recommender.planning import users_needed
 from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import preset
 from evenhand.recommender.tuning import Setting, best_questions, best_theta, strength
-from reproductions.banerjee.common import WRONG, crossing, geometric, line_chart, slope
-from reproductions.outcomes import Check, Outcome, Rows, Size, near
+from reproductions.banerjee.common import WRONG, crossing, exponent, geometric, line_chart
+from reproductions.outcomes import Outcome, Rows, Size, near
 
 GRIDS = {"small": (60, 20, (4.0, 8.0), range(8)), "full": (200, 40, (2.0, 3.0, 4.0, 6.0, 8.0), range(12))}
 
@@ -21,6 +21,7 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
     items, rated, levels, seeds = GRIDS[size]
     tastes = preset("popular")
     rows: Rows = []
+    each: dict[tuple[float, int], list[float]] = {}
     for epsilon in levels:
         exact = parse_epsilon(epsilon)
         counts = {
@@ -35,7 +36,8 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
             assert guess is not None
             stops = [max(1, round(guess * 2 ** (step / 2))) for step in range(-3, 4)]
             runs = [study(tastes, items, rated, epsilon, stops, [sketch], questions=questions, seed=s) for s in seeds]
-            found[questions] = geometric([crossing(stops, [point.wrong for point in run]) for run in runs])
+            each[epsilon, questions] = [crossing(stops, [point.wrong for point in run]) for run in runs]
+            found[questions] = geometric(each[epsilon, questions])
         for series, questions in counts.items():
             need, error = found[questions]
             rows.append(
@@ -50,8 +52,10 @@ def reproduce(out: Path, size: Size = "full") -> Outcome:
         )
         for series in ("one question", "⌈ε⌉ questions")
     ]
-    checks.append(Check("exponent of ε, best", slope(levels[-3:], needs["best"][-3:]), -1.4, -0.6))
-    checks.append(Check("exponent of ε, one question", slope(levels[-3:], needs["one question"][-3:]), -0.35, 0.35))
+    most = [(row["epsilon"], row["questions"]) for row in rows if row["series"] == "best"][-3:]
+    checks.append(exponent("exponent of ε, best", levels[-3:], [each[one] for one in most], -1.4, -0.6))
+    single = [each[epsilon, 1] for epsilon in levels[-3:]]
+    checks.append(exponent("exponent of ε, one question", levels[-3:], single, -0.35, 0.35))
     title = f"Multi-MaxSense: users for {WRONG:.0%} of {items} items wrong (w = {rated})"
     return Outcome(title, checks, rows).write(
         out, "banerjee-several-questions", line_chart(rows, "epsilon", "users", "series", title)

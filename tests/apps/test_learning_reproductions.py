@@ -11,7 +11,7 @@ import pytest
 from evenhand.guarantee import DataError
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("fig1", "fig2", "example1", "table1", "logistic", "theorem2", "theorem3")
+NAMES = ("fig1", "fig2", "example1", "table1", "algorithm2", "logistic", "theorem2", "theorem3")
 
 
 @pytest.mark.parametrize("name", NAMES)

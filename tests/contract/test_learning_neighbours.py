@@ -24,13 +24,14 @@ from evenhand.learning import (
     Loss,
     WeightedERM,
     engine,
-    hypotheses,
     output_perturbation,
     sources,
 )
 from evenhand.learning.features import STEPS, feature_map
 from evenhand.learning.label_grid import label_steps
+from evenhand.learning.linear_hypotheses import UNIT
 from evenhand.learning.losses import LOSSES
+from evenhand.learning.net import LinearHypothesis
 from evenhand.learning.user_rows import FULL, clamped
 from evenhand.ledger import mechanism_delta
 from evenhand.noise import NoisyMax, seam
@@ -192,7 +193,11 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
     labels = rng.integers(0, 2, size=len(users)).astype(float)
     victim = users == rng.choice(users)
     tau, scores = int(rng.integers(1, 4)), Scores()
-    model = HypothesisSelection([across, picky], rows_per_user=tau, protects=protects, loss=loss, label_bounds=(0, 1))
+    weights = tuple(rng.normal(size=(X.shape[1],)).tolist())
+    linear = LinearHypothesis(weights, (0, 1) if loss == "zero-one" else None)
+    model = HypothesisSelection(
+        [across, picky, linear], rows_per_user=tau, protects=protects, loss=loss, label_bounds=(0, 1)
+    )
     wild = np.where(victim[:, None], rng.choice([1e300, -1e9, np.inf, np.nan, 0.5], size=X.shape), X)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NoisyMax, "choose", scores.choose)
@@ -207,7 +212,7 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
     first, changed, absent = scores.seen
     others = [changed] if protects == "values" else [absent]
     for other in others:
-        assert all(abs(a - b) <= tau * hypotheses._UNIT for a, b in zip(first, other, strict=True))
+        assert all(abs(a - b) <= tau * UNIT for a, b in zip(first, other, strict=True))
     if protects == "presence":
         assert all(a <= b for a, b in zip(first, absent, strict=True)), "a user only lowers scores"
 
@@ -228,9 +233,9 @@ def test_a_user_of_a_table_moves_each_score_of_a_selection_as_declared(
             model.fit(eh.read(rows, "id", protects=protects), "y")
         return [abs(a - b) for a, b in zip(*scores.seen[-2:], strict=True)]
 
-    assert max(moves()) == tau * hypotheses._UNIT
+    assert max(moves()) == tau * UNIT
     monkeypatch.setattr(engine, "sampled_rows", lambda table, rows, tau: rows)
-    assert max(moves()) == 20 * hypotheses._UNIT
+    assert max(moves()) == 20 * UNIT
 
 
 @dataclass

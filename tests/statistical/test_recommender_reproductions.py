@@ -12,6 +12,8 @@ import pytest
 NAMES = (
     "banerjee-maxsense-scaling",
     "banerjee-exact",
+    "banerjee-exact-pairwise",
+    "banerjee-exact-several",
     "banerjee-several-questions",
     "banerjee-pairwise-rich",
     "banerjee-public-rated",

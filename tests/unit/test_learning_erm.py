@@ -267,6 +267,12 @@ def test_the_best_of_finitely_many_hypotheses_is_found(data: Any) -> None:
         (BoundedERM(1.0, loss="logit"), "Did you mean 'logistic'"),
         (BoundedERM(1.0, classes=(1, 1)), "classes="),
         (BoundedERM(1.0, rows_per_user=0), "rows_per_user=0"),
+        (BoundedERM(1.0, rows_per_user="worst"), "'worst case'"),
+        (
+            BoundedERM(1.0, rows_per_user="worst case", method="objective", feature_bounds=(0, 1)),
+            "method='output' or 'auto'",
+        ),
+        (WeightedERM(1.0, weight_bound="worst case"), "clip='lipschitz'"),
         (BoundedERM(1.0, regularisation=-1), "regularisation=-1"),
         (BoundedERM(1.0, method="input", feature_norm=1.0), "method='input'"),
         (BoundedERM(1.0, feature_norm=np.inf), "feature_norm"),

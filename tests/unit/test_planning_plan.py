@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 
 from evenhand.bounding import smooth_bound
 from evenhand.guarantee import UsageError
+from evenhand.learning import HypothesisSelection, WeightedERM
+from evenhand.pages.numbers import three_digits
 from evenhand.pages.plan import small_curve
-from evenhand.planning import plan
+from evenhand.planning import Plan, plan
+from evenhand.planning.excess_risk import Capped, best_cap, theorem_1
 from evenhand.profiles import Profile
 
 PROFILE = Profile.pareto(1.5, users=10_000, rows=200_000)
@@ -45,7 +50,8 @@ def test_smooth_weights_take_the_exact_minimiser() -> None:
 
 def test_every_error_lies_below_its_bound() -> None:
     for statistic in ("sum", "mean"):
-        made = plan(statistic, PROFILE, epsilon=0.5, bounds=(-1, 5), protects="values", heterogeneity=0.0, row_sd=0.0)
+        alike: dict[str, Any] = {"heterogeneity": 0.0, "row_sd": 0.0} if statistic == "mean" else {}
+        made = plan(statistic, PROFILE, epsilon=0.5, bounds=(-1, 5), protects="values", **alike)
         for curve in made.curves:
             if curve.kind != "assumed":
                 assert (curve.error <= curve.error_bound * (1 + 1e-9)).all()
@@ -140,3 +146,108 @@ def test_a_million_users_and_two_hundred_bounds_take_no_second() -> None:
     made = plan("mean", profile, epsilon=0.2, bounds=(0.5, 5), protects="values", points=200)
     assert time.process_time() - start < 1.0
     assert all(len(curve.bounds) >= 150 for curve in made.curves)  # 200, less those that round to the same integer
+
+
+GIVEN = {
+    "bounds": (0, 7), "row_sd": 0.1, "heterogeneity": 0.7, "spread": 0.01, "points": 7, "groups": 40, "delta": 1e-5, "hidden": True, "groups_per_user": 3,
+    "dimension": 9, "hypotheses": 9, "loss": "squared", "classes": (0.9, 0.1), "learnable": 0.3, "objective": "worst case",
+}  # fmt: skip
+KINDS = [
+    ("count", {}, {"points", "objective"}),
+    ("sum", {"bounds": (0, 5)}, {"bounds", "points", "objective"}),
+    ("mean", {"bounds": (0, 5)}, {"bounds", "row_sd", "heterogeneity", "spread", "points", "objective"}),
+    ("users", {"groups": 30}, {"groups", "delta"}),
+    ("sum", {"groups": 30, "bounds": (0, 5)}, {"groups", "delta", "bounds"}),
+    ("count", {"groups": 30, "hidden": True, "delta": 1e-6}, {"groups", "delta", "groups_per_user"}),
+    ("erm", {"dimension": 3}, {"dimension", "heterogeneity", "loss", "classes", "learnable", "delta", "objective"}),
+    (
+        "erm",
+        {"dimension": 3, "delta": 1e-6},
+        {"dimension", "heterogeneity", "loss", "classes", "learnable", "delta", "objective"},
+    ),
+    ("selection", {"hypotheses": 3}, {"hypotheses", "heterogeneity", "loss", "classes", "learnable", "objective"}),
+]
+
+
+@pytest.mark.parametrize(("statistic", "needed", "used"), KINDS)
+def test_every_parameter_of_a_plan_acts_or_is_refused(statistic: str, needed: dict[str, Any], used: set[str]) -> None:
+    """With what is needed given, each other parameter changes the plan, or is refused by its name."""
+    profile = Profile.pareto(1.5, users=2000, rows=40_000)
+
+    def shown(**more: object) -> object:
+        made = plan(statistic, profile, 1, **needed | more)
+        numbers = made.to_dict()
+        curves = [(c.bounds.tolist(), c.error.tolist()) for c in (made.curves if isinstance(made, Plan) else ())]
+        return {key: numbers[key] for key in numbers if key not in ("words", *more)}, curves
+
+    before = shown()
+    for name, value in GIVEN.items():
+        if name in used:
+            assert shown(**{name: value}) != before, name
+        elif name not in ("groups", "hidden") or statistic in (
+            "erm",
+            "selection",
+        ):  # those make another kind of plan of a count
+            with pytest.raises(UsageError, match=f"{name}="):
+                shown(**{name: value})
+
+
+def test_users_who_are_alike_need_no_mix() -> None:
+    """Nothing is assumed to be lost with busy users' rows, so fewer rows per user are kept than where they differ."""
+    profile = Profile.pareto(1.3, users=5000, rows=100_000)
+    for loss in ("logistic", "squared"):
+        alike, apart = (plan("erm", profile, 1, dimension=5, loss=loss, heterogeneity=size) for size in (0, 0.5))
+        assert alike.best.tau < apart.best.tau
+        assert alike.excess < plan("erm", profile, 1, dimension=5, loss=loss).excess < apart.excess
+
+
+def test_the_worst_case_of_a_count_is_least_at_the_rank_that_amin2019_names() -> None:
+    counts = [1] * 900 + list(range(2, 102))
+    for epsilon in (0.07, 0.3, 2):
+        made = plan("count", Profile.counts(counts), epsilon, objective="worst case")
+        assert made.best.bound == sorted(counts)[-math.ceil(1 / epsilon)]
+        cut = sum(max(0, count - made.best.bound) for count in counts)
+        assert made.best.worst_case == pytest.approx(
+            made.best.bound / epsilon + cut, rel=0.05
+        )  # discrete noise is smaller than Laplace's
+        assert f"at most {three_digits(made.best.worst_case)}" in made.explain()
+        assert made.epsilon_for(made.best.worst_case) == pytest.approx(epsilon, rel=0.01)
+
+
+def test_no_values_make_a_mean_worse_than_its_worst_case() -> None:
+    """The most adverse values there are: of users above and below the bound, all low or all high. The bound of every strategy holds, and one is nearly reached."""
+    counts = np.array([1] * 50 + [5] * 10 + [40] * 3)
+    made = plan("mean", Profile.counts(counts), 1, (0, 1), "values", objective="worst case")
+    interval = made.best_of("CentredInterval")
+    rng = np.random.default_rng(1)
+    reached = 0.0
+    for values in (np.zeros(63), np.ones(63), (counts > 4).astype(float), (counts > 30).astype(float)):
+        low, high = np.maximum((counts - interval.bound) / 2, 0), np.minimum((counts + interval.bound) / 2, counts)
+        total = np.clip(values * counts, low, high).sum() + rng.laplace(0, interval.bound, 20_000)
+        reached = max(reached, float(np.abs(total / counts.sum() - values @ counts / counts.sum()).mean()))
+    assert 0.8 * interval.worst_case < reached <= interval.worst_case * 1.02
+
+
+def test_what_the_estimators_choose_in_the_worst_case_is_what_the_plan_says() -> None:
+    rng = np.random.default_rng(4)
+    counts = np.minimum(rng.zipf(1.6, 400), 60)
+    users, profile = np.repeat(np.arange(400), counts), Profile.counts(counts)
+    X, y = rng.uniform(-1, 1, (len(users), 2)), rng.integers(0, 2, len(users))
+    worst: dict[str, Any] = {"objective": "worst case", "protects": "values"}
+    model = WeightedERM(
+        1, 1e-6, feature_bounds=(-1, 1), clip="lipschitz", weight_bound="worst case", protects="values", steps=2
+    )
+    made = plan("erm", profile, 1, dimension=2, delta=1e-6, **worst)
+    assert model.fit(X, y, users=users).weight_bound_ == made.weight_bound
+    assert made.risk_bound < plan("erm", profile, 1, dimension=2, delta=1e-6, protects="values").risk_bound
+    choice = HypothesisSelection([lambda rows: rows[:, 0] > 0] * 30, 0.5, rows_per_user="worst case", protects="values")
+    chosen = plan("selection", profile, 0.5, hypotheses=30, **worst).best
+    assert choice.fit(X, y, users=users).rows_per_user_ == chosen.tau
+    assert chosen.excess_bound == min(
+        one.excess_bound for one in plan("selection", profile, 0.5, hypotheses=30, **worst).forecasts
+    )
+    rows = plan("erm", profile, 1, dimension=2, **worst)
+    assert rows.best.tau == best_cap(profile.support, 1, 3)
+    assert rows.best.risk.total == min(one.risk.total for one in rows.forecasts)
+    counted = Capped(counts, rows.best.tau)
+    assert rows.best.risk.total == pytest.approx(theorem_1(counted, 1, 0.05, 3).total)

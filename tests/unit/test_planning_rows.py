@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproductions.amin2019.bounds import Capped, bias
 
 import evenhand as eh
 from evenhand.learning import BoundedERM
@@ -12,6 +11,7 @@ from evenhand.learning.losses import HuberHinge, Logistic, Squared
 from evenhand.learning.objective_perturbation import MOST_ROWS, OUTPUT_SHARE
 from evenhand.learning.sources import FINE_BITS
 from evenhand.noise import seam
+from evenhand.planning.excess_risk import Capped, bias
 from evenhand.planning.row_choice import INEXACT
 from evenhand.planning.rows_plan import LOSSES
 

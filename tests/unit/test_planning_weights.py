@@ -7,13 +7,13 @@ import pytest
 from benchmarks.shapes import extreme, geometric
 from hypothesis import given
 from hypothesis import strategies as st
-from reproductions.rameshwar2024.figures import centred_worst_case
 
 from evenhand.bounding import Belief, BusyUsers, Family, bound_for_quantiles, smooth_bound
 from evenhand.bounding.centred_interval import centred_bound
 from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
 from evenhand.bounding.smooth_weights import smooth_variance
-from evenhand.profiles import Sums, Support, support_of_counts
+from evenhand.planning import plan
+from evenhand.profiles import Basis, Profile, Sums, Support, support_of_counts
 
 COUNTS = [1, 2, 3, 10, 100]
 some_counts = st.lists(st.integers(1, 300), min_size=2, max_size=30)
@@ -49,7 +49,11 @@ def test_epasto2020_numbers(sigma2: float, epsilon: float, h: float, v: float, l
 def test_rameshwar2024_numbers(counts: np.ndarray, epsilon: float, width: float, worst: float) -> None:
     support = support_of_counts(counts)
     assert centred_bound(support, 65, epsilon) == 65 * width
-    assert centred_worst_case(support, 65, epsilon) == pytest.approx(worst, abs=6e-5)
+    profile = Profile(support, Basis.PRIOR, "given")
+    made = plan("mean", profile, epsilon, (0, 65), "values", points=300, objective="worst case").curve(
+        "CentredInterval"
+    )
+    assert made.worst_case.min() == pytest.approx(worst, abs=6e-5)
 
 
 def test_a_centred_interval_with_too_few_users_is_a_constant() -> None:

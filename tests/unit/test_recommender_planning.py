@@ -10,7 +10,10 @@ import pytest
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender import Campaign
+from evenhand.recommender.bounds import sufficient_users
 from evenhand.recommender.planning import forecast, plan, users_needed
+from evenhand.recommender.proven import Bound, largest, telling
+from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import PRESETS, Tastes, preset
 from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size
 
@@ -88,13 +91,85 @@ def test_a_sketch_is_called_blind_only_where_it_is() -> None:
     assert "No sketch would do with 1000 trillion people." in faint.words()
 
 
-def test_plans_print_the_bounds_with_their_conditions() -> None:
+def test_plans_print_the_largest_bound_with_its_conditions() -> None:
     words = plan(10_000, 10, "0.5", preset("popular")).words()
-    assert "(Theorem 4.10; two classes, everybody agrees, all items right half the time) has 3 million people." in words
-    assert "Below 480 million people no method at all expects as few items wrong" in words
-    assert "28,000 is what is proven (Theorem 3.3, corrected)" in words
-    assert "4.10" not in plan(1000, 20, 1, preset("popular")).to_dict()["theorems"]
-    assert "(Theorem 6.1, corrected)" in plan(1000, 1, "0.5", preset("popular")).words()
+    assert (
+        "Below 480 million people no method at all expects as few items wrong, if nobody's question depends on others'"
+        in words
+    )
+    assert "Below 93 million people no method gets all items right half the time, if nobody's" in words
+    assert "Below 28,000 people no method gets all items right half the time, even if questions depend" in words
+    assert "4.10" not in words  # 3.0 million: less than the proof's own bound, which has fewer conditions
+    assert "in the limit of many items" in words
+    assert "(Theorem 6.1, corrected; 2 equally likely classes" in plan(1000, 1, "0.5", preset("popular")).words()
+
+
+def test_a_bound_for_three_classes_is_that_of_three_classes() -> None:
+    """N = 200, ε = 1: Theorem A.5 has 223 people for 1% wrong, where Theorem 3.3, for two classes and all items right, has 149."""
+    made = plan(200, 40, 1, preset("three"))
+    assert "Below 223 people no method has as few items wrong half the time" in made.words()
+    assert "149 people" not in made.words()
+    assert {bound.theorem for bound in made.proven if bound.adaptive} == {
+        "Theorem A.5, corrected",
+        "proof, from privacy alone",
+    }
+
+
+def test_every_theorem_has_a_way_in_and_a_vacuous_one_is_not_printed() -> None:
+    made = plan(1000, 1, "0.5", preset("popular"))
+    listed = {bound["theorem"]: bound for bound in made.to_dict()["bounds"]}
+    for name in ("3.3", "4.3", "4.8", "4.10", "6.1", "A.5"):
+        (bound,) = [bound for theorem, bound in listed.items() if f" {name}" in theorem]
+        assert bound["people"] > 1
+        assert bound["says_something"] or f" {name}" not in made.words()
+    assert listed["Theorem 4.10 with its proof's constants"]["says_something"] is False
+    # As the issue had it: 3 people by Theorem 4.10.
+    small = plan(20, 20, "0.5", preset("popular"))
+    assert min(bound.people for bound in small.proven) < 5
+    assert all(bound.people > 10 for bound in telling(small.proven))
+
+
+def test_a_bound_says_nothing_beside_one_with_fewer_conditions() -> None:
+    weak = Bound("weak", 10, "share wrong", False, ("a", "b"))
+    strong = Bound("strong", 20, "share wrong", True, ("a",))
+    other = Bound("other question", 5, "all right half the time", False, ("a", "b"))
+    narrow = Bound("narrow", 30, "share wrong", False, ("c",))
+    assert telling((weak, strong, other, narrow)) == (strong, other, narrow)
+    assert largest((weak, strong, narrow), "share wrong", True) == strong
+    assert largest((weak, strong, narrow), "share wrong", False) == narrow
+    assert largest((weak, strong), "all right half the time", False) is None
+
+
+def test_public_rated_items_are_forecast_and_simulated() -> None:
+    """N = 200, ε = 1, 10% wrong: about 9,400 people whatever they rated, and the simulation agrees."""
+    needs = [
+        users_needed(Setting("pairwise", items, rated, Decimal(1), public_rated=True), preset("mirrored"), 0.1) or 0
+        for items, rated in ((200, 3), (200, 90), (400, 10))
+    ]
+    assert needs[0] == needs[1] == pytest.approx(9400, rel=0.3)
+    assert 1.9 < needs[2] / needs[0] < 2.4
+    points = study(preset("mirrored"), 200, 10, 1, [needs[0]], ["pairwise"], public_rated=True)
+    assert 0.02 < points[0].wrong < 0.25
+    made = plan(1000, 10, "0.5", preset("mirrored"), users=10**6, public_rated=True)
+    assert made.best is not None
+    assert made.best.needed is not None
+    assert made.best.needed < 10**6
+    assert "only likes are protected" in made.words()
+    assert {bound.adaptive for bound in made.proven} == {
+        True
+    }  # the others need it to be private which items were rated
+    with pytest.raises(UsageError, match="rated=1 is out of range"):
+        plan(1000, 1, 1, preset("mirrored"), public_rated=True)
+
+
+def test_sufficient_users_of_several_questions() -> None:
+    """Theorem 5.3 by hand: Q times as many bits of ε/Q each; for Q = 1 Theorem 5.1."""
+    one, four = (sufficient_users(200, 40, Decimal(8), preset("popular"), 1.0, count) or 0 for count in (1, 4))
+    assert four / one == pytest.approx(math.tanh(4) ** 2 / (4 * math.tanh(1) ** 2), rel=1e-4)
+    assert sufficient_users(200, 3, Decimal(8), preset("popular"), 1.0, 4) is None  # Q > w/θ
+    assert plan(200, 40, 8, preset("popular")).sufficient == sufficient_users(
+        200, 40, Decimal(8), preset("popular"), 1.0, 4
+    )
 
 
 @pytest.mark.parametrize("arguments", [(1, 1), (10, 11), (10, 0), (70_000, 5)])

@@ -1,4 +1,4 @@
-"""The figures of amin2019 and rameshwar2024 at reduced size, with the tolerances that each check states."""
+"""The figures of amin2018, amin2019 and rameshwar2024 at reduced size, with the tolerances that each check states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 
 from evenhand.apps.reproduce_cli import registry
 
-NAMES = ["amin2019-fig1", "amin2019-fig2", "amin2019-fig3", "rameshwar2024-fig2", "rameshwar2024-fig3"]
+NAMES = [
+    "amin2018-lemma1", "amin2018-theorem1", "amin2018-corollary1",
+    "amin2019-fig1", "amin2019-fig2", "amin2019-fig3", "rameshwar2024-fig2", "rameshwar2024-fig3",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,9 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from reproductions.amin2019.bounds import (
+
+from evenhand.guarantee import UsageError
+from evenhand.planning.excess_risk import (
     Capped,
+    Participation,
+    amin2018_convex,
     amin2018_corollary_1,
+    amin2018_lemma_1,
+    amin2018_theorem_1,
     bias,
     bias_proposition_1,
     chaudhuri,
@@ -16,8 +22,6 @@ from reproductions.amin2019.bounds import (
     proposition_5,
     theorem_1,
 )
-
-from evenhand.guarantee import UsageError
 
 CAPPED = Capped([10, 2, 2, 2], tau=4)  # n = 16, n_τ = 10
 
@@ -80,10 +84,29 @@ def test_proposition_5_holds_on_samples_and_needs_a_cap_of_one_example() -> None
 
 
 def test_amin2018_counts_heavy_users() -> None:
-    risk = amin2018_corollary_1([0.4, 0.4, 0.2], gamma=0.3, n=1e6, epsilon=2, delta=0.1, dimension=3)
+    risk = amin2018_corollary_1(Participation([0.4, 0.4, 0.2], 0.3), n=1e6, epsilon=2, delta=0.1, dimension=3)
     assert risk.privacy == pytest.approx(3 / (2 * 2))
     assert risk.bias == pytest.approx(2 * 2 * (0.4 - 0.3 / 0.8))
-    assert math.isinf(amin2018_corollary_1([0.5, 0.5], 0.6, 1e6, 1, 0.1, 1).privacy)
+    # The paper's example: with γ = 1/N nobody has more than that, so its K(γ) is 0 and not N.
+    example = amin2018_corollary_1(Participation([0.5, 0.5], 0.5), 1e6, 1, 0.1, 1)
+    assert math.isinf(example.privacy)
+    assert example.vacuous
+    assert amin2018_corollary_1(Participation([0.5, 0.5], 0.45), 1e6, 1, 0.1, 1).privacy == 0.5
+
+
+def test_amin2018_by_hand() -> None:
+    drawn = Participation([0.5, 0.3, 0.2], 0.3)
+    assert drawn.q == pytest.approx([0.375, 0.375, 0.25])
+    assert drawn.total_variation == pytest.approx(0.125)
+    assert drawn.bias_proposition_1() == pytest.approx(math.sqrt(math.log(1 / 0.3) / 2))
+    assert drawn.bias_proposition_2(0.1) == pytest.approx(math.sqrt(0.2 / 0.3))
+    chi_square = 0.375**2 / 0.5 + 0.375**2 / 0.3 + 0.25**2 / 0.2 - 1
+    assert drawn.bias(0.01) == pytest.approx(math.sqrt(0.01 * chi_square))
+    assert chi_square <= 1 / 0.3 - 1
+    assert amin2018_theorem_1(drawn, 1000, 5) == pytest.approx(math.sqrt(5 * math.log(200) / 1000) / 0.09)
+    assert amin2018_lemma_1(2, 100, 0.5, 3) == pytest.approx(16 / 50 * 4 * math.log(3))
+    assert amin2018_lemma_1(2, 100, 0.5, 3, delta=0.1) == pytest.approx(16 / 50 * (4 * math.log(3) + math.log(10)))
+    assert amin2018_convex(2, 100, 0.5, 3) == pytest.approx(12 / 50)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +118,7 @@ def test_amin2018_counts_heavy_users() -> None:
         lambda: bias(CAPPED, 0.3),
         lambda: theorem_1(CAPPED, 0, 0.1, 1),
         lambda: theorem_1(CAPPED, 1, 1.0, 1),
-        lambda: amin2018_corollary_1([0.5, 0.6], 0.1, 10, 1, 0.1, 1),
+        lambda: Participation([0.5, 0.6], 0.1),
     ],
 )
 def test_bad_input_is_refused(call: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from evenhand.guarantee import DataError, UsageError
 from evenhand.statistics import STATISTICS
 
 if TYPE_CHECKING:
-    from evenhand.planning import GroupPlan, ModelPlan, Plan, RowsPlan
+    from evenhand.planning import GroupPlan, ModelPlan, Plan, RowsPlan, SelectionPlan
     from evenhand.profiles import Profile
 
 PLANNED = [name for name, kind in STATISTICS.items() if kind.planned_as or name == "users"]
@@ -26,7 +26,7 @@ With --groups the forecast is for a count, users or sum by group: the error of a
 --hidden how many of the groups would be shown.
 
 For erm, a linear model, give --dimension. With --delta the forecast says whether it will beat a constant one, without how many rows per
-user to use.
+user to use. For selection, a choice among models, give --hypotheses: how many there are.
 
 Exit codes: 0 planned, 2 bad usage, 4 file unreadable.
 """
@@ -48,7 +48,9 @@ evenhand plan mean --lognormal 1 --users 5000 --rows 100000 --bounds 0:10 --epsi
 
 
 def plan(
-    statistic: Annotated[str, typer.Argument(help="One of: " + ", ".join(PLANNED) + " (users with --groups), erm.")],
+    statistic: Annotated[
+        str, typer.Argument(help="One of: " + ", ".join(PLANNED) + " (users with --groups), erm, selection.")
+    ],
     epsilon: Annotated[str, typer.Option(help="ε of the planned release, such as 0.2.")],
     bounds: Annotated[str | None, typer.Option(help="LOW:HIGH for one value; needed for sum and mean.")] = None,
     pareto: Annotated[float | None, typer.Option(help="Pareto tail: exponent α above 1.")] = None,
@@ -60,7 +62,10 @@ def plan(
     profile: Annotated[Path | None, typer.Option(help="A profile saved as JSON.")] = None,
     protects: Annotated[str | None, typer.Option(help="presence (default), or values (row counts are public).")] = None,
     heterogeneity: Annotated[
-        float | None, typer.Option(help="How much heavy users differ from others, in the unit of the values.")
+        float | None,
+        typer.Option(
+            help="How much heavy users differ: for a mean in the unit of the values; for erm and selection see the docs on planning."
+        ),
     ] = None,
     for_error: Annotated[
         float | None, typer.Option(help="Also answer: which ε (and for a mean, how many users) for this error?")
@@ -76,11 +81,16 @@ def plan(
     groups_per_user: Annotated[
         int | None, typer.Option(help="With --hidden: how many groups a user supports at most.")
     ] = None,
-    dimension: Annotated[int, typer.Option(help="For erm: the number of features.")] = 0,
+    dimension: Annotated[int | None, typer.Option(help="For erm: the number of features.")] = None,
+    hypotheses: Annotated[int | None, typer.Option(help="For selection: how many hypotheses.")] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(help="For erm: logistic, huber-svm, squared; for selection: zero-one, absolute, squared."),
+    ] = None,
     classes: Annotated[
-        str,
-        typer.Option(help="For erm: how many classes, or the size of each (a guess): 3, or 0.99,0.01."),
-    ] = "2",
+        str | None,
+        typer.Option(help="For erm and selection: how many classes, or the size of each (a guess): 3, or 0.99,0.01."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write one self-contained page.")] = None,
 ) -> None:
@@ -88,9 +98,24 @@ def plan(
     from evenhand.planning import plan as make_plan
 
     shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
-    if statistic == "erm":
-        _show_model(shape, epsilon, dimension, delta, protects, classes, as_json, html)
+    if statistic in ("erm", "selection"):
+        asked: dict[str, Any] = {
+            "bounds": parse_pair(bounds, "bounds"), "heterogeneity": heterogeneity, "groups": groups, "hidden": hidden,
+            "groups_per_user": groups_per_user, "dimension": dimension, "hypotheses": hypotheses, "loss": loss,
+            "classes": None if classes is None else _sizes("classes", classes), "delta": None if delta == "0" else delta,
+        }  # fmt: skip
+        if for_error is not None:
+            raise UsageError(
+                f"--for-error {for_error:g} is for statistics; a plan for {statistic} says which ε it would take."
+            )
+        _show_model(make_plan(statistic, shape, epsilon, protects=protects, **asked), as_json, html)
         return
+    if (dimension, hypotheses, loss, classes) != (None, None, None, None):
+        raise UsageError(
+            f"--dimension, --hypotheses, --loss and --classes go with erm and selection, not with {statistic}; leave them out."
+        )
+    if groups is not None and heterogeneity is not None:
+        raise UsageError(f"--heterogeneity {heterogeneity:g} would change nothing in a plan by group; leave it out.")
     if groups is not None:
         by_group = make_plan(
             statistic, shape, epsilon, parse_pair(bounds, "bounds"), protects, groups=_sizes("groups", groups), delta=delta, hidden=hidden,
@@ -123,23 +148,16 @@ def plan(
 
 
 def _show_model(
-    shape: Profile, epsilon: str, dimension: int, delta: str, protects: str | None, classes: str, as_json: bool,
-    html: Path | None,
-) -> None:  # fmt: skip
-    """A plan for a model: rows per user with pure ε, or whether it will beat a constant one."""
-    from evenhand.planning import plan as make_plan
+    made: Plan | ModelPlan | RowsPlan | SelectionPlan | GroupPlan, as_json: bool, html: Path | None
+) -> None:
+    """A plan for a model or a selection, as text, data or, with rows per user to choose, a page."""
+    from evenhand.planning import RowsPlan
 
-    made: ModelPlan | RowsPlan
-    shares = _sizes("classes", classes)
-    if delta == "0":
-        made = rows = make_plan("erm", shape, epsilon, dimension=dimension, protects=protects, classes=shares)
-        if html is not None:
-            check_writable(html, "html")
-            rows.to_html(html)
-    elif html is not None:
-        raise UsageError("--html: a plan for a model with --delta has no page; it is printed, or --json.")
-    else:
-        made = make_plan("erm", shape, epsilon, dimension=dimension, delta=delta, protects=protects, classes=shares)
+    if html is not None:
+        if not isinstance(made, RowsPlan):
+            raise UsageError("--html: this plan has no page; it is printed, or --json.")
+        check_writable(html, "html")
+        made.to_html(html)
     if as_json:
         show_json(made.to_dict())
     else:

@@ -38,6 +38,9 @@ def plan(
     groups: Annotated[
         int | None, typer.Option(help="Ask about so many public groups of the items, such as genres, instead.")
     ] = None,
+    public_rated: Annotated[
+        bool, typer.Option("--public-rated", help="It is public which items people rated; only likes are protected.")
+    ] = False,
     check: Annotated[bool, typer.Option(help="Simulate the best sketch beside the forecast.")] = True,
     page: Annotated[
         Path | None, typer.Option(help="A file for a page with a chart: people needed by catalogue size and ε.")
@@ -56,12 +59,13 @@ def plan(
     about = f"{items} items in {groups} groups, {rated} ratings per person: a campaign about the groups.\n"
     if groups is not None:
         items, rated = groups, groups_rated(groups, rated)
-    found = make_plan(items, rated, epsilon, assumed, users)
+    found = make_plan(items, rated, epsilon, assumed, users, public_rated)
     words, data = (about if groups is not None else "") + found.words(), found.to_dict()
     if check and found.best and found.best.needed:
         stops = _looks(users, found.best.needed)
         with progress(f"Simulating {max(stops, default=0)} people"):
-            points = study(assumed, items, rated, epsilon, stops, [found.best.setting.sketch]) if stops else []
+            sketch = [found.best.setting.sketch]
+            points = study(assumed, items, rated, epsilon, stops, sketch, public_rated=public_rated) if stops else []
         data["simulated"] = [asdict(point) for point in points]
         words += "".join(
             f"\nA simulation of {point.sketch} with {point.users:,} people got {point.wrong:.1%} of items wrong."
@@ -74,7 +78,12 @@ def plan(
         from evenhand.recommender.planning import limits
 
         along = "items in the catalogue" if groups is None else "groups of items"
-        write(page, limits_page("What a campaign takes", words, limits(items, rated, epsilon, assumed), along).encode())
+        write(
+            page,
+            limits_page(
+                "What a campaign takes", words, limits(items, rated, epsilon, assumed, public_rated), along
+            ).encode(),
+        )
         words += f"\nWrote {page}"
     say(as_json, data, words)
 
@@ -93,6 +102,9 @@ def simulate(
     tastes: TastesName = "popular",
     like: Like = None,
     sketch: Annotated[str, typer.Option(help="Sketches: a,b,c or all.")] = "all",
+    public_rated: Annotated[
+        bool, typer.Option("--public-rated", help="It is public which items people rated; only likes are protected.")
+    ] = False,
     ratings: Annotated[
         Path | None, typer.Option(help="Resample people from this file instead: MovieLens, or CSV or Parquet.")
     ] = None,
@@ -108,13 +120,15 @@ def simulate(
     evenhand recommender simulate --ratings ratings.csv --users 100000,1000000 --epsilon 1,4 --out pictures
     """
     stops = _counts(users)
-    sketches = _sketches(sketch)
+    sketches = _sketches(sketch, public_rated)
     if ratings is not None:
+        if public_rated:
+            raise UsageError("--public-rated is for assumed tastes; leave it out with --ratings.")
         levels = parse_list(epsilon)
         simulate_on_ratings(ratings, columns, like_from, items, rated, levels, stops, sketches, out, seed, as_json)
         return
     assumed = _tastes(tastes, like)
-    points, qualities = _on_tastes(assumed, items, rated, epsilon, stops, sketches, seed)
+    points, qualities = _on_tastes(assumed, items, rated, epsilon, stops, sketches, seed, public_rated)
     about = f"{items} items, {rated} ratings per person, ε = {epsilon}"
     files = [] if out is None else _draw(out, points, qualities, about, assumed)
     data: dict[str, Any] = {
@@ -129,13 +143,22 @@ def simulate(
 
 
 def _on_tastes(
-    assumed: Tastes, items: int, rated: int, epsilon: str, stops: list[int], sketches: list[str], seed: int
+    assumed: Tastes,
+    items: int,
+    rated: int,
+    epsilon: str,
+    stops: list[int],
+    sketches: list[str],
+    seed: int,
+    public_rated: bool,
 ) -> tuple[list[Point], list[Quality]]:
     from evenhand.recommender.simulation import compare, draw_opinions, study
 
     models: dict[str, Any] = {}
     with progress("Simulating"):
-        points = study(assumed, items, rated, epsilon, stops, sketches, seed=seed, models=models)
+        points = study(
+            assumed, items, rated, epsilon, stops, sketches, seed=seed, models=models, public_rated=public_rated
+        )
         training, tests = (draw_opinions(assumed, items, rated, count, seed + count) for count in (5000, 1000))
         return points, compare(models, training, tests, assumed.clusters, seed)
 
@@ -177,10 +200,13 @@ def _counts(given: str) -> list[int]:
     return sorted({int(text) for text in texts})
 
 
-def _sketches(given: str) -> list[str]:
+def _sketches(given: str, public_rated: bool) -> list[str]:
     from evenhand.recommender.messages import SKETCHES, find_sketch
 
-    names = list(SKETCHES) if given == "all" else parse_list(given)
+    able = [name for name, sketch in SKETCHES.items() if sketch.public_rated or not public_rated]
+    names = able if given == "all" else parse_list(given)
     for name in names:
         find_sketch(name)
+    if not set(names) <= set(able):
+        raise UsageError(f"--sketch {given} with --public-rated; expected {', '.join(able)}.")
     return names

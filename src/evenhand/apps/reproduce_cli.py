@@ -6,6 +6,8 @@ import importlib
 import inspect
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,12 +16,13 @@ import typer
 from evenhand.apps.console import progress, show_json
 from evenhand.guarantee import UsageError, suggest
 
-PAPERS = ("amin2019", "epasto2020", "rameshwar2024", "banerjee")
-_FACTS = ("name", "found", "low", "high", "holds")
+PAPERS = ("amin2018", "amin2019", "epasto2020", "rameshwar2024", "banerjee")
+_FACTS = ("name", "found", "low", "high", "interval", "holds")
 
 HELP = """Reproduce a figure or table of a paper, and check its numbers.
 
-Without a name, lists the reproductions. `all` runs them all. Needs the source repository with its folder reproductions/.
+Without a name, lists the reproductions. `all` runs them all, and writes table.md: what each paper says, and what comes out. The
+time and the most memory of each are printed. Needs the source repository with its folder reproductions/.
 
 Exit codes: 0 all numbers as expected, 1 some are not, 2 bad usage.
 """
@@ -53,21 +56,49 @@ def reproduce(
             f"{name!r} is not a reproduction; expected one of {', '.join(sorted(known))}.{suggest(name, known)}"
         )
     results: dict[str, dict[str, Any]] = {}
+    outcomes: dict[str, Any] = {}
     for each in sorted(known) if name == "all" else [name]:
         start, run = time.perf_counter(), known[each]
         own = {"data": data} if data is not None and "data" in inspect.signature(run).parameters else {}
-        with progress(f"Reproducing {each}"):
-            outcome = run(out, "small" if small else "full", **own)
+        with progress(f"Reproducing {each}"), most_memory() as memory:
+            outcome = outcomes[each] = run(out, "small" if small else "full", **own)
         checks = [{name: getattr(check, name) for name in _FACTS} for check in outcome.checks]
-        results[each] = {"seconds": round(time.perf_counter() - start, 1), "checks": checks}
+        seconds = round(time.perf_counter() - start, 1)
+        results[each] = {"seconds": seconds, "megabytes": memory[0], "checks": checks}
         if not as_json:
             _show(each, results[each])
+    if name == "all":
+        _write_table(out / "table.md", outcomes, "small" if small else "full")
     if as_json:
         show_json(results)
     elif out.exists():
         print(f"Written to {out}")
     if not all(check["holds"] for result in results.values() for check in result["checks"]):
         raise typer.Exit(1)
+
+
+def _write_table(path: Path, outcomes: dict[str, Any], size: str) -> None:
+    """The lines of reproductions/README.md."""
+    claims = importlib.import_module("reproductions.claims")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(claims.table(outcomes, size), encoding="utf-8")
+
+
+@contextmanager
+def most_memory() -> Iterator[list[int]]:
+    """The most memory of this process meanwhile, in MB; where the system can't start counting anew, since the process began."""
+    reset, found = Path("/proc/self/clear_refs"), [0]
+    with suppress(OSError):
+        reset.write_text("5")
+    yield found
+    with suppress(OSError, StopIteration):
+        peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+        found[0] = int(peak.split()[1]) // 1024
+        return
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    found[0] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
 
 
 def registry() -> dict[str, Any]:
@@ -86,7 +117,11 @@ def registry() -> dict[str, Any]:
 
 
 def _show(name: str, result: dict[str, Any]) -> None:
-    print(f"{name} ({result['seconds']:.0f} s)")
+    print(f"{name} ({result['seconds']:.0f} s, {result['megabytes']:,} MB)")
     for check in result["checks"]:
         verdict = "as expected" if check["holds"] else "NOT AS EXPECTED"
-        print(f"  {check['name']}: {check['found']:.4g} (expected {check['low']:g} to {check['high']:g}) {verdict}")
+        low, high = check["interval"] or (None, None)
+        span = "" if low is None else f", interval {low:.4g} to {high:.4g}"
+        print(
+            f"  {check['name']}: {check['found']:.4g}{span} (expected {check['low']:g} to {check['high']:g}) {verdict}"
+        )

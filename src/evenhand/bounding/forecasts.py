@@ -121,16 +121,22 @@ class Curve:
         """Root mean squared error at most, whatever the values are."""
         return np.sqrt(self.noise**2 + self.proven**2)
 
+    @property
+    def worst_case(self) -> Array:
+        """Mean absolute error at most, whatever the values are: that of Laplace noise, and what is proved of the rest."""
+        return self.noise / math.sqrt(2) + self.proven
+
 
 Evaluate = Callable[[Array], Curve]
 
 
 def curve(evaluate: Evaluate, candidates: Array, points: int) -> Curve:
-    """Evaluate a strategy at ``points`` bounds over its range, and at the best of all candidates."""
+    """Evaluate a strategy at ``points`` bounds over its range, and at those of all candidates with the least forecast and the least worst case."""
     if len(candidates) > _MOST_CANDIDATES:
         every = np.linspace(0, len(candidates) - 1, _MOST_CANDIDATES // 2).astype(np.intp)
         candidates = np.concatenate([candidates[every], candidates[-_MOST_CANDIDATES // 2 :]])
-    best = candidates[evaluate(candidates).error.argmin()]
+    tried = evaluate(candidates)
+    best = candidates[[tried.error.argmin(), tried.worst_case.argmin()]]
     shown = np.geomspace(candidates.min(), candidates.max(), points)
     if np.all(candidates == np.floor(candidates)):
         shown = np.rint(shown)

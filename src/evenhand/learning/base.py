@@ -8,6 +8,7 @@ from typing import Any
 
 from evenhand.guarantee import Guarantee, UsageError, suggest
 from evenhand.ledger import Cost, Ledger
+from evenhand.planning.checking import WORST_CASE
 from evenhand.release import Receipt, debit
 
 
@@ -60,9 +61,14 @@ def public_number(
     return value
 
 
-def is_auto(name: str, given: object) -> bool:
-    """Whether a number is left to a forecast; no other word is known."""
-    return isinstance(given, str) and bool(choice(name, given, ("auto",)))
+def is_auto(name: str, given: object, *others: str) -> bool:
+    """Whether a number is left to a forecast; no other words are known."""
+    return isinstance(given, str) and choice(name, given, ("auto", *others)) == "auto"
+
+
+def is_worst_case(given: object) -> bool:
+    """Whether a bound on users is to make what is proved least, as the papers choose it, and not a forecast."""
+    return isinstance(given, str) and given == WORST_CASE
 
 
 def whole_number(name: str, given: object, largest: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Relation, UsageError, exact_difference, exact_product, exact_sum, parse_epsilon
-from evenhand.learning.base import choice, is_auto, pay, public_number
+from evenhand.learning.base import choice, is_auto, is_worst_case, pay, public_number
 from evenhand.learning.beside_constant import Beside
 from evenhand.learning.categories import Categories
 from evenhand.learning.features import FeatureBounds, FeatureMap
@@ -30,6 +30,7 @@ from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import planned_rows, profile_price, require_public, rows_per_user, rows_support
 from evenhand.learning.targets import Bounded, Targets
 from evenhand.ledger import Cost, Ledger
+from evenhand.planning.excess_risk import best_cap
 from evenhand.planning.row_choice import (
     LARGEST_REGULARISATION,
     METHODS,
@@ -66,7 +67,7 @@ class BoundedERM(LinearModel):
             features are centred and scaled to the unit ball.
         feature_norm: instead of bounds: rows are clipped to this Euclidean norm, and divided by it.
         rows_per_user: τ, or ``"auto"``: forecast from the public counts (values), from ``profile``, or from a
-            profile bought with a tenth of ε (presence).
+            profile bought with a tenth of ε (presence); ``"worst case"``: that which makes amin2019's Theorem 1 least, from the same.
         regularisation: Λ for the features divided by their norm, or ``"auto"``, which may divide them by more, to shrink their
             coefficients more than the intercept; too little for the number of rows per user is refused.
         method: ``"objective"``; ``"output"``, which is amin2019's Algorithm 1 with noise on the minimiser; or ``"auto"``, whichever
@@ -179,6 +180,8 @@ class BoundedERM(LinearModel):
         with source.reading():
             if regularisation is None:
                 support, facts, start = rows_support(source, self.profile, epsilon, receipt), loss.facts, 0.0
+                if is_worst_case(self.rows_per_user):
+                    tau = best_cap(support, float(left), mapped.size)
                 if compared:
                     prices = comparing(epsilon, support.people), spread_price(epsilon, support.people)
                     beside = Beside.bought(source, self, targets, mapped, prices, receipt)
@@ -191,9 +194,9 @@ class BoundedERM(LinearModel):
                 problem, released = phases.released(left, receipt)
             else:
                 if tau is None:
-                    chosen = choose_rows(
-                        rows_support(source, self.profile, epsilon, receipt), scales, self.method, None, regularisation
-                    )
+                    support = rows_support(source, self.profile, epsilon, receipt)
+                    cap = best_cap(support, float(left), mapped.size) if is_worst_case(self.rows_per_user) else None
+                    chosen = choose_rows(support, scales, self.method, cap, regularisation)
                     chosen = replace(chosen, tau=min(chosen.tau, max(math.floor(regularisation / least_each), 1)))
                 else:  # nothing to choose, so nothing is bought, and there is nothing to forecast from
                     chosen = RowChoice(
@@ -258,6 +261,10 @@ class BoundedERM(LinearModel):
         """Refuse, from public parameters and before the debit, what could not be carried out for every table."""
         choice("method", self.method, ("auto", *METHODS))
         require_public(self.profile)
+        if self.method == "objective" and is_worst_case(self.rows_per_user):
+            raise UsageError(
+                f"rows_per_user={self.rows_per_user!r} with method='objective': what amin2019 proves is for noise on the minimiser; expected method='output' or 'auto'."
+            )
         if self.method == "objective":
             least = max(least, least_for_objective(tau or 1, scales.epsilon, scales.trace, scales.size))
         if regularisation is not None:

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from evenhand.bounding import HETEROGENEITY
 from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon
-from evenhand.learning.base import choice, pay
+from evenhand.learning.base import choice, is_worst_case, pay, whole_number
 from evenhand.learning.inputs import Features, Frame, PerRow
+from evenhand.learning.linear_hypotheses import UNIT, LinearHypotheses, bounded_steps
+from evenhand.learning.loss_spread import LossSpread, bought_spread
+from evenhand.learning.loss_spread import parts as loss_parts
+from evenhand.learning.net import LinearNet
 from evenhand.learning.private_estimator import PrivateRows
-from evenhand.learning.private_values import Floats, double, same
+from evenhand.learning.private_values import Floats, double, same, unwarned
 from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import profile_price, require_public, rows_per_user, rows_support
+from evenhand.learning.sources import MemoryRows
 from evenhand.learning.targets import MOST_CLASSES, Bounded, Classes
 from evenhand.ledger import Cost, Ledger
-from evenhand.planning.row_choice import LARGEST_TAU, limits_to_try
-from evenhand.profiles import Profile, Sums, Support
+from evenhand.planning.row_choice import LARGEST_TAU
+from evenhand.planning.selection import SelectionForecast, best_selection, safest_selection, selection_forecasts
+from evenhand.profiles import Profile
 
 LOSSES = ("zero-one", "absolute", "squared")
 
 LARGEST_FEATURE = 1e30
 """Features are clamped to this: squares and single-precision numbers still hold it."""
-
-_UNIT = 2**20  # steps of a row's loss from 0 to 1
 
 
 Hypothesis: TypeAlias = Any
@@ -47,7 +50,8 @@ class HypothesisSelection(PrivateRows):
     Edge cases: rows and labels as in `BoundedERM`; features are clamped to ±10³⁰, and under values a missing one counts as
     0. A hypothesis is called with one row at a time, an array of shape (1, d), so that no row changes its prediction for
     another; where it raises, or returns anything but one prediction, the loss is 1. There is no guarantee
-    for one that remembers rows, or writes them somewhere.
+    for one that remembers rows, or writes them somewhere. Linear ones (`linear_net`; of scikit-learn's those for numbers or
+    two classes with a ``coef_``) are not called: all are judged at once, from their coefficients.
 
     Args:
         hypotheses: fitted models (with ``predict``) or functions of X, chosen without looking at these rows. Each is
@@ -56,7 +60,7 @@ class HypothesisSelection(PrivateRows):
         loss: ``"zero-one"``, or ``"absolute"`` or ``"squared"`` as a part of the width of ``label_bounds``.
         classes: for the zero-one loss, the labels.
         label_bounds: (low, high) of a numeric label.
-        rows_per_user: τ, or ``"auto"``.
+        rows_per_user: τ; ``"auto"``: that of the smallest forecast; ``"worst case"``: that which makes what is proved least, as amin2018 does.
         profile: a public or bought `Profile` of rows per user.
         protects: ``"presence"`` or ``"values"``; a table knows its own.
         population: a name for the people, so that arrays and tables about them share a ledger; a table has its own.
@@ -65,6 +69,9 @@ class HypothesisSelection(PrivateRows):
     Attributes:
         best_index_, best_hypothesis_: the choice.
         guarantee_, rows_per_user_: the `Guarantee`, and τ.
+        forecast_: a `SelectionForecast`: what the choice loses at most, and what dropping rows is assumed to cost. None where τ was given and
+            nothing is known of how many rows there are.
+        usable_: whether that leaves half of what there may be to learn, a tenth of a constant hypothesis' loss; None with ``forecast_``.
 
     Example:
         >>> HypothesisSelection(models, epsilon=1.0).fit(X, y, users=ids).best_index_
@@ -112,24 +119,34 @@ class HypothesisSelection(PrivateRows):
         require_public(self.profile)
         source, encoding = self._opened(X, y, users, targets)
         names = encoding.names
-        for index, model in enumerate(self.hypotheses):
+        for index, model in enumerate(
+            self.hypotheses[:1] if isinstance(self.hypotheses, LinearNet) else self.hypotheses
+        ):
             _try_on_zeros(index, model, len(names))
+        linear = LinearHypotheses.of(self.hypotheses, len(names), targets)
         guarantee = source.guarantee(epsilon, profile=self.profile)
         query = {"statistic": "selection among hypotheses", "hypotheses": len(self.hypotheses)}
         query |= {"features": list(names), "loss": self.loss}
         receipt = pay(self.ledger, guarantee, Cost.pure(epsilon), query)
         left = epsilon
         with source.reading():
-            if tau is None:
-                _, left = profile_price(source, self.profile, epsilon)
+            self.forecast_: SelectionForecast | None = None
+            if tau is None or self.profile is not None or source.relation.counts_are_public:
+                if tau is None:
+                    _, left = profile_price(source, self.profile, epsilon)
                 support = rows_support(source, self.profile, epsilon, receipt)
-                tau = best_limit(support, len(self.hypotheses), left)
-            scores = source.sample(tau).map(lambda rows: [self._scores(*rows, targets)])
+                given = len(self.hypotheses), left, source.relation, tau
+                best = safest_selection if is_worst_case(self.rows_per_user) else best_selection
+                self.forecast_ = best(selection_forecasts(support, *given))
+                tau = self.forecast_.tau
+            scores = source.sample(tau).map(lambda rows: [self._scores(linear, *rows, targets)])
         # Under presence adding a user lowers every score.
         monotone = source.relation is Relation.PRESENCE
-        (self.best_index_,) = receipt.choices(scores, tau * _UNIT, left, monotone).places
+        (self.best_index_,) = receipt.choices(scores, tau * UNIT, left, monotone).places
         self.best_hypothesis_ = self.hypotheses[self.best_index_]
         self.guarantee_, self.rows_per_user_ = guarantee, tau
+        classes = len(targets.labels) if isinstance(targets, Classes) else 2
+        self.usable_ = None if self.forecast_ is None else self.forecast_.usable(self.loss, classes)
         if isinstance(targets, Classes):
             self.classes_ = np.array(targets.labels)
         return self
@@ -139,15 +156,58 @@ class HypothesisSelection(PrivateRows):
         rows = _clean(self._new_rows(X))
         return np.asarray(_predict(self.best_hypothesis_, rows))
 
+    @unwarned
+    def loss_spread(
+        self, X: Features, y: PerRow = None, users: PerRow = None, *, epsilon: Amount, rows_per_user: int | None = None
+    ) -> LossSpread:
+        """How far users' losses by the chosen hypothesis lie apart: amin2019's √Var(H), for ``plan(..., heterogeneity=...)``.
+
+        Guarantee: pure ε-differential privacy for *all rows of a user*, who counts by three numbers that add up to at most ``rows_per_user``; debited from the ledger of
+        the fit. Users with one row say nothing about it and are left out. See docs/proofs/output-perturbation.md.
+
+        Args:
+            X, y, users: as in ``fit``; all rows are taken into memory.
+            epsilon: what to spend.
+            rows_per_user: how much a user may weigh, in rows; that of the fit if left out.
+        """
+        check_is_fitted(self)
+        amount = parse_epsilon(epsilon)
+        limit = (
+            self.rows_per_user_ if rows_per_user is None else whole_number("rows_per_user", rows_per_user, LARGEST_TAU)
+        )
+        targets = Classes.parse(self.classes, MOST_CLASSES) if self._classifies else Bounded.parse(self.label_bounds)
+        source, encoding = clone(self)._opened(X, y, users, targets)
+        if len(encoding.names) != self.n_features_in_:
+            raise UsageError(f"X has {len(encoding.names)} features; expected {self.n_features_in_}, as in the fit.")
+        guarantee = source.guarantee(amount)
+        query = {"statistic": "spread of losses", "loss": self.loss, "rows_per_user": limit}
+        receipt = pay(self.ledger, guarantee, Cost.pure(amount), query)
+        with source.reading(copied=False):
+            sums = source.fetched().map(lambda rows: self._loss_parts(rows, targets, limit))
+        return bought_spread(sums, limit, source.relation, amount, receipt, guarantee)
+
+    def _loss_parts(self, rows: MemoryRows, targets: Classes | Bounded, limit: int) -> list[int]:
+        pairs = zip(_clean(rows.X), rows.targets.tolist(), strict=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning about a row would tell about it
+            losses = [self._steps(_prediction(self.best_hypothesis_, row), target, targets) for row, target in pairs]
+        return loss_parts(losses, rows.users.tolist(), limit)
+
     @property
     def _classifies(self) -> bool:
         return self.loss == "zero-one"
 
-    def _scores(self, rows: Floats, truth: Floats, targets: Classes | Bounded) -> list[int]:
+    @unwarned
+    def _scores(self, linear: LinearHypotheses, rows: Floats, truth: Floats, targets: Classes | Bounded) -> list[int]:
         """Minus the total loss of each hypothesis."""
+        rows, squared = _clean(rows), self.loss == "squared"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning about a row would tell about it
-            return [-self._total_loss(model, _clean(rows), truth, targets) for model in self.hypotheses]
+            scores = np.zeros(len(self.hypotheses), dtype=np.int64)
+            scores[linear.places] = -linear.total_losses(rows, truth, targets, squared)
+            for place in sorted(set(range(len(scores))).difference(linear.places)):
+                scores[place] = -self._total_loss(self.hypotheses[place], rows, truth, targets)
+        return [int(score) for score in scores]
 
     def _total_loss(self, model: Hypothesis, rows: Floats, truth: Floats, targets: Classes | Bounded) -> int:
         """The sum of the losses of a hypothesis, in integer steps."""
@@ -155,22 +215,11 @@ class HypothesisSelection(PrivateRows):
         return sum(self._steps(_prediction(model, row), target, targets) for row, target in pairs)
 
     def _steps(self, predicted: object, target: float, targets: Classes | Bounded) -> int:
-        """The loss of one prediction, from 0 to _UNIT; what is no prediction has the largest."""
+        """The loss of one prediction, from 0 to UNIT; what is no prediction has the largest."""
         if isinstance(targets, Classes):
-            return 0 if same(predicted, targets.label_of(target)) else _UNIT
-        off = abs(double(predicted) - targets.offset - target) / targets.width
-        if not off < 1:  # NaN too
-            return _UNIT
-        return math.floor((off if self.loss == "absolute" else off * off) * _UNIT + 0.5)
-
-
-def best_limit(support: Support, hypotheses: int, epsilon: Decimal) -> int:
-    """The τ with the least forecast: bias of the mix of users, plus the selection's error τ·ln(k)/(ε·n_τ)."""
-    sums = Sums.of(support)
-    taus = np.array(limits_to_try(min(float(support.sizes.max()), LARGEST_TAU)))
-    spread = np.minimum(sums.total_variation(taus), HETEROGENEITY * np.sqrt(sums.chi_square(taus)))
-    noise = taus * max(math.log(hypotheses), 1.0) / (float(epsilon) * sums.kept(taus))
-    return int(taus[np.argmin(spread + noise)])
+            return 0 if same(predicted, targets.label_of(target)) else UNIT
+        said = np.array(double(predicted))
+        return int(bounded_steps(said, np.array(target), targets, self.loss == "squared"))
 
 
 def _clean(X: Floats) -> Floats:

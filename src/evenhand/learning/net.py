@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.guarantee import UsageError
 from evenhand.learning.private_values import Floats
 
-MOST_HYPOTHESES = 20_000
+MOST_HYPOTHESES = 100_000
+"""Of 2,000 rows so many hypotheses are judged in seconds."""
+
+
+def products(X: Floats, weights: Floats) -> Floats:
+    """``⟨x, w⟩`` for each row and each hypothesis, added feature by feature: BLAS would add in an order that depends on how many rows there are."""
+    total = np.zeros((len(X), len(weights)))
+    for column, own in zip(X.T, weights.T, strict=True):
+        total += column[:, None] * own
+    return total
 
 
 @dataclass(frozen=True)
@@ -25,16 +34,42 @@ class LinearHypothesis:
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """One prediction per row."""
-        margin: Floats = np.asarray(X, dtype=np.float64) @ np.array(self.weights)
+        margin = products(np.asarray(X, dtype=np.float64), np.array([self.weights]))[:, 0]
         return margin if self.classes is None else np.where(margin > 0, self.classes[1], self.classes[0])
 
 
-def linear_net(dimension: int, distance: float, classes: tuple[Any, Any] | None = None) -> list[LinearHypothesis]:
+@dataclass(frozen=True, eq=False)
+class LinearNet(Sequence[LinearHypothesis]):
+    """Linear hypotheses, one for each row of ``weights``, such that every w with ‖w‖₂ ≤ 1 has one within ``distance``."""
+
+    weights: Floats
+    distance: float
+    classes: tuple[Any, Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @overload
+    def __getitem__(self, place: int) -> LinearHypothesis: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> LinearNet: ...
+
+    def __getitem__(self, place: int | slice) -> LinearHypothesis | LinearNet:
+        if isinstance(place, slice):
+            return replace(self, weights=self.weights[place])
+        return LinearHypothesis(tuple(self.weights[place].tolist()), self.classes)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} linear hypotheses of {self.weights.shape[1]} features, {self.distance:g} apart at most>"
+
+
+def linear_net(dimension: int, distance: float, classes: tuple[Any, Any] | None = None) -> LinearNet:
     """Linear hypotheses such that every w with ‖w‖₂ ≤ 1 has one within ``distance``; for `HypothesisSelection`.
 
     Amin et al. (2018) sample from the whole ball. A net is chosen from exactly, in integers, where a sampler for the ball would need a proof about its
-    doubles and its mixing. For a loss that changes by at most L·‖x‖ per unit of w, the best of the net is within L·‖x‖·distance of the best of the ball. The
-    number of hypotheses grows like (√d/(2·distance))^d times the volume of the ball: it is for a few features.
+    doubles and its mixing. For a loss that changes by at most L·‖x‖ per unit of w, the best of the net is within L·‖x‖·distance of the best of the ball. It is for
+    a few features: with 100,000 hypotheses at most, the distance can be 0.01 for 2 features, 0.05 for 3, 0.15 for 5, 0.23 for 6.
 
     Args:
         dimension: d, the number of features.
@@ -43,22 +78,37 @@ def linear_net(dimension: int, distance: float, classes: tuple[Any, Any] | None 
 
     Example:
         >>> HypothesisSelection(linear_net(2, 0.1, classes=(0, 1)), epsilon=1).fit(X, y, users=ids)
+
+    Reference: Conway and Sloane (1999), chapter 4, for the lattice A*_d, which needs fewer points than any other known here.
     """
     if dimension < 1 or not 0 < distance <= 1:
         raise UsageError(f"linear_net({dimension}, {distance}): expected one feature or more, and a distance up to 1.")
-    step = 2 * distance / math.sqrt(dimension)
-    # Points of a cubic lattice are within step·√d/2 of everything; those beyond the ball are moved onto it, which brings them nearer.
-    reach = math.floor(1 / step + 0.5)
-    if (2 * reach + 1) ** dimension > 20 * MOST_HYPOTHESES:
+    # The lattice with Gram matrix I − J/(d+1) is within √(d(d+2)/(12(d+1))) of everything, and has √(d+1) points in a unit of volume.
+    unit = distance / math.sqrt(dimension * (dimension + 2) / (12 * (dimension + 1)))
+    ball = math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1)
+    if ball * ((1 + distance) / unit) ** dimension * math.sqrt(dimension + 1) > 2 * MOST_HYPOTHESES:
         raise _too_many(dimension, distance)
-    found: dict[tuple[float, ...], None] = {}
-    for place in itertools.product(range(-reach, reach + 1), repeat=dimension):
-        length = step * math.hypot(*place)
-        if length <= (1 + distance) * (1 + 1e-9):
-            found[tuple(step * one / max(length, 1.0) for one in place)] = None
-    if len(found) > MOST_HYPOTHESES:
+    basis = np.linalg.cholesky(np.eye(dimension) - 1 / (dimension + 1)).astype(np.float64)
+    points = _short(unit * basis, (1 + distance) * (1 + 1e-9), math.sqrt(2) / unit)
+    # Those beyond the ball are moved onto it, which brings them nearer to every point of it.
+    points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1.0)
+    points = np.unique(points, axis=0)
+    if len(points) > MOST_HYPOTHESES:
         raise _too_many(dimension, distance)
-    return [LinearHypothesis(weights, classes) for weights in found]
+    return LinearNet(points, distance, classes)
+
+
+def _short(basis: Floats, reach: float, steepest: float) -> Floats:
+    """The points of a lattice no longer than ``reach``; no coordinate in the basis, which is triangular, is larger than ``steepest`` times that."""
+    size, most = len(basis), math.floor(reach * steepest)
+    places = np.arange(-most, most + 1, dtype=np.float64)
+    found = np.zeros((1, size))
+    for row in range(
+        size - 1, -1, -1
+    ):  # coordinates of the points from the last on: that of ``row`` depends on no earlier one
+        found = (found[:, None, :] + places[None, :, None] * basis[row]).reshape(-1, size)
+        found = found[(found[:, row:] ** 2).sum(axis=1) <= reach**2]
+    return found
 
 
 def _too_many(dimension: int, distance: float) -> UsageError:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 
 from evenhand.bounding import HETEROGENEITY, smooth_bound
+from evenhand.learning.base import is_worst_case
 from evenhand.learning.descent import Start, started
 from evenhand.learning.features import FeatureMap
 from evenhand.learning.noisy_sums import NoisySums
@@ -15,6 +17,7 @@ from evenhand.learning.slopes import Slopes
 from evenhand.learning.standard import Standard, bought
 from evenhand.learning.user_rows import BOX, UNIT, WHOLE
 from evenhand.learning.whitening import bought_whitening
+from evenhand.planning.weighted_risk import published_weights
 from evenhand.profiles import Sums, Support
 
 Prepared = tuple[float, Standard, Start, float | None]
@@ -49,15 +52,12 @@ def found(
     return h, standard, start, follow if given is None else None
 
 
-def published(
-    sums: NoisySums, slopes: Slopes, box: FeatureMap, weight_bound: float | str, support: Support, bounded: bool
-) -> Prepared:
+def published(sums: NoisySums, slopes: Slopes, box: FeatureMap, h: float, support: Support, bounded: bool) -> Prepared:
     """Algorithm 2 of epasto2020: features in a ball of radius 1, and no gradient is longer than h times the Lipschitz constant."""
     features = len(box.centre)
     inside = math.sqrt(features) if bounded else 1.0
     standard = Standard.given(np.full(features, inside))
     sums.standardise(standard.centre, standard.ratio)
-    h = _weight_bound(weight_bound, support, box.size, sums.plan.sd_of_all())
     weight = max(float(Sums.of(support).kept(np.array([h]))[0]), 1.0)
     norm = math.sqrt(2.0) if box.intercept else 1.0
     clip = h * norm * math.sqrt(min(slopes.scores, 2))
@@ -65,8 +65,12 @@ def published(
     return h, standard, Start(weight, clip, length, slopes.bend * norm**2 / box.size), None
 
 
-def _weight_bound(given: float | str, support: Support, size: int, noise: float) -> float:
-    """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ²."""
+def weight_bound(
+    given: float | str, support: Support, size: int, noise: float, epsilon: Decimal, delta: Decimal
+) -> float:
+    """h: given, or the minimiser of Σc² + (max Σc)²/A + (ρτ)²χ², or of Theorem 4's bound, which takes users to be alike (decision 0104)."""
+    if is_worst_case(given):
+        return published_weights(support, float(epsilon), float(delta), size).h
     if not isinstance(given, str):
         return float(given)
     # Averaging the second half of the steps leaves about 2σ²/T of a step's noise, σ²·T, in each coordinate.

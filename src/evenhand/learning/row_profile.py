@@ -9,8 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from evenhand.guarantee import Relation, UsageError, split
-from evenhand.learning.base import is_auto, whole_number
+from evenhand.learning.base import is_auto, is_worst_case, whole_number
 from evenhand.learning.sources import Source
+from evenhand.planning.checking import WORST_CASE
 from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.planning.row_choice import LARGEST_TAU
 from evenhand.planning.rows_plan import RowsPlan, plan_rows
@@ -23,8 +24,10 @@ PROFILE_SHARE = Decimal("0.1")
 
 
 def rows_per_user(given: int | str) -> int | None:
-    """τ as an analyst set it; None if it is left to a forecast."""
-    return None if is_auto("rows_per_user", given) else whole_number("rows_per_user", given, LARGEST_TAU)
+    """τ as an analyst set it; None if it is left to a forecast, or to what is proved."""
+    if is_auto("rows_per_user", given, WORST_CASE) or is_worst_case(given):
+        return None
+    return whole_number("rows_per_user", given, LARGEST_TAU)
 
 
 def require_public(profile: Profile | None) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
 from evenhand.learning import calibration, whitening
-from evenhand.learning.base import choice, is_auto, pay, public_number, whole_number
+from evenhand.learning.base import choice, is_auto, is_worst_case, pay, public_number, whole_number
 from evenhand.learning.calibration import calibrated
 from evenhand.learning.categories import Categories
 from evenhand.learning.coefficient_ranges import MOST, SHARE, Spread, bought_curvature, reported, spread
@@ -27,7 +27,7 @@ from evenhand.learning.loss_forecast import LossForecast
 from evenhand.learning.losses import CappedLogistic, Logistic, loss_named
 from evenhand.learning.noisy_sums import Plan
 from evenhand.learning.own_loss import ByLabel, Loss
-from evenhand.learning.preparation import LARGEST_WEIGHT, found, published
+from evenhand.learning.preparation import LARGEST_WEIGHT, found, published, weight_bound
 from evenhand.learning.private_values import Floats
 from evenhand.learning.progress import fitting
 from evenhand.learning.row_profile import planned, profile_price, require_public, rows_support
@@ -39,6 +39,7 @@ from evenhand.learning.threads import single_threaded
 from evenhand.learning.user_rows import BOX, UNIT
 from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
+from evenhand.planning.checking import WORST_CASE
 from evenhand.profiles import Profile
 from evenhand.release.intervals import check_confidence
 
@@ -67,9 +68,10 @@ class WeightedERM(LinearModel):
             Wide ones cost little: centres and spreads within them are found privately.
         feature_norm: instead of bounds: every feature is between minus and plus this.
         weight_bound: h; ``"auto"``: four times the rows that a twentieth of the users exceed, found privately, and at least 10; with
-            ``clip="lipschitz"`` the minimiser of epasto2020's trade-off.
+            ``clip="lipschitz"`` the minimiser of epasto2020's trade-off with a term for busy users who differ, and ``"worst case"`` that of its
+            Theorem 4 as it stands.
         clip: ``"auto"``: the norm follows the gradients; a number: in units of the steepest slope times one spread;
-            ``"lipschitz"``: epasto2020's Algorithm 2 as it stands: h times the largest gradient of a row, features
+            ``"lipschitz"``: epasto2020's Algorithm 2: h times the largest gradient of a row, features
             scaled by their bounds alone, h from a profile of rows per user.
         steps: gradient steps; more of them optimise better and need more noise each.
         regularisation: λ of (λ/2)‖f‖², against the *average* loss, for standardised features; 0: only noise holds coefficients back.
@@ -169,11 +171,11 @@ class WeightedERM(LinearModel):
         with single_threaded(), source.reading(copied=as_published):
             support = rows_support(source, self.profile, epsilon, receipt) if as_published else None
             sums = plan.opened(source.boxed(box, targets), receipt)
-            h, standard, start, follow = (
-                found(sums, slopes, box, self.weight_bound, self.clip, self._whitens(box))
-                if support is None
-                else published(sums, slopes, box, self.weight_bound, support, self.feature_bounds is not None)
-            )
+            if support is None:
+                h, standard, start, follow = found(sums, slopes, box, self.weight_bound, self.clip, self._whitens(box))
+            else:
+                h = weight_bound(self.weight_bound, support, box.size, sums.plan.sd_of_all(), epsilon, delta)
+                h, standard, start, follow = published(sums, slopes, box, h, support, self.feature_bounds is not None)
             start = replace(start, margins=math.inf) if self._as_given() else start
             regularisation = float(self.regularisation) * slopes.unit / slopes.steepest
             done = descend(
@@ -217,7 +219,13 @@ class WeightedERM(LinearModel):
             )
         whole_number("steps", self.steps, 10_000)
         public_number("regularisation", self.regularisation, zero=True, largest=1e15)
-        if not is_auto("weight_bound", self.weight_bound):
+        if is_worst_case(self.weight_bound):
+            if self.clip != "lipschitz":
+                raise UsageError(
+                    f"weight_bound={WORST_CASE!r} with clip={self.clip!r}: what epasto2020 proves is about gradients that are not clipped; expected "
+                    "clip='lipschitz', its Algorithm 2, or weight_bound='auto'."
+                )
+        elif not is_auto("weight_bound", self.weight_bound, WORST_CASE):
             public_number("weight_bound", self.weight_bound, smallest=1e-3, largest=LARGEST_WEIGHT)
         if isinstance(self.clip, str):
             choice("clip", self.clip, ("auto", "lipschitz"))

@@ -5,6 +5,17 @@ from evenhand.planning.by_group import GroupPlan
 from evenhand.planning.models import ModelPlan
 from evenhand.planning.plans import Plan
 from evenhand.planning.rows_plan import RowsPlan
+from evenhand.planning.selection import SelectionForecast, SelectionPlan
 from evenhand.planning.tables import Forecast, ForecastTable
 
-__all__ = ["Forecast", "ForecastTable", "GroupPlan", "ModelPlan", "Plan", "RowsPlan", "plan"]
+__all__ = [
+    "Forecast",
+    "ForecastTable",
+    "GroupPlan",
+    "ModelPlan",
+    "Plan",
+    "RowsPlan",
+    "SelectionForecast",
+    "SelectionPlan",
+    "plan",
+]

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import math
 
-from evenhand.guarantee import Relation, UsageError
+from evenhand.guarantee import Relation, UsageError, suggest
 from evenhand.profiles import Profile
 from evenhand.statistics import STATISTICS
+
+EXPECTED, WORST_CASE = OBJECTIVES = ("expected", "worst case")
+"""What a plan makes small: the forecast error, or what is proved whatever the values are, as the papers choose."""
+
+
+def parse_objective(given: str | None) -> str:
+    """What a plan makes small."""
+    if given is None:
+        return EXPECTED
+    if given not in OBJECTIVES:
+        raise UsageError(
+            f"objective={given!r} is not known; expected one of {list(OBJECTIVES)}.{suggest(str(given), OBJECTIVES)}"
+        )
+    return given
 
 
 def relation_of(profile: Profile, protects: Relation | str | None) -> Relation:
@@ -61,3 +75,15 @@ def parse_dimension(dimension: int | None) -> int:
             f"dimension={dimension!r}; a plan for a model needs the number of features, such as dimension=20."
         )
     return int(dimension)
+
+
+def parse_apart(given: float | None, default: float) -> float:
+    """How far the average slope of busy users is from that of others, in standard deviations of a row's."""
+    if given is None:
+        return default
+    if not (math.isfinite(given) and 0 <= given <= 10):
+        raise UsageError(
+            f"heterogeneity={given:g} is out of range; expected how far the average slope of busy users is from that of others, in standard deviations "
+            f"of a row's slope, such as {default:g}; 0 if users are alike."
+        )
+    return float(given)

@@ -28,7 +28,8 @@ from evenhand.ledger import mechanism_delta
 from evenhand.noise import rho_for
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import three_digits
-from evenhand.planning.checking import parse_dimension, relation_of
+from evenhand.planning.checking import EXPECTED, parse_apart, parse_dimension, relation_of
+from evenhand.planning.weighted_risk import Weighted, published_weights, theorem_4
 from evenhand.planning.worth import AgainstConstant, parse_worth
 from evenhand.profiles import Profile, Sums
 
@@ -56,6 +57,8 @@ class ModelPlan(AgainstConstant, InNotebooks):
         loss: "logistic" or "squared".
         shares: the part of the rows in each class; none for numbers.
         learnable: the part of the constant model's loss that there is to save.
+        heterogeneity: how far the average slope of busy users is taken to be from that of others, in standard deviations of a row's.
+        objective: what the bound on weights makes small: the forecast, or the bound of epasto2020's Theorem 4.
     """
 
     profile: Profile
@@ -66,13 +69,32 @@ class ModelPlan(AgainstConstant, InNotebooks):
     loss: str
     shares: tuple[float, ...]
     learnable: float
+    heterogeneity: float = 0.0
+    objective: str = EXPECTED
 
     @functools.cached_property
     def excess(self) -> float:
-        """The forecast loss above the best linear model's, by noise; squared loss in units of the label bounds' width."""
+        """The forecast loss above the best linear model's, by noise and by weighting users unequally; squared loss in units of the label bounds' width."""
+        return self._excess(self.weight_bound)
+
+    @functools.cached_property
+    def weight_bound(self) -> float:
+        """The largest weight h of a user: of a few, that of the smallest forecast; or the one that makes Theorem 4's bound least."""
+        if self.objective == EXPECTED:
+            return float(min(_WEIGHTS, key=self._excess))
+        given = float(self.epsilon), float(self.delta), self.dimension + 1
+        return published_weights(self.profile.support, *given).h
+
+    @property
+    def risk_bound(self) -> float:
+        """epasto2020's Theorem 4 at this h with L = B = 1 and a constant of 1: compare settings with it, don't quote it."""
+        weighted = Weighted(self.profile.support, self.weight_bound)
+        return theorem_4(weighted, float(self.epsilon), float(self.delta), self.dimension + 1)
+
+    def _excess(self, h: float) -> float:
         rho = float(rho_for(self.epsilon, mechanism_delta(self.delta))) * LEFT / self.relation.moves**2
         trace = (self.dimension + 1) * float(np.sum(1 / self._curvatures))
-        return trace * min(self._noise(h) for h in _WEIGHTS) ** 2 / (2 * rho)
+        return trace * self._noise(h) ** 2 / (2 * rho) + self._bias(h)
 
     def at(self, epsilon: Amount) -> ModelPlan:
         """The same plan at another ε."""
@@ -100,6 +122,10 @@ class ModelPlan(AgainstConstant, InNotebooks):
             "protects": self.relation.value,
             "dimension": self.dimension,
             "loss": self.loss,
+            "heterogeneity": self.heterogeneity,
+            "objective": self.objective,
+            "weight_bound": self.weight_bound,
+            "risk_bound": self.risk_bound,
             "basis": str(self.profile.basis),
             "users": self.profile.users,
             **self.worth(),
@@ -124,7 +150,14 @@ class ModelPlan(AgainstConstant, InNotebooks):
         p = np.array(self.shares)
         return np.asarray(0.4 * np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[1:])
 
-    def _noise(self, h: int) -> float:
+    def _bias(self, h: float) -> float:
+        """What weights up to h cost because busy users differ, as in `row_choice.py`."""
+        unit = 1 / 64 if self.loss == "squared" else 1.0
+        return (
+            unit / 2 * self.heterogeneity**2 * float(Sums.of(self.profile.support).chi_square(np.array([float(h)]))[0])
+        )
+
+    def _noise(self, h: float) -> float:
         """C/N for weights up to h."""
         support = self.profile.support
         lengths = np.minimum(support.sizes, h) / np.sqrt(support.sizes)
@@ -147,6 +180,8 @@ def plan_model(
     loss: str = "logistic",
     classes: int | Sequence[float] = 2,
     learnable: float | None = None,
+    heterogeneity: float | None = None,
+    objective: str = EXPECTED,
 ) -> ModelPlan:
     """Check what was asked for, and plan it."""
     features = parse_dimension(dimension)
@@ -159,4 +194,5 @@ def plan_model(
         )
     shares, part = parse_worth(loss, classes, learnable)
     relation = relation_of(profile, protects)
-    return ModelPlan(profile, parse_epsilon(epsilon), granted, relation, features, loss, shares, part)
+    apart = parse_apart(heterogeneity, 0.0)
+    return ModelPlan(profile, parse_epsilon(epsilon), granted, relation, features, loss, shares, part, apart, objective)

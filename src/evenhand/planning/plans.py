@@ -17,6 +17,7 @@ from evenhand.guarantee import Amount, Relation, UsageError, parse_epsilon, sugg
 from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.plan import plan_chart, plan_page
 from evenhand.pages.style import written
+from evenhand.planning.checking import EXPECTED
 from evenhand.planning.searching import smallest
 from evenhand.planning.tables import Forecast, ForecastTable
 from evenhand.planning.words import card, explain
@@ -44,6 +45,7 @@ class Plan(InNotebooks):
         bounds: of the values.
         assumed: what the forecast takes as given.
         curves: one per strategy.
+        objective: what the best bound makes small: "expected", the forecast error, or "worst case", the mean absolute error at most.
     """
 
     statistic: str
@@ -53,15 +55,21 @@ class Plan(InNotebooks):
     bounds: tuple[float, float] | None
     assumed: Assumptions
     curves: tuple[Curve, ...]
+    objective: str = EXPECTED
 
     @property
     def best(self) -> Forecast:
-        """The strategy and bound with the smallest forecast error."""
-        return min((Forecast.best(curve) for curve in self.curves), key=lambda forecast: forecast.error)
+        """The strategy and bound with the smallest error."""
+        return self._ordered()[0]
 
     def best_of(self, strategy: str) -> Forecast:
         """The best bound for one strategy."""
-        return Forecast.best(self.curve(strategy))
+        return Forecast.best(self.curve(strategy), self.objective)
+
+    def _ordered(self) -> list[Forecast]:
+        """The best bound of every strategy, the smallest error first."""
+        found = [Forecast.best(curve, self.objective) for curve in self.curves]
+        return sorted(found, key=lambda forecast: forecast.by(self.objective))
 
     def curve(self, strategy: str) -> Curve:
         """The forecast over the whole range of bounds, for one strategy."""
@@ -81,8 +89,7 @@ class Plan(InNotebooks):
         best, main = self.best, self.curve(self.best.strategy)
         near = np.unique(np.abs(main.bounds[:, None] - best.bound * np.array([0.1, 0.3, 1, 3, 10])).argmin(axis=0))
         around = [Forecast.at(main, int(k)) for k in near]
-        others = [Forecast.best(c) for c in self.curves if c.strategy != best.strategy]
-        return ForecastTable(tuple(around + sorted(others, key=lambda f: f.error)), best, self.profile.mark)
+        return ForecastTable(tuple(around + self._ordered()[1:]), best, self.profile.mark)
 
     def explain(self) -> str:
         """Why this is the best bound, in plain words."""
@@ -109,8 +116,9 @@ class Plan(InNotebooks):
             "users": self.profile.users,
             "rows": self.profile.rows,
             "assumed": asdict(self.assumed),
+            "objective": self.objective,
             "best": self.best.to_dict(),
-            "strategies": [Forecast.best(c).to_dict() for c in self.curves],
+            "strategies": [self.best_of(curve.strategy).to_dict() for curve in self.curves],
             "words": self.explain(),
         }
 
@@ -156,7 +164,9 @@ class Plan(InNotebooks):
             raise UsageError(
                 f"relative=True needs the size of the answer; for a {self.statistic} give the error itself."
             )
-        return lambda plan: forecast(plan, _FEW).best.error <= error * (plan.profile.rows if relative else 1)
+        return lambda plan: (
+            forecast(plan, _FEW).best.by(self.objective) <= error * (plan.profile.rows if relative else 1)
+        )
 
 
 def forecast(plan: Plan, points: int) -> Plan:

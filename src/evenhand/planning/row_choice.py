@@ -117,6 +117,7 @@ class Scales:
         moves: k, how many users' worth of rows change between neighbours.
         epsilon: what is left for the release.
         most: how much of the curvature of all rows along a feature's coefficient Λ may be.
+        apart: how far the average slope of busy users is taken to be from that of others, in standard deviations of a row's.
     """
 
     counts: Array
@@ -133,6 +134,7 @@ class Scales:
     moves: int
     epsilon: float
     most: float = math.inf
+    apart: float = HETEROGENEITY
 
     @classmethod
     def of(cls, loss: LossFacts, shape: RowShape, norm: float | None, moves: int, epsilon: float) -> Scales:
@@ -262,6 +264,6 @@ def _forecast(sums: Sums, scales: Scales, method: str, tau: float, regularisatio
     noise = np.where(tried <= scales.most * kept * scales.bends[0], noise, np.inf)
     best = int(np.argmin(shrinkage + noise))
     sampling = scales.size * max(1 / kept - 1 / rows, 0.0)
-    mix = HETEROGENEITY**2 * float(sums.chi_square(at)[0])
+    mix = scales.apart**2 * float(sums.chi_square(at)[0])
     numbers = (scales.unit / 2 * (sampling + mix), float(shrinkage[best]), float(noise[best]))
     return RowChoice(math.ceil(tau), float(tried[best]), method, *numbers, kept)

@@ -21,8 +21,10 @@ from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.pages.plan import rows_plan_chart, rows_plan_page
 from evenhand.pages.style import written
-from evenhand.planning.checking import parse_dimension, relation_of
+from evenhand.planning.checking import EXPECTED, parse_apart, parse_dimension, relation_of
+from evenhand.planning.excess_risk import FAILURE, ExcessRisk, risk_at
 from evenhand.planning.row_choice import (
+    HETEROGENEITY,
     SHRINKS,
     LossFacts,
     RowChoice,
@@ -51,7 +53,8 @@ LOSSES = {
 class RowsForecast:
     """What using at most τ rows per user is forecast to cost, in average loss above the best linear model.
 
-    ``bias`` is for dropping rows, ``shrinkage`` for the regulariser, ``noise`` for privacy; ``bias_bound`` is proved for losses in [0, 1].
+    ``bias`` is for dropping rows, ``shrinkage`` for the regulariser, ``noise`` for privacy; ``bias_bound`` is proved for losses in [0, 1]. ``risk`` is the
+    bound of amin2019's Theorem 1 with constants of 1: compare settings with it, don't quote it.
     """
 
     tau: int
@@ -64,6 +67,7 @@ class RowsForecast:
     users_cut: float
     part_kept: float
     bias_bound: float
+    risk: ExcessRisk
 
     def cells(self) -> tuple[str, ...]:
         """As text, one cell per column of `RowsPlan.columns`."""
@@ -84,6 +88,8 @@ class RowsPlan(AgainstConstant, InNotebooks):
         forecasts: one for each τ, from the smallest on.
         shares: the part of the rows in each class; none for numbers.
         learnable: the part of the constant model's loss that there is to save.
+        heterogeneity: how far the average slope of busy users is taken to be from that of others, in standard deviations of a row's.
+        objective: what the best τ makes small: the forecast, or the bound of amin2019's Theorem 1.
     """
 
     profile: Profile
@@ -94,13 +100,15 @@ class RowsPlan(AgainstConstant, InNotebooks):
     forecasts: tuple[RowsForecast, ...]
     shares: tuple[float, ...]
     learnable: float
+    heterogeneity: float
+    objective: str = EXPECTED
 
     columns = ("rows per user", "users cut", "rows kept", "bias", "shrinkage", "noise", "excess loss", "bias at most")
 
     @property
     def best(self) -> RowsForecast:
-        """The τ with the smallest forecast."""
-        return min(self.forecasts, key=lambda forecast: forecast.excess)
+        """The τ with the smallest forecast, or with the smallest bound."""
+        return min(self.forecasts, key=lambda one: one.excess if self.objective == EXPECTED else one.risk.total)
 
     @property
     def excess(self) -> float:
@@ -109,7 +117,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
 
     def at(self, epsilon: Amount) -> RowsPlan:
         """The same plan at another ε."""
-        given = self.shares or 2, self.learnable
+        given = self.shares or 2, self.learnable, self.heterogeneity, self.objective
         return plan_rows(self.profile, epsilon, self.dimension, self.relation, self.loss, *given)
 
     def rows(self) -> list[RowsForecast]:
@@ -126,7 +134,7 @@ class RowsPlan(AgainstConstant, InNotebooks):
             f"For a linear model of {self.dimension} features at ε = {plain(self.epsilon)} the best choice is at most {best.tau:,} row{'s' * (best.tau > 1)} per user. That cuts {users} "
             f"and keeps {percent(best.part_kept)} of the rows. More rows per user would need more noise, to hide one user (now {three_digits(best.noise)} in average loss); "
             f"fewer would leave less to learn from, of another mix of users (now {three_digits(best.bias)}). The regulariser costs {three_digits(best.shrinkage)}. "
-            f"Together: {three_digits(best.excess)} above the best linear model. {self.verdict} How much users differ and how large coefficients are is guessed; whatever they are, "
+            f"Together: {three_digits(best.excess)} above the best linear model. {self.verdict} That busy users' average slope is {three_digits(self.heterogeneity)} standard deviations from that of others, and how large coefficients are, is guessed; whatever they are, "
             f"dropping these rows changes the average of a loss between 0 and 1 by at most {three_digits(best.bias_bound)}. "
             f"It is based on {self.profile.basis}: {self.profile.words}."
         )
@@ -149,6 +157,8 @@ class RowsPlan(AgainstConstant, InNotebooks):
             "protects": self.relation.value,
             "dimension": self.dimension,
             "loss": self.loss,
+            "heterogeneity": self.heterogeneity,
+            "objective": self.objective,
             "basis": str(self.profile.basis),
             "users": self.profile.users,
             **self.worth(),
@@ -183,12 +193,15 @@ def plan_rows(
     loss: str,
     classes: int | Sequence[float] = 2,
     learnable: float | None = None,
+    heterogeneity: float | None = None,
+    objective: str = EXPECTED,
 ) -> RowsPlan:
     """Check what was asked for, and plan it: features in given bounds, an intercept, and ε for the fit and its comparison with a constant model."""
     features = parse_dimension(dimension)
     if loss not in LOSSES:
         raise UsageError(f"loss={loss!r} can't be planned; expected one of {list(LOSSES)}.")
     worth = parse_worth(loss, classes, learnable)
+    apart = parse_apart(heterogeneity, HETEROGENEITY)
     if len(worth[0]) > 2:
         raise UsageError(
             f"classes={classes!r}; expected two of them for BoundedERM. With delta= a plan is for WeightedERM, which takes more."
@@ -203,7 +216,8 @@ def plan_rows(
 
     def ways(amount: Decimal) -> list[tuple[int, Scales]]:
         shapes = {factor: RowShape(features, edge=1 / math.sqrt(features)).shrunk(factor) for factor in SHRINKS}
-        return [(factor, Scales.of(facts, shapes[factor], None, relation.moves, float(amount))) for factor in SHRINKS]
+        found = {one: Scales.of(facts, shapes[one], None, relation.moves, float(amount)) for one in SHRINKS}
+        return [(factor, replace(scales, apart=apart)) for factor, scales in found.items()]
 
     first = best_phase(profile.support, ways(one), "objective", None)
     tried = [("auto", scales) for _, scales in ways(left)]
@@ -214,15 +228,16 @@ def plan_rows(
         for choice in row_forecasts(profile.support, scales, method):
             if choice.tau not in found or choice.excess < found[choice.tau].excess:
                 found[choice.tau] = choice
-    forecasts = tuple(_judged(sums, found[tau]) for tau in sorted(found))
-    return RowsPlan(profile, granted, relation, features, loss, forecasts, *worth)
+    forecasts = tuple(_judged(sums, found[tau], features, float(granted)) for tau in sorted(found))
+    return RowsPlan(profile, granted, relation, features, loss, forecasts, *worth, apart, objective)
 
 
-def _judged(sums: Sums, choice: RowChoice) -> RowsForecast:
+def _judged(sums: Sums, choice: RowChoice, features: int, epsilon: float) -> RowsForecast:
     at = np.array([float(choice.tau)])
     part = min(choice.kept / max(sums.support.rows, 1.0), 1.0)
     pinsker = math.sqrt(max(-math.log(part), 0.0) / 2)
     bound = min(float(sums.total_variation(at)[0]), pinsker, math.sqrt(float(sums.chi_square(at)[0])) / 2)
     parts = (choice.bias, choice.shrinkage, choice.noise, choice.excess)
     cut = float(sums.at(at)[1][0])
-    return RowsForecast(choice.tau, choice.method, choice.regularisation, *parts, cut, part, bound)
+    risk = risk_at(sums, choice.tau, epsilon, FAILURE, features + 1)
+    return RowsForecast(choice.tau, choice.method, choice.regularisation, *parts, cut, part, bound, risk)

@@ -8,6 +8,7 @@ from typing import Any
 
 from evenhand.bounding import Curve
 from evenhand.pages.numbers import three_digits
+from evenhand.planning.checking import EXPECTED
 
 _COLUMNS = ("strategy", "bound", "users cut", "noise", "sampling", "bias", "error")
 _KINDS = {"exact": "", "bound": "≤ ", "assumed": "~ ", "seen": "~ "}
@@ -19,7 +20,7 @@ class Forecast:
 
     ``noise``, ``sampling`` and ``bias`` are in the unit of the statistic; ``kind`` says how the bias is known ("exact",
     "bound", "assumed", or "seen" in a noisy profile); ``error`` is their root sum of squares, ``error_bound`` holds whatever
-    the values are, if the profile is exact.
+    the values are, if the profile is exact. ``worst_case`` is the mean absolute error at most, under the same condition.
     """
 
     strategy: str
@@ -30,20 +31,25 @@ class Forecast:
     kind: str
     error: float
     error_bound: float
+    worst_case: float
     users_cut: float
     rows_cut: float
 
     @classmethod
     def at(cls, curve: Curve, k: int) -> Forecast:
         """What a curve says at its k-th bound."""
-        names = ("noise", "sampling", "bias", "error", "error_bound", "users_cut", "rows_cut")
+        names = ("noise", "sampling", "bias", "error", "error_bound", "worst_case", "users_cut", "rows_cut")
         numbers = {name: float(getattr(curve, name)[k]) for name in names}
         return cls(strategy=curve.strategy, bound=float(curve.bounds[k]), kind=curve.kind, **numbers)
 
     @classmethod
-    def best(cls, curve: Curve) -> Forecast:
+    def best(cls, curve: Curve, objective: str = EXPECTED) -> Forecast:
         """What a curve says at its best bound."""
-        return cls.at(curve, int(curve.error.argmin()))
+        return cls.at(curve, int((curve.error if objective == EXPECTED else curve.worst_case).argmin()))
+
+    def by(self, objective: str) -> float:
+        """The error that is to be small."""
+        return self.error if objective == EXPECTED else self.worst_case
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as data."""

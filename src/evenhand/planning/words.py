@@ -8,10 +8,16 @@ from evenhand.bounding import STRATEGIES
 from evenhand.guarantee import Relation, plain
 from evenhand.pages.notebook import Card
 from evenhand.pages.numbers import three_digits
+from evenhand.planning.checking import EXPECTED
 
 if TYPE_CHECKING:
     from evenhand.planning.plans import Plan
     from evenhand.planning.tables import Forecast
+
+_THEOREMS = {
+    "TotalCap": "amin2019, section 3: the ⌈1/ε⌉-th largest total",
+    "CentredInterval": "rameshwar2024, Theorem III.1: E_OPT, the least of all interval lengths",
+}
 
 _KINDS = {
     "exact": "exactly",
@@ -37,10 +43,12 @@ def explain(plan: Plan) -> str:
         f"For this {plan.statistic} at ε = {plain(plan.epsilon)} the best choice is {best.strategy} at {three_digits(best.bound)}: "
         f"{does(best)}.",
         _prices(best),
-        f"The forecast error is {three_digits(best.error)}" + _relative(plan) + ", " + _KINDS[best.kind] + ".",
+        f"The forecast error is {three_digits(best.error)}" + _relative(plan) + ", " + _KINDS[best.kind] + "."
+        if plan.objective == EXPECTED
+        else _worst_case(best),
         f"It is based on {plan.profile.basis}: {plan.profile.words}.",
     ]
-    if plan.statistic == "mean" and plan.bounds is not None:
+    if plan.statistic == "mean" and plan.bounds is not None and plan.objective == EXPECTED:
         parts.append(assumptions(plan))
     if plan.relation is Relation.PRESENCE and plan.profile.guarantee is None and not plan.profile.mark:
         parts.append("This assumes a public bound. If it is chosen from the table instead, that costs part of ε.")
@@ -71,6 +79,14 @@ def _prices(best: Forecast) -> str:
         f"{users} cut off by it. A higher bound would need more noise, to hide what one user may then add "
         f"(now {three_digits(best.noise)}); a lower one would cut more off the busiest users and so bias the answer "
         f"(now {three_digits(best.bias)})."
+    )
+
+
+def _worst_case(best: Forecast) -> str:
+    """What is proved, and by which theorem."""
+    return (
+        f"Whatever the values are, the mean absolute error is at most {three_digits(best.worst_case)} for these counts, the least of all bounds that are "
+        f"compared ({_THEOREMS.get(best.strategy, 'docs/proofs/chi-square-bias.md')})."
     )
 
 

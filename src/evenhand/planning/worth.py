@@ -31,6 +31,9 @@ class AgainstConstant(ABC):
     shares: tuple[float, ...]
     learnable: float
 
+    falls_with_people = 2
+    """With so high a power of the number of people the excess falls: with the square where noise moves a smooth loss's minimum."""
+
     @property
     @abstractmethod
     def excess(self) -> float:
@@ -66,7 +69,7 @@ class AgainstConstant(ABC):
         if self.usable:
             return ""
         goal = self.learnable * self.constant / 2
-        times = math.sqrt(self.excess / goal)
+        times = (self.excess / goal) ** (1 / self.falls_with_people)
         people, digits = f"{written(times, 2)} times as many people", 2
         if times < 1.2:  # nearly enough: with two digits it would seem to be
             people, digits = f"{math.ceil(100 * times - 100)}% more people", 3

@@ -33,16 +33,37 @@ def necessary_users(items: int, rated: int, epsilon: Decimal, tastes: Tastes, wr
 
     Reference: ``docs/proofs/recommender-limits.md``; sharpens banerjee, Theorem 4.10.
     """
+    if len(tastes.items) > 1 and all(len(set(row)) == 1 for row in tastes.like):
+        return None
+    return _needed(items, tastes, wrong, report_information(items, rated, epsilon, tastes))
+
+
+def _needed(items: int, tastes: Tastes, wrong: float, told: float) -> int:
+    """How many reports that tell so much at most are needed to put the share ``wrong`` of items into wrong classes."""
     classes = len(tastes.items)
     if classes == 1:
         return 1
-    if all(len(set(row)) == 1 for row in tastes.like):
-        return None
     wrong = min(wrong, 1 - 1 / classes)
     entropy = -sum(share * math.log(share) for share in tastes.items)
     unknown = _coin(wrong) + wrong * math.log(classes - 1)
     to_learn = items * (entropy - unknown) - math.lgamma(classes + 1)
-    return _people(to_learn, report_information(items, rated, epsilon, tastes))
+    return _people(to_learn, told)
+
+
+def necessary_if_adaptive(items: int, epsilon: Decimal, tastes: Tastes, wrong: float) -> int | None:
+    """`necessary_users` from privacy alone: also if questions depend on others' answers, and if it is public which items people rated.
+
+    By the chain rule reports tell at most ε tanh(ε/2) each, whatever was answered before.
+    """
+    return _needed(items, tastes, wrong, private_information(epsilon))
+
+
+def exact_half_the_time(items: int, rated: int, epsilon: Decimal) -> int:
+    """`necessary_users` for the question of the paper's theorems: two equally likely classes, all items right with probability 1/2.
+
+    For people who all agree, whose ratings tell the most.
+    """
+    return _people(_half_the_time(items), report_information(items, rated, epsilon, Tastes(((1.0, 0.0),))))
 
 
 def report_information(items: int, rated: int, epsilon: Decimal, tastes: Tastes) -> float:
@@ -149,22 +170,26 @@ def theorem_a_5(items: int, epsilon: Decimal, classes: int = 2, wrong: float = 0
     return _people((1 - failure) * (clusterings - near) - math.log(2), private_information(epsilon))
 
 
-def sufficient_users(items: int, rated: int, epsilon: Decimal, tastes: Tastes, theta: float) -> int | None:
-    """Users for which MaxSense is exact with probability 1 - 1/N; None where the classes look alike to it.
+def sufficient_users(
+    items: int, rated: int, epsilon: Decimal, tastes: Tastes, theta: float, questions: int = 1
+) -> int | None:
+    """Users for which MaxSense, or with several questions Multi-MaxSense, is exact with probability 1 - 1/N; None where the classes look alike to it.
 
     300 N² (ln 2 + 2 ln N) / (ε̂² δ² w θ (1 - θ/w)²), ε̂ = 2 tanh(ε/2), δ the least difference between
-    classes of like rates weighted by e^(-θ v). Asymptotic in N, and very conservative.
+    classes of like rates weighted by e^(-θ v). Asymptotic in N, and very conservative. With Q questions of ε/Q each, about disjoint sets, ε̂ is
+    that of ε/Q, and Q U stands for U: an item is in one of a person's sets at most, so that what people add to its score is
+    independent and at most 1 as before (Theorem 5.3, which asks for Q <= w/θ; its rate 1/ε is for Q near the best, from ε = 1 on).
 
-    Reference: banerjee, Theorem 5.1, with 300 for its 75: its Δ lacks a factor of one half.
+    Reference: banerjee, Theorems 5.1 and 5.3, with 300 for its 75: its Δ lacks a factor of one half.
     """
     weights = np.array(tastes.people) * np.exp(-theta * tastes.like_rates)
     scores = np.sort(weights @ np.array(tastes.like))
     separation = float(np.diff(scores).min()) if len(scores) > 1 else 0.0
-    if separation <= 1e-12 or theta >= rated:
+    if separation <= 1e-12 or theta >= rated or questions * theta > rated:
         return None
-    contrast = 2 * strength(float(epsilon))
+    contrast = 2 * strength(float(epsilon) / questions)
     logs = math.log(2) + 2 * math.log(items)
-    below = contrast**2 * separation**2 * rated * theta * (1 - theta / rated) ** 2
+    below = questions * contrast**2 * separation**2 * rated * theta * (1 - theta / rated) ** 2
     return math.ceil(300 * items**2 * logs / below)
 
 

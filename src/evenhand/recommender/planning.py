@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations, permutations
@@ -14,8 +15,9 @@ from evenhand.guarantee import Amount, UsageError, parse_epsilon, plain
 from evenhand.pages.numbers import in_words
 from evenhand.pages.pictures import Range
 from evenhand.recommender.at_server.sketches import half_of
-from evenhand.recommender.bounds import necessary_users, sufficient_users, theorem_3_3, theorem_4_10, theorem_6_1
+from evenhand.recommender.bounds import necessary_if_adaptive, necessary_users, sufficient_users
 from evenhand.recommender.messages import SKETCHES
+from evenhand.recommender.proven import Bound, Question, largest, proven_bounds, telling
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size
 
@@ -63,11 +65,11 @@ class CampaignPlan:
         tastes: the assumed block model.
         users: how many people there are; None if not known.
         prospects: one for each sketch.
-        sufficient: users for which Theorem 5.1, corrected, guarantees MaxSense to be exact with probability 1 - 1/N;
-            None where it guarantees nothing.
+        sufficient: users for which Theorem 5.1 or 5.3, corrected, proves MaxSense or Multi-MaxSense to be exact with probability 1 - 1/N, in the
+            limit of many items; None where it proves nothing.
         necessary: users without which no method at all expects `TARGET` of items wrong; None if no number would do.
-        published: what the paper's theorems say, by name: users without which no method is all right half the time,
-            even where everybody agrees.
+        proven: the bounds whose conditions hold (`proven_bounds`); `telling` are those that say something.
+        public_rated: whether it is public which items people rated.
     """
 
     tastes: Tastes
@@ -75,7 +77,8 @@ class CampaignPlan:
     prospects: tuple[Prospect, ...]
     sufficient: int | None
     necessary: int | None
-    published: dict[str, int]
+    proven: tuple[Bound, ...]
+    public_rated: bool = False
 
     @property
     def best(self) -> Prospect | None:
@@ -88,6 +91,7 @@ class CampaignPlan:
         one, best = self.prospects[0].setting, self.best
         assumed = "; ".join(" / ".join(f"{value:g}" for value in row) for row in self.tastes.like)
         size = f"{one.items} items, {one.rated} ratings per person, ε = {plain(one.epsilon)}"
+        size += ", and it is public which items people rated: only likes are protected" if self.public_rated else ""
         lines = [f"{size}; assumed like rates by class: {assumed}."]
         if best is None or best.needed is None:
             able = [prospect for prospect in self.prospects if not prospect.alike]
@@ -110,30 +114,29 @@ class CampaignPlan:
         lines += self._limits()
         if self.sufficient is not None:
             lines.append(
-                f"MaxSense is proven to be exact from {in_words(self.sufficient)} people on (Theorem 5.1, corrected); "
-                "that is often fifty times more than it takes."
+                f"MaxSense is proven to get all items right with probability 1 - 1/{one.items} from {in_words(self.sufficient)} people on (Theorems 5.1 and 5.3, "
+                "corrected), in the limit of many items; simulated campaigns needed less than a hundredth of that."
             )
         return "\n".join(lines)
 
     def _limits(self) -> list[str]:
-        """What is proven: the fewest people for any method, and for the paper's."""
+        """What is proven: for each question the largest bound, and that for questions that may depend on others' answers."""
         lines = []
-        if self.necessary is not None:
-            lines.append(
-                f"Below {in_words(self.necessary)} people no method at all expects as few items wrong, if nobody's question "
-                "depends on others' answers and it is private which items a person rated."
-            )
-        paper = self.published.get("4.10")
-        known = "is for ε below ln 2 = 0.69" if paper is None else f"has {in_words(paper)} people"
-        lines.append(
-            f"The paper's bound for the same (Theorem 4.10; two classes, everybody agrees, all items right half the time) {known}."
-        )
-        name, adaptive = max(
-            ((name, count) for name, count in self.published.items() if name != "4.10"), key=lambda one: one[1]
-        )
-        lines.append(
-            f"If questions may depend on others' answers, {in_words(adaptive)} is what is proven (Theorem {name}, corrected)."
-        )
+        asked: dict[Question, str] = {
+            "share wrong": "no method at all expects as few items wrong",
+            "share wrong half the time": "no method has as few items wrong half the time",
+            "all right half the time": "no method gets all items right half the time",
+        }
+        for question, words in asked.items():
+            best, adaptive = largest(self.proven, question, False), largest(self.proven, question, True)
+            if best is not None and best is not adaptive:
+                lines.append(
+                    f"Below {in_words(best.people)} people {words}, if nobody's question depends on others' answers ({best.theorem}; {', '.join(best.conditions)})."
+                )
+            if adaptive is not None:
+                lines.append(
+                    f"Below {in_words(adaptive.people)} people {words}, even if questions depend on others' answers ({adaptive.theorem}; {', '.join(adaptive.conditions)})."
+                )
         return lines
 
     def _verdict(self, best: Prospect, needed: int) -> list[str]:
@@ -164,12 +167,15 @@ class CampaignPlan:
             "guessing": chance(self.tastes),
             "sufficient_users": self.sufficient,
             "necessary_users": self.necessary,
-            "theorems": self.published,
+            "public_rated": self.public_rated,
+            "bounds": [bound.to_dict() | {"says_something": bound in telling(self.proven)} for bound in self.proven],
             "words": self.words(),
         }
 
 
-def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | None = None) -> CampaignPlan:
+def plan(
+    items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | None = None, public_rated: bool = False
+) -> CampaignPlan:
     """Compare all sketches for a campaign of this size.
 
     Args:
@@ -178,6 +184,7 @@ def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | N
         epsilon: the ε of one report.
         tastes: the block model to assume; it is a guess, and the answer is as good as the guess.
         users: how many people there are, if known.
+        public_rated: it is public which items people rated, and only their likes are protected; for sketches that can ask accordingly.
 
     Example:
         >>> from evenhand.recommender.tastes import preset
@@ -185,44 +192,50 @@ def plan(items: int, rated: int, epsilon: Amount, tastes: Tastes, users: int | N
         'projection'
     """
     exact = parse_epsilon(epsilon)
-    ranges = {"items": (items, 2, 65_536), "rated": (rated, 1, items), "users": (users or 1, 1, _MOST_USERS)}
+    least = 2 if public_rated else 1  # a pair is asked about
+    ranges = {"items": (items, 2, 65_536), "rated": (rated, least, items), "users": (users or 1, 1, _MOST_USERS)}
     for name, (given, low, most) in ranges.items():
         if not low <= given <= most:
             raise UsageError(f"{name}={given} is out of range: expected {low} to {most}.")
     theta = min(best_theta(float(np.array(tastes.people) @ tastes.like_rates)), Decimal(rated))
     prospects = []
     for name, sketch in SKETCHES.items():
+        if public_rated and not sketch.public_rated:
+            continue
         questions = best_questions(exact, items, rated, theta) if sketch.several else 1
-        setting = Setting(name, items, rated, exact, float(theta), questions)
+        setting = Setting(name, items, rated, exact, float(theta), questions, public_rated)
         wrong = None if users is None else forecast(setting, tastes, users)
         alike = indistinguishable(setting, tastes)
         prospects.append(Prospect(setting, users_needed(setting, tastes, TARGET), wrong, alike))
-    sufficient = sufficient_users(items, rated, exact, tastes, float(theta))
-    necessary = necessary_users(items, rated, exact, tastes, TARGET)
-    return CampaignPlan(tastes, users, tuple(prospects), sufficient, necessary, _published(items, rated, exact))
+    sufficient = None if public_rated else _sufficient(prospects, tastes)
+    if public_rated:
+        necessary = necessary_if_adaptive(items, exact, tastes, TARGET)
+    else:
+        necessary = necessary_users(items, rated, exact, tastes, TARGET)
+    proven = proven_bounds(items, rated, exact, tastes, TARGET, public_rated)
+    return CampaignPlan(tastes, users, tuple(prospects), sufficient, necessary, proven, public_rated)
 
 
-def limits(items: int, rated: int, epsilon: Amount, tastes: Tastes) -> dict[str, list[Range]]:
+def _sufficient(prospects: Sequence[Prospect], tastes: Tastes) -> int | None:
+    """The fewest users for which a sensing sketch is proven to be exact."""
+    settings = [one.setting for one in prospects if SKETCHES[one.setting.sketch].senses]
+    found = [sufficient_users(s.items, s.rated, s.epsilon, tastes, s.theta, s.questions) for s in settings]
+    return min((users for users in found if users is not None), default=None)
+
+
+def limits(
+    items: int, rated: int, epsilon: Amount, tastes: Tastes, public_rated: bool = False
+) -> dict[str, list[Range]]:
     """For each ε, and catalogues from small to large: the people without whom nothing works, and for whom a sketch would."""
     sizes = sorted({items, *(size for size in _SIZES if size >= max(rated, items / 100))})
     found: dict[str, list[Range]] = {}
     for exact in sorted({parse_epsilon(epsilon), *map(Decimal, _EPSILONS)}):
-        plans = [plan(size, rated, exact, tastes) for size in sizes]
+        plans = [plan(size, rated, exact, tastes, None, public_rated) for size in sizes]
         found[f"ε = {plain(exact)}"] = [
             Range(size, one.necessary, one.best.needed if one.best else None)
             for size, one in zip(sizes, plans, strict=True)
             if one.necessary is not None
         ]
-    return found
-
-
-def _published(items: int, rated: int, epsilon: Decimal) -> dict[str, int]:
-    """The theorems whose conditions hold."""
-    found = {"3.3": theorem_3_3(items, epsilon)}
-    if float(epsilon) < math.log(2):
-        found["4.10"] = theorem_4_10(items, rated, epsilon)
-    if rated == 1:
-        found["6.1"] = theorem_6_1(items, epsilon)
     return found
 
 

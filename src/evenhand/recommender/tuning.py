@@ -19,6 +19,7 @@ class Setting:
     epsilon: Decimal
     theta: float = 1.0
     questions: int = 1
+    public_rated: bool = False
 
     @property
     def set_size(self) -> int:
@@ -27,7 +28,9 @@ class Setting:
 
     @property
     def both_rated(self) -> float:
-        """The chance that a person rated both of two items asked about."""
+        """The chance that a person rated both of two items asked about: they did where it is public what they rated, and they are asked accordingly."""
+        if self.public_rated:
+            return 1.0
         return self.rated * (self.rated - 1) / (self.items * (self.items - 1))
 
 

@@ -6,11 +6,13 @@ fall into each kind of item that the query tells apart, and those numbers are mu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
-from evenhand.recommender.at_server.sketches import Bits, Ints, Opinions
+from evenhand.recommender.at_server.sketches import Bits, Ints, Opinions, RatedSets
 from evenhand.recommender.at_server.sketches.maxsense import MaxSense
 from evenhand.recommender.simulation.people import People
 from evenhand.recommender.simulation.quality import opinions_of
@@ -115,11 +117,28 @@ class BlockPeople(People):
 
     def rate_alike(self, low: Ints, high: Ints) -> Bits:
         """Both are rated with a known chance, and then alike with another."""
-        classes = self._classes(len(low))
         both = self.rated * (self.rated - 1) / (self.items * (self.items - 1))
+        return self._alike(low, high, both)
+
+    def alike(self, low: Ints, high: Ints) -> Bits:
+        """Which items people rated does not depend on whether they like them."""
+        return self._alike(low, high, 1.0)
+
+    def _alike(self, low: Ints, high: Ints, both: float) -> Bits:
+        classes = self._classes(len(low))
         first, second = (self._like[classes, self.labels[item]] for item in (low, high))
         alike = first * second + (1 - first) * (1 - second)
         return np.asarray(self.random.random(len(low)) < both * alike)
+
+    def rated_sets(self, count: int) -> RatedSets:
+        """Which items so many people rated, where that is public; in the order of their serials."""
+
+        def drawn() -> Iterator[list[int]]:
+            for at in range(0, count, _AT_ONCE):
+                keys = self.random.random((min(_AT_ONCE, count - at), self.items), np.float32)
+                yield from keys.argpartition(self.rated - 1)[:, : self.rated].tolist()
+
+        return RatedSets(drawn())
 
     def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
         """With A the sum of h1 x over items where the signs agree, and B where they differ, h1·x = A + B and

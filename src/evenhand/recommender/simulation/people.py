@@ -21,9 +21,13 @@ class People(Population):
 
     def truths(self, sketch: ServerSketch, numbers: Ints) -> Bits:
         """The true bits of one person for each query: a row each, a column per question."""
-        if sketch.task.public_rated:
-            raise UsageError("People with public rated items can't be simulated: their queries depend on them.")
         return sketch.truths(numbers, self)
+
+    def alike(self, low: Ints, high: Ints) -> Bits:
+        """As in `Population`; for people whose rated items are part of a task, which those drawn from a file are not."""
+        raise UsageError(
+            "People drawn from a file can't be simulated with public rated items, as their queries depend on them; use people of assumed tastes."
+        )
 
     def reports(self, sketch: ServerSketch, first: int, last: int) -> Batch:
         """The reports of the tokens with serials ``first`` to ``last - 1``, each of another person."""

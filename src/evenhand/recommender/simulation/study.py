@@ -58,6 +58,7 @@ def study(
     questions: int | None = None,
     seed: int = 0,
     models: dict[str, PublishedModel] | None = None,
+    public_rated: bool = False,
 ) -> list[Point]:
     """Run a campaign of simulated people for each sketch, and look at it after each number of users.
 
@@ -66,6 +67,7 @@ def study(
         theta: as for `Campaign`, for the sketches that have one.
         questions: as for `Campaign`, for the sketches that may ask several.
         models: if given, receives each sketch's last model.
+        public_rated: as for `Campaign`: it is public which items people rated, at random.
     """
     stops = sorted(set(users))
     names = [f"item {number}" for number in range(items)]
@@ -78,14 +80,15 @@ def study(
             epsilon,
             rated,
             users=stops[-1],
-            pool=pool,
+            pool=None if public_rated else pool,
             theta=theta if kind.senses else None,
             questions=questions if kind.several else None,
+            public_rated=public_rated,
         )
         task = campaign.open(f"simulation {seed}")
-        setting = Setting(sketch, items, rated, task.epsilon, float(task.theta or 1), task.questions)
-        fold = Fold(task)
+        setting = Setting(sketch, items, rated, task.epsilon, float(task.theta or 1), task.questions, public_rated)
         people = BlockPeople(tastes, items, rated, seed=1000 * seed + offset)
+        fold = Fold(task, rated=people.rated_sets(stops[-1]) if public_rated else None)
         for reached, stop in pairwise([0, *stops]):
             people.answer(fold, reached, stop)
             model = campaign.publish(fold, tastes.clusters)

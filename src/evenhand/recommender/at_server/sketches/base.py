@@ -65,6 +65,9 @@ class Population(Protocol):
     def rate_alike(self, low: Ints, high: Ints) -> Bits:
         """Whether they rated both items of each pair, and the same."""
 
+    def alike(self, low: Ints, high: Ints) -> Bits:
+        """Whether they rated both items of each pair the same, who are known to have rated both."""
+
     def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
         """Whether their ratings have inner products of one sign with two ±1 vectors each, given as packed bits."""
 

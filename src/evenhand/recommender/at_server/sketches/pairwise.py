@@ -96,4 +96,5 @@ class Pairwise(ServerSketch):
 
     def truths(self, numbers: Ints, people: Population) -> Bits:
         low, high, _ = self.pairs(numbers)
-        return people.rate_alike(low, high)[:, None]
+        alike = people.rate_alike(low, high) if self.rated is None else people.alike(low, high)
+        return alike[:, None]

@@ -15,51 +15,54 @@ import numpy.typing as npt
 
 from evenhand.bounding import smooth_bound
 from evenhand.guarantee import UsageError
-from evenhand.profiles import Sums, support_of_counts
+from evenhand.profiles import Sums, Support, support_of_counts
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """Rows per user, weighted with the bound h.
+    """Users by number of rows, weighted with the bound h.
 
     Args:
-        counts: rows of each user; users without rows don't count.
+        support: of a profile; `of` makes one of rows per user.
         h: the largest weight of a user, in rows.
     """
 
-    counts: npt.ArrayLike
+    support: Support
     h: float
 
-    def __post_init__(self) -> None:
-        counts = np.asarray(self.counts, dtype=np.float64)
-        if not (counts >= 0).all() or not np.isfinite(counts).all() or not counts.any() or not self.h > 0:
-            raise UsageError("expected rows per user, 0 or more and not all 0, and a positive bound h.")
+    @classmethod
+    def of(cls, counts: npt.ArrayLike, h: float) -> Weighted:
+        """Rows of each user; users without rows don't count."""
+        given = np.asarray(counts, dtype=np.float64)
+        if not (given >= 0).all() or not np.isfinite(given).all() or not given.any() or not h > 0:
+            raise UsageError(f"h={h:g}: expected rows per user, 0 or more and not all 0, and a positive bound h.")
+        return cls(support_of_counts(given), h)
 
     @property
-    def users(self) -> int:
+    def users(self) -> float:
         """m, the users with rows."""
-        return int(np.count_nonzero(np.asarray(self.counts)))
+        return self.support.people
 
     @property
     def rows(self) -> float:
         """n."""
-        return float(np.sum(self.counts))
+        return self.support.rows
 
     @property
     def largest(self) -> float:
         """max_j Σ c over the rows of user j."""
-        return min(self.h, float(np.max(self.counts))) / self._kept
+        return min(self.h, float(self.support.sizes.max())) / self._kept
 
     @property
     def squares(self) -> float:
         """Σ c²; 1/n when nothing is bounded."""
-        sums, at = Sums.of(support_of_counts(self.counts)), np.array([self.h])
+        sums, at = Sums.of(self.support), np.array([self.h])
         below, _, inverse = sums.at(at)
         return float((below + inverse * at**2)[0]) / self._kept**2
 
     @property
     def _kept(self) -> float:
-        return float(np.minimum(self.counts, self.h).sum())
+        return float(Sums.of(self.support).kept(np.array([self.h]))[0])
 
 
 def theorem_4(
@@ -109,6 +112,12 @@ def trade_off(weighted: Weighted, A: float) -> float:
     return weighted.largest**2 + A * weighted.squares
 
 
-def best_weights(counts: npt.ArrayLike, A: float) -> Weighted:
+def best_weights(support: Support, A: float) -> Weighted:
     """The exact minimiser of the trade-off: that of section 3 with A in place of σ²ε²/(2B²)."""
-    return Weighted(counts, smooth_bound(support_of_counts(counts), A, 1.0, math.sqrt(2)))
+    return Weighted(support, smooth_bound(support, A, 1.0, math.sqrt(2)))
+
+
+def published_weights(support: Support, epsilon: float, delta: float, dimension: int) -> Weighted:
+    """The weights that make Theorem 4's bound least: its trade-off with A = ln d·ln n·ε²/ln⁴(m/δ), and 2 for a d of 1, whose logarithm is 0."""
+    sampling = math.log(max(dimension, 2)) * math.log(max(support.rows, 2.0))
+    return best_weights(support, sampling * epsilon**2 / math.log(max(support.people, 2.0) / delta) ** 4)
