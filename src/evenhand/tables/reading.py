@@ -67,7 +67,8 @@ def read(
             change how another is read. With it, one quote that is never closed can make the rows of other users part of
             one field, and then the guarantee does not hold: use it only if you know that all quotes are balanced.
 
-    Edge cases: rows whose user is null are dropped. Columns without types (CSV, JSON, Python objects in a frame) are read as
+    Edge cases: rows whose user is null are dropped. Users are told apart by how their ids are spelled; ids that the engine may take for equal
+    although they are spelled differently (by a collation, citext) are refused. Columns without types (CSV, JSON, Python objects in a frame) are read as
     text and cast when used; text that is not a number counts as null. Bytes that are not UTF-8 are left out of text. What
     happens to malformed lines: docs/files.md. Under ``"values"`` and ``"labels"`` a CSV needs its user and public columns
     first, and JSON is refused: ``evenhand convert`` makes Parquet of them.
