@@ -60,9 +60,10 @@ def calls() -> set[str]:
     found = set()
     for file in PACKAGE.rglob("*.py"):
         module = file.relative_to(PACKAGE).with_suffix("").as_posix()
-        if module.startswith("audit/") or module == "release/door":
+        text = file.read_text(encoding="utf-8")
+        if module.startswith("audit/") or module == "release/door" or not any(f".{way}(" in text for way in WAYS):
             continue
-        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for function in ast.walk(ast.parse(text)):
             if isinstance(function, ast.FunctionDef):
                 found |= {
                     f"{module}:{function.name}:{node.func.attr}"
