@@ -120,7 +120,9 @@ def test_the_largest_integers(tmp_path: Path) -> None:
 
         assert integers(there, ask) == integers(here, ask)
     by: dict[str, Any] = {"by": "n", "keys": [2**63 - 1, -(2**63), 5]}
-    assert integers(there, lambda ask: ask.count(**by, epsilon=1)) == integers(here, lambda ask: ask.count(**by, epsilon=1))
+    assert integers(there, lambda ask: ask.count(**by, epsilon=1)) == integers(
+        here, lambda ask: ask.count(**by, epsilon=1)
+    )
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:
