@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 import time
@@ -74,12 +75,18 @@ def keeper(desk: Desk, unapproved: str | None = None, immediate: bool = False, r
     return Keeper({"t": Offered(table, desk, rows=rows)}, {"bob": bob}, DEADLINE)
 
 
-def value_of(kept: Keeper, desk: Desk, id: str) -> float:
-    """The answer, which is stored before its deadline and seen after it."""
+def stored_value(desk: Desk, id: str) -> float:
+    """The answer, once it is stored."""
     until = time.monotonic() + 60
     while (found := desk.find(id)) is None or found.answer is None:
         assert time.monotonic() < until
         time.sleep(0.02)
+    return float(json.loads(found.answer)["value"])
+
+
+def value_of(kept: Keeper, desk: Desk, id: str) -> float:
+    """The answer, which is stored before its deadline and seen after it."""
+    stored_value(desk, id)
     assert "answer" not in Desks(kept).shown(BOB, {"id": id})
     Clock.later()
     return float(Desks(kept).shown(BOB, {"id": id})["answer"]["value"])
@@ -172,6 +179,45 @@ def test_what_a_stopped_server_left_is_drawn_again(desk: Desk, monkeypatch: pyte
     assert again.resume() == 1
     assert abs(value_of(again, desk, asked["id"]) - ROWS) < 100
     assert desk.ledger.spent.epsilon == 5
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_question_during_which_a_server_died_is_set_aside(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """It is answered as one that fails; if the server dies of that as well, it is left. Others are drawn as usual."""
+    other = {"key": "beside", "question": {"ask": "count", "epsilon": "4"}}
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Lane, "add", lambda *arguments: None)  # killed after the debit
+        asked, beside = (Desks(keeper(desk)).ask(BOB, each) for each in ({**COUNT, "key": "killer"}, other))
+    desk.note_started("a worker", beside["id"])
+    desk.note_started("a worker", asked["id"], times)  # by then the one before was done
+    assert desk.started() == {asked["id"]: times}
+    Clock.later()
+    again = keeper(desk)
+    assert again.resume() == 2
+    assert abs(stored_value(desk, beside["id"]) - ROWS) < 100
+    if times == 1:
+        assert abs(stored_value(desk, asked["id"])) < 100
+        assert desk.started() == {}
+    else:
+        again.close()
+        found = desk.find(asked["id"])
+        assert found is not None
+        assert found.answer is None
+        assert desk.started() == {asked["id"]: 2}
+    assert desk.ledger.spent.epsilon == 9
+
+
+def test_what_a_server_leaves_in_good_order_is_not_set_aside(desk: Desk) -> None:
+    """A question that outlasts the patience of a server that is told to stop."""
+    kept = keeper(desk)
+    kept._begun["an id"] = desk
+    desk.note_started("a worker", "an id")
+    kept.close()
+    assert (
+        desk._run(lambda connection: connection.exec_driver_sql("SELECT count(*) FROM evenhand_started").scalar()) == 0
+    )
 
 
 def test_an_analyst_who_left_keeps_no_server_from_starting(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -48,6 +48,10 @@ LEAST_EPSILON = Decimal("0.0001")
 """What a question costs at least, unless the keeper says otherwise: a tenth of the smallest ε that is of use, and 10,000 questions for ε = 1."""
 ALIVE_EVERY = 30.0
 """Seconds between two notes in the ledgers that the server runs, while there are debits."""
+MARKED = 0.05
+"""Seconds: a question with a longer slot is noted in the store before it is worked out. Shorter ones read a few sums that are kept."""
+MARKING = 0.05
+"""Seconds that the note may take of a slot: one commit."""
 LATE_AGAIN = 2.0
 """Seconds after which to ask again for an answer that the store has not taken yet."""
 
@@ -126,6 +130,8 @@ class Keeper:
     _running: dict[str, tuple[StoredQuestion, Future[str]]] = field(default_factory=dict, repr=False)
     _asking: Counter[tuple[str, str]] = field(default_factory=Counter, repr=False)
     _unsure: bool = field(default=False, repr=False)  # whether a debit may have been recorded that nobody was told of
+    _begun: dict[str, Desk] = field(default_factory=dict, repr=False)  # noted as begun, and not drawn yet
+    _before: dict[str, int] = field(default_factory=dict, repr=False)  # begun by servers that died, and how often
     _late: set[str] = field(default_factory=set, repr=False)
     _due: datetime | None = field(default=None, repr=False)  # the last deadline of what this server was paid for
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -234,7 +240,12 @@ class Keeper:
                 offered.table.engine.lock()
 
     def resume(self) -> int:
-        """Start again what was paid for and not answered when the server stopped; how many questions that is."""
+        """Start again what was paid for and not answered when the server stopped; how many questions that is.
+
+        What a server had begun when it died is not worked out again: it may be why.
+        """
+        for desk in self._desks():
+            self._before |= desk.started()
         return sum(self._resumed(desk) for desk in self._desks())
 
     def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
@@ -295,6 +306,9 @@ class Keeper:
             lane.end()
         for lane, patience in ((self._short, 10.0), (self._long, 10.0), (self._models, 1.0)):
             lane.close(now + patience)
+        for id, desk in list(self._begun.items()):  # it only took too long
+            with suppress(DataError):
+                desk.forget_started(id)
         self._storing.close()
         if self._due is not None:
             for desk in self._desks():
@@ -350,6 +364,7 @@ class Keeper:
         draft = questions.ask(self._drafts_for(analyst, name, self._short), question)
         kept = isinstance(self.tables[name].table.engine, CopiedEngine)
         slot = self._slots.of(name, draft.query, kept=kept)
+        slot += MARKING if slot > MARKED else 0.0
         if slot <= SHORT:
             return Planned(draft, self._short, slot)
         return Planned(questions.ask(self._drafts_for(analyst, name, self._long), question), self._long, slot)
@@ -419,24 +434,61 @@ class Keeper:
             stored_since = isinstance(error, AlreadyPaid) and error.question.answer
             self._ended(asked, stored_since or error)
             return
+        if asked.id in self._before:
+            self._set_aside(desk, asked, self._before[asked.id])
+            return
         place = planned.lane.schedule.insist(asked.analyst, planned.slot)
         model = planned.lane is self._models
         with self._lock:
             behind = planned.lane.schedule.waiting() / SHARE
             self._behind[model] = max(self._behind.get(model, 0.0), behind)
-        self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
+        self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt), marked=True)
 
-    def _start(self, desk: Desk, asked: StoredQuestion, lane: Lane, place: Place, draw: Callable[[], Answer]) -> None:
-        """Have an answer drawn in its slot, and stored."""
+    def _set_aside(self, desk: Desk, asked: StoredQuestion, times: int) -> None:
+        """Answer a question during which a server died, as one that fails: about the empty table. If that kills it too, it is left."""
+        log.error("question is set aside: a server died while it ran", extra={"question": asked.id, "times": times})
+        try:
+            if times > 1:
+                raise DataError("a server died of this question, and of its answer about the empty table")
+            self._storing.until_done(asked.id, lambda: desk.note_started(asked.id, asked.id, times + 1))
+        except Exception as error:
+            self._ended(asked, error)
+            return
+        self._kept(desk, asked, None)
+
+    def _start(
+        self,
+        desk: Desk,
+        asked: StoredQuestion,
+        lane: Lane,
+        place: Place,
+        draw: Callable[[], Answer],
+        *,
+        marked: bool = False,
+    ) -> None:
+        """Have an answer drawn in its slot, and stored; ``marked`` if it is noted in the store before, whatever its slot."""
         with self._lock:
             self._running.setdefault(asked.id, (asked, Future()))
             due = datetime.now(UTC) + timedelta(seconds=self.model_deadline if lane is self._models else self.deadline)
             self._due = max(self._due or due, due)
-        lane.add(Job(place, partial(self._drawn_in, desk, asked, draw), asked.id))
+        marked |= place.slot > MARKED
+        lane.add(Job(place, partial(self._drawn_in, desk, asked, draw, lane.name if marked else None), asked.id))
 
-    def _drawn_in(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], work: Work) -> None:
+    def _mark(self, desk: Desk, asked: StoredQuestion, worker: str) -> None:
+        """Note that a question begins. If the store is away it begins all the same: others must not wait for the store."""
+        try:
+            desk.note_started(worker, asked.id)
+        except DataError as error:
+            log.error("the store does not answer", extra={"question": asked.id, "error": type(error).__name__})
+        self._begun[asked.id] = desk
+
+    def _drawn_in(
+        self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], worker: str | None, work: Work
+    ) -> None:
         """Draw an answer, in the thread of a worker; or else have one drawn from the empty table."""
         text: str | None = None
+        if worker is not None:
+            self._mark(desk, asked, worker)
         try:
             text = work.run(lambda: answer_text(draw()))
         except Stopped:
@@ -444,6 +496,7 @@ class Keeper:
         except Exception as error:
             # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
             log.error("question failed after its debit", extra={"question": asked.id, "error": type(error).__name__})
+        self._begun.pop(asked.id, None)
         self._storing.add(partial(self._kept, desk, asked, text))
 
     def _kept(self, desk: Desk, asked: StoredQuestion, text: str | None) -> None:
