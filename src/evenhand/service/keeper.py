@@ -214,6 +214,7 @@ class Keeper:
             place = place or planned.lane.schedule.insist(
                 analyst, planned.slot
             )  # known by its key, and not paid for yet
+            self._note_reading(name, planned, place)
             self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
             return asked
 
@@ -362,12 +363,17 @@ class Keeper:
             draft = questions.ask(self._drafts_for(analyst, name, self._models), question)
             return Planned(draft, self._models, self._slots.of_fit(name, draft.query, question))
         draft = questions.ask(self._drafts_for(analyst, name, self._short), question)
-        kept = isinstance(self.tables[name].table.engine, CopiedEngine)
-        slot = self._slots.of(name, draft.query, kept=kept)
+        kept = self._slots.kept(name, draft.query, self._short.schedule.clock())
+        slot = kept.slot if kept else self._slots.of(name, draft.query)
         slot += MARKING if slot > MARKED else 0.0
-        if slot <= SHORT:
+        if (slot <= SHORT) if kept is None else (kept.worker == self._short.name):
             return Planned(draft, self._short, slot)
         return Planned(questions.ask(self._drafts_for(analyst, name, self._long), question), self._long, slot)
+
+    def _note_reading(self, name: str, planned: Planned, place: Place) -> None:
+        """Note that the engine of a worker will have read what a question asks for, by the time at which it has surely been worked out."""
+        if planned.lane is not self._models and isinstance(self.tables[name].table.engine, CopiedEngine):
+            self._slots.note(name, planned.draft.query, planned.lane.name, place.latest)
 
     def _reserved(self, planned: Planned, desk: Desk, analyst: str, key: str) -> Place | None:
         """A place for a question; None for one that is known by its key already, which is not kept from its answer."""
