@@ -30,7 +30,7 @@ from evenhand.service.fits import FitDraft
 from evenhand.service.jobs import Lane
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.statistics import Draft
-from evenhand.tables.engines.copied import copied
+from evenhand.tables.engines.copied import CopiedEngine, copied
 
 BOB = Account("bob", Role.ANALYST)
 COUNT = {"key": "k", "question": {"ask": "count", "epsilon": "5", "bounding": {"strategy": "TotalCap", "T": 3}}}
@@ -310,3 +310,18 @@ def test_what_a_worker_has_read_is_counted_again_by_that_worker(desk: Desk) -> N
     again = kept._planned("bob", "t", question)
     assert (first.lane.name, again.lane.name) == ("long questions", "long questions")
     assert again.slot < first.slot / 5
+
+
+def test_counts_are_short_from_the_start(desk: Desk) -> None:
+    """What a server reads when it starts is what the first count finds."""
+    kept = keeper(desk, immediate=True, rows=3_000_000)
+    kept.warm()
+    engine = kept._tables_of["long questions"]["t"].engine
+    assert isinstance(engine, CopiedEngine)
+    (summary,) = engine._summaries
+    question = {"ask": "count", "epsilon": "0.1", "bounding": {"strategy": "TotalCap", "T": 3}}
+    planned = kept._planned("bob", "t", question)
+    assert planned.lane.name == "long questions"
+    assert planned.slot < 0.1
+    Desks(kept).ask(BOB, {"key": "a", "question": question}, wait=60)
+    assert list(engine._summaries) == [summary]

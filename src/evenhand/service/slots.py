@@ -6,10 +6,9 @@ A slot is a limit: whatever takes longer is stopped. So the figures below are ab
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 MILLION = 1_000_000
@@ -40,7 +39,7 @@ _USUAL_FEATURES = range(20)  # where all columns are features
 SHAPES = 16
 """Questions whose per-user summaries are remembered here: half of what the engine keeps (`copied.SUMMARIES`), since one may need two."""
 AGAIN = 600.0
-"""Seconds after which a question has its whole slot again: one that failed has left nothing to be found."""
+"""Seconds after which a reading is given up: one that failed has left nothing to be found. After half of them one question has its whole slot again."""
 _KEPT = ("count", "users")
 """Statistics whose reading is kept by the engine: asked again, they read a summary of their users."""
 _SUMMARY = 0.02
@@ -54,12 +53,14 @@ class Kept:
     Args:
         worker: its name.
         since: from when on it is surely there, by the clock of the schedule.
-        until: when it is read again, whether it is there or not.
+        renewed: from when on questions have their whole slot, until one of them was paid for.
+        until: when it is given up, if none was.
         slot: what a question has that finds it.
     """
 
     worker: str
     since: float
+    renewed: float
     until: float
     slot: float
 
@@ -107,23 +108,24 @@ class Slots:
         """Where the reading of a question is kept now, told from the questions that were paid for, whatever is in the table."""
         shape = _shape(table, query)
         found = None if shape is None else self._shapes.get(shape)
-        if shape is None or found is None or not found.since <= now < found.until:
+        if shape is None or found is None or not found.since <= now < found.renewed:
             return None
         self._shapes.move_to_end(shape)
         return found
 
-    def note(self, table: str, query: Mapping[str, Any], worker: str, since: float) -> None:
-        """Note that a question was paid for which a worker will have read by a time."""
+    def note(self, table: str, query: Mapping[str, Any], worker: str, whole: float, since: float) -> None:
+        """Note that a question with a slot ``whole`` was paid for, which a worker will have read by a time."""
         shape = _shape(table, query)
-        if shape is None or since < self._until(shape):
+        if shape is None:
             return
-        self._shapes[shape] = Kept(worker, since, since + AGAIN, self.of(table, query, again=True))
+        found, slot = self._shapes.get(shape), self.of(table, query, again=True)
+        if found is None or since >= found.until:
+            self._shapes[shape] = Kept(worker, since, since + AGAIN / 2, since + AGAIN, slot)
+        elif whole >= self.of(table, query) and since >= found.renewed:
+            self._shapes[shape] = replace(found, renewed=since + AGAIN / 2, until=since + AGAIN)
         self._shapes.move_to_end(shape)
         while len(self._shapes) > SHAPES:
             self._shapes.popitem(last=False)
-
-    def _until(self, shape: str) -> float:
-        return self._shapes[shape].until if shape in self._shapes else -math.inf
 
     def _millions(self, table: str) -> float:
         return self.rows.get(table, DECLARED_ROWS) / MILLION
@@ -134,8 +136,9 @@ def _shape(table: str, query: Mapping[str, Any]) -> str | None:
     if query.get("by") or not all(part["statistic"] in _KEPT for part in _parts(query)):
         return None
     how = query.get("bounding")
-    bounded = how.get("strategy") if isinstance(how, Mapping) else None
-    return repr((table, query.get("statistic"), query.get("sql"), query.get("parts"), bounded))
+    if isinstance(how, Mapping) and how.get("strategy") == "RowLimit":  # draws rows anew
+        return None
+    return repr((table, query.get("statistic"), query.get("sql"), query.get("parts")))
 
 
 def _parts(query: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
