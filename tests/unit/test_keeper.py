@@ -30,6 +30,7 @@ from evenhand.service.fits import FitDraft
 from evenhand.service.jobs import Lane
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.statistics import Draft
+from evenhand.tables.engines.copied import CopiedEngine, copied
 
 BOB = Account("bob", Role.ANALYST)
 COUNT = {"key": "k", "question": {"ask": "count", "epsilon": "5", "bounding": {"strategy": "TotalCap", "T": 3}}}
@@ -69,7 +70,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def keeper(desk: Desk, unapproved: str | None = None, immediate: bool = False, rows: int = 1_000_000) -> Keeper:
-    table = eh.read(pd.DataFrame({"u": [number // 3 for number in range(ROWS)], "y": 1.0, "x": 1.0}), user="u")
+    table = copied(eh.read(pd.DataFrame({"u": [number // 3 for number in range(ROWS)], "y": 1.0, "x": 1.0}), user="u"))
     free = None if unapproved is None else Decimal(unapproved)
     bob = Analyst(Limits(Budget(Decimal(9)), unapproved=free), immediate=immediate)
     return Keeper({"t": Offered(table, desk, rows=rows)}, {"bob": bob}, DEADLINE)
@@ -294,3 +295,33 @@ def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch: pytest.Monkey
         assert remote._call("GET", "/") == {"value": 1}
         with pytest.raises(eh.DataError, match="can't be reached"):
             remote._call("GET", "/")
+
+
+def test_what_a_worker_has_read_is_counted_again_by_that_worker(desk: Desk) -> None:
+    """A large table's first count is long; the next ones are short, and find the summary where it is."""
+    kept = keeper(desk, immediate=True, rows=3_000_000)
+    question = {"ask": "count", "epsilon": "0.1", "bounding": {"strategy": "TotalCap", "T": 3}}
+    first = kept._planned("bob", "t", question)
+    Desks(kept).ask(BOB, {"key": "a", "question": question}, wait=60)
+    assert kept._planned("bob", "t", question).slot == first.slot  # not before it has surely been read
+    now = time.monotonic()
+    for lane in (kept._short, kept._long):
+        lane.schedule.clock = lambda: now + 0.8 * DEADLINE
+    again = kept._planned("bob", "t", question)
+    assert (first.lane.name, again.lane.name) == ("long questions", "long questions")
+    assert again.slot < first.slot / 5
+
+
+def test_counts_are_short_from_the_start(desk: Desk) -> None:
+    """What a server reads when it starts is what the first count finds."""
+    kept = keeper(desk, immediate=True, rows=3_000_000)
+    kept.warm()
+    engine = kept._tables_of["long questions"]["t"].engine
+    assert isinstance(engine, CopiedEngine)
+    (summary,) = engine._summaries
+    question = {"ask": "count", "epsilon": "0.1", "bounding": {"strategy": "TotalCap", "T": 3}}
+    planned = kept._planned("bob", "t", question)
+    assert planned.lane.name == "long questions"
+    assert planned.slot < 0.1
+    Desks(kept).ask(BOB, {"key": "a", "question": question}, wait=60)
+    assert list(engine._summaries) == [summary]

@@ -39,6 +39,7 @@ from evenhand.statistics import Draft
 from evenhand.tables import Table
 from evenhand.tables.engines.copied import CopiedEngine, beside
 from evenhand.tables.engines.stopping import Stopped, Work
+from evenhand.tables.summaries import per_user
 
 log = logging.getLogger("evenhand.keeper")
 
@@ -214,6 +215,7 @@ class Keeper:
             place = place or planned.lane.schedule.insist(
                 analyst, planned.slot
             )  # known by its key, and not paid for yet
+            self._note_reading(name, planned, place)
             self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
             return asked
 
@@ -238,6 +240,22 @@ class Keeper:
         for offered in self.tables.values():
             if isinstance(offered.table.engine, CopiedEngine):
                 offered.table.engine.lock()
+
+    def warm(self) -> None:
+        """Read how many rows each user has, for tables whose engines keep that, so that the first counts don't have to."""
+        count = {"statistic": "count"}
+        for name, offered in self.tables.items():
+            whole = self._slots.of(name, count)
+            lane = self._short if whole + MARKING <= SHORT else self._long
+            table = self._tables_of[lane.name][name]
+            if not isinstance(table.engine, CopiedEngine):
+                continue
+            try:
+                with table.engine.kept(per_user(table, ()), lasting=True):
+                    self._slots.note(name, count, lane.name, whole, lane.schedule.clock())
+            except DataError as error:
+                log.error("table can't be read", extra={"table": name, "error": type(error).__name__})
+            log.info("table is read", extra={"table": name, "declared_rows": offered.rows})
 
     def resume(self) -> int:
         """Start again what was paid for and not answered when the server stopped; how many questions that is.
@@ -362,12 +380,17 @@ class Keeper:
             draft = questions.ask(self._drafts_for(analyst, name, self._models), question)
             return Planned(draft, self._models, self._slots.of_fit(name, draft.query, question))
         draft = questions.ask(self._drafts_for(analyst, name, self._short), question)
-        kept = isinstance(self.tables[name].table.engine, CopiedEngine)
-        slot = self._slots.of(name, draft.query, kept=kept)
+        kept = self._slots.kept(name, draft.query, self._short.schedule.clock())
+        slot = kept.slot if kept else self._slots.of(name, draft.query)
         slot += MARKING if slot > MARKED else 0.0
-        if slot <= SHORT:
+        if (slot <= SHORT) if kept is None else (kept.worker == self._short.name):
             return Planned(draft, self._short, slot)
         return Planned(questions.ask(self._drafts_for(analyst, name, self._long), question), self._long, slot)
+
+    def _note_reading(self, name: str, planned: Planned, place: Place) -> None:
+        """Note that the engine of a worker will have read what a question asks for, by the time at which it has surely been worked out."""
+        if planned.lane is not self._models and isinstance(self.tables[name].table.engine, CopiedEngine):
+            self._slots.note(name, planned.draft.query, planned.lane.name, planned.slot, place.latest)
 
     def _reserved(self, planned: Planned, desk: Desk, analyst: str, key: str) -> Place | None:
         """A place for a question; None for one that is known by its key already, which is not kept from its answer."""
