@@ -310,7 +310,7 @@ def test_what_a_worker_has_read_is_counted_again_by_that_worker(desk: Desk) -> N
     Desks(kept).ask(BOB, {"key": "a", "question": question}, wait=60)
     assert kept._planned("bob", "t", question).slot == first.slot  # not before it has surely been read
     now = time.monotonic()
-    for lane in (kept._short, kept._long):
+    for lane in (kept._workers.short, kept._workers.long):
         lane.schedule.clock = lambda: now + 0.8 * DEADLINE
     again = kept._planned("bob", "t", question)
     assert (first.lane.name, again.lane.name) == ("long questions", "long questions")
@@ -321,7 +321,7 @@ def test_counts_are_short_from_the_start(desk: Desk) -> None:
     """What a server reads when it starts is what the first count finds."""
     kept = keeper(desk, immediate=True, rows=3_000_000)
     kept.warm()
-    engine = kept._tables_of["long questions"]["t"].engine
+    engine = kept._workers.tables["long questions"]["t"].engine
     assert isinstance(engine, CopiedEngine)
     (summary,) = engine._summaries
     question = {"ask": "count", "epsilon": "0.1", "bounding": {"strategy": "TotalCap", "T": 3}}

@@ -12,12 +12,11 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -28,39 +27,25 @@ from evenhand.ledger import Cost
 from evenhand.ledger.desk import AlreadyPaid, Busy, Desk, Limits, Standing, StoredQuestion
 from evenhand.profiles import Profile
 from evenhand.service import questions
-from evenhand.service.begun import MARKED, MARKING, Begun
+from evenhand.service.begun import Begun
 from evenhand.service.granted import Analyst, Offered
 from evenhand.service.jobs import Job, Lane
-from evenhand.service.pricing import Prices, drafts
-from evenhand.service.schedule import SHARE, Place, Schedule
-from evenhand.service.slots import Slots
+from evenhand.service.pricing import Prices
+from evenhand.service.schedule import SHARE, Place
 from evenhand.service.stored import Answer, answer_text
 from evenhand.service.storing import Closing, Storing
-from evenhand.session import Drafts
-from evenhand.statistics import Draft
-from evenhand.tables.engines.copied import CopiedEngine, beside
+from evenhand.service.workers import MARKED, Planned, Workers
+from evenhand.tables.engines.copied import CopiedEngine
 from evenhand.tables.engines.stopping import Stopped, Work
-from evenhand.tables.summaries import per_user
 
 log = logging.getLogger("evenhand.keeper")
 
-SHORT = 0.5
-"""Seconds: questions with a slot up to this have a worker of their own, so that they wait for none that is longer."""
 LEAST_EPSILON = Decimal("0.0001")
 """What a question costs at least, unless the keeper says otherwise: a tenth of the smallest ε that is of use, and 10,000 questions for ε = 1."""
 ALIVE_EVERY = 30.0
 """Seconds between two notes in the ledgers that the server runs, while there are debits."""
 LATE_AGAIN = 2.0
 """Seconds after which to ask again for an answer that the store has not taken yet."""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A question, ready to be paid for: what draws it, and the worker and slot that public facts give it."""
-
-    draft: Draft
-    lane: Lane
-    slot: float
 
 
 @dataclass
@@ -105,19 +90,13 @@ class Keeper:
 
     def __post_init__(self) -> None:
         self.prices = Prices({name: one.table for name, one in self.tables.items()}, self.price_workers)
-        self._slots = Slots({name: offered.rows for name, offered in self.tables.items()}, self.slowness)
-        self._short, self._long = (
-            Lane(name, Schedule(self.deadline)) for name in ("short questions", "long questions")
+        self._workers = Workers(
+            {name: offered.table for name, offered in self.tables.items()},
+            {name: offered.rows for name, offered in self.tables.items()},
+            self.deadline,
+            self.model_deadline,
+            self.slowness,
         )
-        self._models = Lane("models", Schedule(self.model_deadline))
-        # Each worker has connections of its own where it can, so that no statement waits for one of another worker.
-        tables = {name: offered.table for name, offered in self.tables.items()}
-        self._tables_of = {lane.name: beside(tables) for lane in (self._long, self._models)} | {
-            self._short.name: tables
-        }
-        self._nothing_of = {
-            name: replace(table, expression=table.expression.limit(0)) for name, table in beside(tables).items()
-        }
         for desk in self._desks():
             known = desk.alive()
             if known is not None:
@@ -179,7 +158,7 @@ class Keeper:
             place = place or planned.lane.schedule.insist(
                 analyst, planned.slot
             )  # known by its key, and not paid for yet
-            self._note_reading(name, planned, place)
+            self._workers.note_reading(name, planned, place)
             self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
             return asked
 
@@ -206,20 +185,8 @@ class Keeper:
                 offered.table.engine.lock()
 
     def warm(self) -> None:
-        """Read how many rows each user has, for tables whose engines keep that, so that the first counts don't have to."""
-        count = {"statistic": "count"}
-        for name, offered in self.tables.items():
-            whole = self._slots.of(name, count)
-            lane = self._short if whole + MARKING <= SHORT else self._long
-            table = self._tables_of[lane.name][name]
-            if not isinstance(table.engine, CopiedEngine):
-                continue
-            try:
-                with table.engine.kept(per_user(table, ()), lasting=True):
-                    self._slots.note(name, count, lane.name, whole, lane.schedule.clock())
-            except DataError as error:
-                log.error("table can't be read", extra={"table": name, "error": type(error).__name__})
-            log.info("table is read", extra={"table": name, "declared_rows": offered.rows})
+        """Read what first counts would have to read."""
+        self._workers.warm()
 
     def resume(self) -> int:
         """Start again what was paid for and not answered when the server stopped; how many questions that is.
@@ -282,11 +249,7 @@ class Keeper:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
         self._stop.set()
         self.prices.close()
-        now = time.monotonic()
-        for lane in (self._short, self._long, self._models):
-            lane.end()
-        for lane, patience in ((self._short, 10.0), (self._long, 10.0), (self._models, 1.0)):
-            lane.close(now + patience)
+        self._workers.close()
         self._begun.close()
         self._storing.close()
         if self._due is not None:
@@ -337,21 +300,7 @@ class Keeper:
 
     def _planned(self, analyst: str, name: str, question: Mapping[str, Any]) -> Planned:
         """What a question is before it is paid for, from public facts alone."""
-        if question.get("ask") == "fit":
-            draft = questions.ask(self._drafts_for(analyst, name, self._models), question)
-            return Planned(draft, self._models, self._slots.of_fit(name, draft.query, question))
-        draft = questions.ask(self._drafts_for(analyst, name, self._short), question)
-        kept = self._slots.kept(name, draft.query, self._short.schedule.clock())
-        slot = kept.slot if kept else self._slots.of(name, draft.query)
-        slot += MARKING if slot > MARKED else 0.0
-        if (slot <= SHORT) if kept is None else (kept.worker == self._short.name):
-            return Planned(draft, self._short, slot)
-        return Planned(questions.ask(self._drafts_for(analyst, name, self._long), question), self._long, slot)
-
-    def _note_reading(self, name: str, planned: Planned, place: Place) -> None:
-        """Note that the engine of a worker will have read what a question asks for, by the time at which it has surely been worked out."""
-        if planned.lane is not self._models and isinstance(self.tables[name].table.engine, CopiedEngine):
-            self._slots.note(name, planned.draft.query, planned.lane.name, planned.slot, place.latest)
+        return self._workers.planned(name, self._profile(analyst, name), question)
 
     def _reserved(self, planned: Planned, desk: Desk, analyst: str, key: str) -> Place | None:
         """A place for a question; None for one that is known by its key already, which is not kept from its answer."""
@@ -423,7 +372,7 @@ class Keeper:
             self._set_aside(desk, asked, times)
             return
         place = planned.lane.schedule.insist(asked.analyst, planned.slot)
-        model = planned.lane is self._models
+        model = planned.lane is self._workers.models
         with self._lock:
             behind = planned.lane.schedule.waiting() / SHARE
             self._behind[model] = max(self._behind.get(model, 0.0), behind)
@@ -451,7 +400,9 @@ class Keeper:
         """Have an answer drawn in its slot, and stored; ``marked`` if it is noted in the store before, whatever its slot."""
         with self._lock:
             self._running.setdefault(asked.id, (asked, Future()))
-            due = datetime.now(UTC) + timedelta(seconds=self.model_deadline if lane is self._models else self.deadline)
+            due = datetime.now(UTC) + timedelta(
+                seconds=self.model_deadline if lane is self._workers.models else self.deadline
+            )
             self._due = max(self._due or due, due)
         marked |= place.slot > MARKED
         lane.add(Job(place, partial(self._drawn_in, desk, asked, draw, lane.name if marked else None), asked.id))
@@ -491,7 +442,7 @@ class Keeper:
         """An answer for an earlier debit, drawn from the empty table."""
         stored = json.loads(asked.question)
         name = self._table(asked.analyst, stored["table"])[0]
-        draft = questions.ask(drafts(self._nothing_of[name], self._profile(asked.analyst, name)), stored["question"])
+        draft = self._workers.about_nothing(name, self._profile(asked.analyst, name), stored["question"])
         receipt = self._storing.until_done(asked.id, lambda: draft.pay(desk.earlier(asked)))
         answer: Answer = draft.drawn(receipt)
         return answer_text(answer)
@@ -552,10 +503,6 @@ class Keeper:
 
     def _desks(self) -> list[Desk]:
         return list({id(offered.desk): offered.desk for offered in self.tables.values()}.values())
-
-    def _drafts_for(self, analyst: str, name: str, lane: Lane) -> Drafts:
-        """Questions of an analyst about a table, for a worker: what one analyst bought is not used for another."""
-        return drafts(self._tables_of[lane.name][name], self._profile(analyst, name))
 
     def _profile(self, analyst: str, name: str) -> Profile | None:
         """The latest that the analyst bought of a table and may see; kept until the server stops."""
