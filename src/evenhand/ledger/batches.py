@@ -1,8 +1,8 @@
 """Transactions of many threads on one ledger, written together: whoever gets the turn writes for all who wait.
 
 A commit to disk takes tens of milliseconds, whatever is in it, and threads that write to one SQLite file at once spend their
-time waiting for its lock. So they queue, and one commit makes all of them durable. Each has a savepoint of its own: what one
-refuses leaves the others alone. Nobody is told anything before the commit.
+time waiting for its lock. So they queue, and one commit makes all of them durable. What one refuses leaves the others alone: each has a
+savepoint of its own, or collects what it will write, which is forgotten with it (`pending.py`). Nobody is told anything before the commit.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evenhand.ledger import failures
+from evenhand.ledger import failures, pending
 from evenhand.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -31,33 +30,32 @@ PROBED = 5.0
 class _Job:
     """One transaction that waits; afterwards, what came of it."""
 
-    def __init__(self, store: Store, work: Callable[[Connection], Any], write: bool) -> None:
-        self.name, self.kept = store.name, store.kept
-        self.work, self.write = work, write
+    def __init__(self, work: Callable[[Connection], Any], write: bool, collects: bool) -> None:
+        self.work, self.write, self.collects = work, write, collects
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def attempt(self, connection: Connection, *, alone: bool) -> None:
-        """Run inside the transaction of all. What fails in the database is the failure of all: they may try again with their keys.
-
-        A statement that the database refuses is no such failure: with a text that it can't store, one would stop all others.
-        """
-        from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
+    def attempt(self, connection: Connection) -> None:
+        """Run inside the transaction of all. What fails in the database is the failure of all: they may try again with their keys."""
+        from sqlalchemy.exc import SQLAlchemyError
 
         self.result, self.error = None, None
+        collected = pending.of(connection)
+        if not self.collects:
+            collected.flush(connection)
+        before = collected.copy()
         try:
-            with nullcontext() if alone else connection.begin_nested():
+            if self.write and not self.collects:
+                with connection.begin_nested():
+                    self.result = self.work(connection)
+                    collected.flush(connection)
+            else:
                 self.result = self.work(connection)
-        except (DataError, IntegrityError) as error:
-            if alone:
-                raise
-            self.error = failures.of_database(self.name, error, self.kept)
         except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError):
             raise
         except Exception as error:  # raised again where it belongs
-            if alone and self.write:
-                raise  # rolled back with its transaction
+            collected.back_to(before)
             self.error = error
 
 
@@ -86,9 +84,16 @@ class Batches(Store):
         if self._failed or time.monotonic() - self._ended > PROBED:
             self.run(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
 
-    def run(self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False) -> Result:
+    def run(
+        self,
+        work: Callable[[Connection], Result],
+        *,
+        write: bool = False,
+        create: bool = False,
+        collects: bool = False,
+    ) -> Result:
         """As `Store.run`."""
-        job = _Job(self._store, work, write)
+        job = _Job(work, write, collects)
         with self._queue:
             self._waiting.append(job)
         with self._turn:
@@ -103,19 +108,34 @@ class Batches(Store):
         with self._queue:
             jobs, self._waiting = self._waiting, []
 
-        def all_of_them(connection: Connection) -> None:
-            for job in jobs:
-                job.attempt(connection, alone=len(jobs) == 1)
-
         self._began = time.monotonic()
         try:
-            self._store.run(all_of_them, write=any(job.write for job in jobs))
+            self._together(jobs)
             self._failed = False
         except BaseException as error:
-            self._failed = True
-            for job in jobs:
-                job.error = error
+            if len(jobs) > 1 and failures.of_values(error):
+                for job in jobs:
+                    self._alone(job)
+                self._failed = False
+            else:
+                self._failed = True
+                for job in jobs:
+                    job.error = error
         finally:
             self._began, self._ended = None, time.monotonic()
             for job in jobs:
                 job.done = True
+
+    def _together(self, jobs: Sequence[_Job]) -> None:
+        def all_of_them(connection: Connection) -> None:
+            for job in jobs:
+                job.attempt(connection)
+
+        self._store.run(all_of_them, write=any(job.write for job in jobs))
+
+    def _alone(self, job: _Job) -> None:
+        """What a transaction of many refused for one's values, such as a text that the database can't store, is no failure of the others."""
+        try:
+            self._together([job])
+        except Exception as error:
+            job.error = error

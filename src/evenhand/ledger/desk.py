@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from evenhand.guarantee import LedgerError, UsageError
 from evenhand.ledger.batches import Batches
@@ -32,7 +32,7 @@ from evenhand.ledger.questions import (
 )
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Connection
 
 Written = TypeVar("Written")
 
@@ -161,12 +161,11 @@ class Desk:
 
         standing = Standing.APPROVED if approve else Standing.DENIED
 
-        def work(connection: Connection) -> Row[Any]:
+        def work(connection: Connection) -> None:
             row = desk_tables.by_id(connection, id)
             if row is None or row.standing != Standing.WAITING:
                 raise UsageError(f"question {id} does not wait for approval; nothing was decided.")
             desk_tables.change(connection, id, standing=standing, decided_by=by)
-            return row
 
         self._write(work)
         found = self.find(id)
@@ -178,7 +177,7 @@ class Desk:
         from evenhand.ledger import desk_tables
 
         def work(connection: Connection) -> str:
-            row = desk_tables.by_id(connection, id)
+            row = desk_tables.by_id(connection, id, lock=True)
             if row is None or row.event is None:
                 raise LedgerError(f"question {id} was not debited, so it has no answer to store.")
             if row.answer is not None:
@@ -186,7 +185,7 @@ class Desk:
             desk_tables.change(connection, id, standing=Standing.ANSWERED, answer=answer)
             return answer
 
-        return self._write(work)
+        return self._write(work, collects=True)
 
     def redraw(self, id: str, draw: Callable[[QuestionLedger], str]) -> str:
         """The answer to a question that was paid for: the stored one, or what ``draw`` makes of its earlier debit, stored first.
@@ -216,7 +215,7 @@ class Desk:
             return earlier.question.answer
         return self.store(id, text)
 
-    def _write(self, work: Callable[[Connection], Written]) -> Written:
+    def _write(self, work: Callable[[Connection], Written], *, collects: bool = False) -> Written:
         """Run a transaction while nobody else debits, decides or stores: on Postgres, two would both find no answer and store theirs."""
         from evenhand.ledger import state as ledger_state
 
@@ -224,7 +223,7 @@ class Desk:
             ledger_state.lock(connection)
             return work(connection)
 
-        return self._run(alone, write=True)
+        return self._run(alone, write=True, collects=collects)
 
     def earlier(self, asked: StoredQuestion) -> QuestionLedger:
         """The ledger of a question that was paid for and has no stored answer, as `redraw` hands it to what draws."""

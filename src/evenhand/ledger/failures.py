@@ -51,6 +51,7 @@ _SQLITE = {
     "SQLITE_CORRUPT": "the file is damaged; restore it from a backup{restored}.",
 }
 
+_OF_VALUES = "of_values"
 _POSTGRES_TRANSIENT = {"40001", "40P01", "55P03"}  # serialisation failure, deadlock, lock not available
 
 
@@ -69,6 +70,19 @@ def is_transient(error: SQLAlchemyError | sqlite3.Error) -> bool:
 
 def of_database(name: str, error: SQLAlchemyError | sqlite3.Error, kept: Kept = LEDGER) -> DataError:
     """The error to raise for a failed transaction on what is kept at ``name``."""
+    from sqlalchemy import exc
+
+    made = _of_database(name, error, kept)
+    setattr(made, _OF_VALUES, isinstance(error, exc.DataError | exc.IntegrityError))
+    return made
+
+
+def of_values(error: BaseException) -> bool:
+    """Whether the database refused what it was given, such as a text that it can't store: then it is there, and takes other values."""
+    return bool(getattr(error, _OF_VALUES, False))
+
+
+def _of_database(name: str, error: SQLAlchemyError | sqlite3.Error, kept: Kept) -> DataError:
     cause = getattr(error, "orig", error)
     if isinstance(cause, sqlite3.Error):
         known = _sqlite_name(cause)

@@ -12,12 +12,11 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -28,73 +27,25 @@ from evenhand.ledger import Cost
 from evenhand.ledger.desk import AlreadyPaid, Busy, Desk, Limits, Standing, StoredQuestion
 from evenhand.profiles import Profile
 from evenhand.service import questions
+from evenhand.service.begun import Begun
+from evenhand.service.granted import Analyst, Offered
 from evenhand.service.jobs import Job, Lane
-from evenhand.service.pricing import Prices, drafts
-from evenhand.service.schedule import SHARE, Place, Schedule
-from evenhand.service.slots import DECLARED_ROWS, Slots
+from evenhand.service.pricing import Prices
+from evenhand.service.schedule import SHARE, Place
 from evenhand.service.stored import Answer, answer_text
 from evenhand.service.storing import Closing, Storing
-from evenhand.session import Drafts
-from evenhand.statistics import Draft
-from evenhand.tables import Table
-from evenhand.tables.engines.copied import CopiedEngine, beside
+from evenhand.service.workers import MARKED, Planned, Workers
+from evenhand.tables.engines.copied import CopiedEngine
 from evenhand.tables.engines.stopping import Stopped, Work
 
 log = logging.getLogger("evenhand.keeper")
 
-SHORT = 0.5
-"""Seconds: questions with a slot up to this have a worker of their own, so that they wait for none that is longer."""
 LEAST_EPSILON = Decimal("0.0001")
 """What a question costs at least, unless the keeper says otherwise: a tenth of the smallest ε that is of use, and 10,000 questions for ε = 1."""
 ALIVE_EVERY = 30.0
 """Seconds between two notes in the ledgers that the server runs, while there are debits."""
-MARKED = 0.05
-"""Seconds: a question with a longer slot is noted in the store before it is worked out. Shorter ones read a few sums that are kept."""
-MARKING = 0.05
-"""Seconds that the note may take of a slot: one commit."""
 LATE_AGAIN = 2.0
 """Seconds after which to ask again for an answer that the store has not taken yet."""
-
-
-@dataclass(frozen=True)
-class Offered:
-    """A table that analysts may ask about.
-
-    Args:
-        table: the rows.
-        desk: where the population's budget is kept.
-        description: for analysts.
-        rows: how many it is declared to hold at most; public, and what the time of a question is computed from.
-    """
-
-    table: Table
-    desk: Desk
-    description: str = ""
-    rows: int = DECLARED_ROWS
-
-
-@dataclass(frozen=True)
-class Analyst:
-    """What a keeper grants one analyst.
-
-    Args:
-        limits: of the budget.
-        tables: names of tables; None for all.
-        immediate: whether answers may appear as soon as they are there: for analysts whom the keeper trusts with timing.
-    """
-
-    limits: Limits
-    tables: frozenset[str] | None = None
-    immediate: bool = False
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A question, ready to be paid for: what draws it, and the worker and slot that public facts give it."""
-
-    draft: Draft
-    lane: Lane
-    slot: float
 
 
 @dataclass
@@ -130,8 +81,7 @@ class Keeper:
     _running: dict[str, tuple[StoredQuestion, Future[str]]] = field(default_factory=dict, repr=False)
     _asking: Counter[tuple[str, str]] = field(default_factory=Counter, repr=False)
     _unsure: bool = field(default=False, repr=False)  # whether a debit may have been recorded that nobody was told of
-    _begun: dict[str, Desk] = field(default_factory=dict, repr=False)  # noted as begun, and not drawn yet
-    _before: dict[str, int] = field(default_factory=dict, repr=False)  # begun by servers that died, and how often
+    _begun: Begun = field(default_factory=Begun, repr=False)
     _late: set[str] = field(default_factory=set, repr=False)
     _due: datetime | None = field(default=None, repr=False)  # the last deadline of what this server was paid for
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -140,19 +90,13 @@ class Keeper:
 
     def __post_init__(self) -> None:
         self.prices = Prices({name: one.table for name, one in self.tables.items()}, self.price_workers)
-        self._slots = Slots({name: offered.rows for name, offered in self.tables.items()}, self.slowness)
-        self._short, self._long = (
-            Lane(name, Schedule(self.deadline)) for name in ("short questions", "long questions")
+        self._workers = Workers(
+            {name: offered.table for name, offered in self.tables.items()},
+            {name: offered.rows for name, offered in self.tables.items()},
+            self.deadline,
+            self.model_deadline,
+            self.slowness,
         )
-        self._models = Lane("models", Schedule(self.model_deadline))
-        # Each worker has connections of its own where it can, so that no statement waits for one of another worker.
-        tables = {name: offered.table for name, offered in self.tables.items()}
-        self._tables_of = {lane.name: beside(tables) for lane in (self._long, self._models)} | {
-            self._short.name: tables
-        }
-        self._nothing_of = {
-            name: replace(table, expression=table.expression.limit(0)) for name, table in beside(tables).items()
-        }
         for desk in self._desks():
             known = desk.alive()
             if known is not None:
@@ -214,6 +158,7 @@ class Keeper:
             place = place or planned.lane.schedule.insist(
                 analyst, planned.slot
             )  # known by its key, and not paid for yet
+            self._workers.note_reading(name, planned, place)
             self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
             return asked
 
@@ -239,13 +184,16 @@ class Keeper:
             if isinstance(offered.table.engine, CopiedEngine):
                 offered.table.engine.lock()
 
+    def warm(self) -> None:
+        """Read what first counts would have to read."""
+        self._workers.warm()
+
     def resume(self) -> int:
         """Start again what was paid for and not answered when the server stopped; how many questions that is.
 
         What a server had begun when it died is not worked out again: it may be why.
         """
-        for desk in self._desks():
-            self._before |= desk.started()
+        self._begun.recall(self._desks())
         return sum(self._resumed(desk) for desk in self._desks())
 
     def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
@@ -301,14 +249,8 @@ class Keeper:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
         self._stop.set()
         self.prices.close()
-        now = time.monotonic()
-        for lane in (self._short, self._long, self._models):
-            lane.end()
-        for lane, patience in ((self._short, 10.0), (self._long, 10.0), (self._models, 1.0)):
-            lane.close(now + patience)
-        for id, desk in list(self._begun.items()):  # it only took too long
-            with suppress(DataError):
-                desk.forget_started(id)
+        self._workers.close()
+        self._begun.close()
         self._storing.close()
         if self._due is not None:
             for desk in self._desks():
@@ -358,16 +300,7 @@ class Keeper:
 
     def _planned(self, analyst: str, name: str, question: Mapping[str, Any]) -> Planned:
         """What a question is before it is paid for, from public facts alone."""
-        if question.get("ask") == "fit":
-            draft = questions.ask(self._drafts_for(analyst, name, self._models), question)
-            return Planned(draft, self._models, self._slots.of_fit(name, draft.query, question))
-        draft = questions.ask(self._drafts_for(analyst, name, self._short), question)
-        kept = isinstance(self.tables[name].table.engine, CopiedEngine)
-        slot = self._slots.of(name, draft.query, kept=kept)
-        slot += MARKING if slot > MARKED else 0.0
-        if slot <= SHORT:
-            return Planned(draft, self._short, slot)
-        return Planned(questions.ask(self._drafts_for(analyst, name, self._long), question), self._long, slot)
+        return self._workers.planned(name, self._profile(analyst, name), question)
 
     def _reserved(self, planned: Planned, desk: Desk, analyst: str, key: str) -> Place | None:
         """A place for a question; None for one that is known by its key already, which is not kept from its answer."""
@@ -434,11 +367,12 @@ class Keeper:
             stored_since = isinstance(error, AlreadyPaid) and error.question.answer
             self._ended(asked, stored_since or error)
             return
-        if asked.id in self._before:
-            self._set_aside(desk, asked, self._before[asked.id])
+        times = self._begun.times(asked.id)
+        if times:
+            self._set_aside(desk, asked, times)
             return
         place = planned.lane.schedule.insist(asked.analyst, planned.slot)
-        model = planned.lane is self._models
+        model = planned.lane is self._workers.models
         with self._lock:
             behind = planned.lane.schedule.waiting() / SHARE
             self._behind[model] = max(self._behind.get(model, 0.0), behind)
@@ -447,13 +381,10 @@ class Keeper:
     def _set_aside(self, desk: Desk, asked: StoredQuestion, times: int) -> None:
         """Answer a question during which a server died, as one that fails: about the empty table. If that kills it too, it is left."""
         log.error("question is set aside: a server died while it ran", extra={"question": asked.id, "times": times})
-        try:
-            if times > 1:
-                raise DataError("a server died of this question, and of its answer about the empty table")
-            self._storing.until_done(asked.id, lambda: desk.note_started(asked.id, asked.id, times + 1))
-        except Exception as error:
-            self._ended(asked, error)
+        if times > 1:
+            self._ended(asked, DataError("a server died of this question, and of its answer about the empty table"))
             return
+        self._storing.until_done(asked.id, lambda: self._begun.note_again(desk, asked))
         self._kept(desk, asked, None)
 
     def _start(
@@ -469,18 +400,12 @@ class Keeper:
         """Have an answer drawn in its slot, and stored; ``marked`` if it is noted in the store before, whatever its slot."""
         with self._lock:
             self._running.setdefault(asked.id, (asked, Future()))
-            due = datetime.now(UTC) + timedelta(seconds=self.model_deadline if lane is self._models else self.deadline)
+            due = datetime.now(UTC) + timedelta(
+                seconds=self.model_deadline if lane is self._workers.models else self.deadline
+            )
             self._due = max(self._due or due, due)
         marked |= place.slot > MARKED
         lane.add(Job(place, partial(self._drawn_in, desk, asked, draw, lane.name if marked else None), asked.id))
-
-    def _mark(self, desk: Desk, asked: StoredQuestion, worker: str) -> None:
-        """Note that a question begins. If the store is away it begins all the same: others must not wait for the store."""
-        try:
-            desk.note_started(worker, asked.id)
-        except DataError as error:
-            log.error("the store does not answer", extra={"question": asked.id, "error": type(error).__name__})
-        self._begun[asked.id] = desk
 
     def _drawn_in(
         self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], worker: str | None, work: Work
@@ -488,7 +413,7 @@ class Keeper:
         """Draw an answer, in the thread of a worker; or else have one drawn from the empty table."""
         text: str | None = None
         if worker is not None:
-            self._mark(desk, asked, worker)
+            self._begun.note(desk, asked, worker)
         try:
             text = work.run(lambda: answer_text(draw()))
         except Stopped:
@@ -496,7 +421,7 @@ class Keeper:
         except Exception as error:
             # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
             log.error("question failed after its debit", extra={"question": asked.id, "error": type(error).__name__})
-        self._begun.pop(asked.id, None)
+        self._begun.drawn(asked.id)
         self._storing.add(partial(self._kept, desk, asked, text))
 
     def _kept(self, desk: Desk, asked: StoredQuestion, text: str | None) -> None:
@@ -517,7 +442,7 @@ class Keeper:
         """An answer for an earlier debit, drawn from the empty table."""
         stored = json.loads(asked.question)
         name = self._table(asked.analyst, stored["table"])[0]
-        draft = questions.ask(drafts(self._nothing_of[name], self._profile(asked.analyst, name)), stored["question"])
+        draft = self._workers.about_nothing(name, self._profile(asked.analyst, name), stored["question"])
         receipt = self._storing.until_done(asked.id, lambda: draft.pay(desk.earlier(asked)))
         answer: Answer = draft.drawn(receipt)
         return answer_text(answer)
@@ -578,10 +503,6 @@ class Keeper:
 
     def _desks(self) -> list[Desk]:
         return list({id(offered.desk): offered.desk for offered in self.tables.values()}.values())
-
-    def _drafts_for(self, analyst: str, name: str, lane: Lane) -> Drafts:
-        """Questions of an analyst about a table, for a worker: what one analyst bought is not used for another."""
-        return drafts(self._tables_of[lane.name][name], self._profile(analyst, name))
 
     def _profile(self, analyst: str, name: str) -> Profile | None:
         """The latest that the analyst bought of a table and may see; kept until the server stops."""

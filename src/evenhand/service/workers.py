@@ -1,0 +1,121 @@
+"""The workers of a keeper: short questions, long ones, and models, each with its schedule and with connections of its own.
+
+Which worker takes a question, and how long it may, is told from public facts before it is paid for.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenhand.guarantee import DataError
+from evenhand.profiles import Profile
+from evenhand.service import questions
+from evenhand.service.jobs import Lane
+from evenhand.service.pricing import drafts
+from evenhand.service.schedule import Place, Schedule
+from evenhand.service.slots import Slots
+from evenhand.session import Drafts
+from evenhand.statistics import Draft
+from evenhand.tables import Table
+from evenhand.tables.engines.copied import CopiedEngine, beside
+from evenhand.tables.summaries import per_user
+
+log = logging.getLogger("evenhand.keeper")
+
+SHORT = 0.5
+"""Seconds: questions with a slot up to this have a worker of their own, so that they wait for none that is longer."""
+MARKED = 0.05
+"""Seconds: a question with a longer slot is noted in the store before it is worked out. Shorter ones read a few sums that are kept."""
+MARKING = 0.05
+"""Seconds that the note may take of a slot: one commit."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A question, ready to be paid for: what draws it, and the worker and slot that public facts give it."""
+
+    draft: Draft
+    lane: Lane
+    slot: float
+
+
+class Workers:
+    """Who works out what.
+
+    Args:
+        tables: by name.
+        rows: how many each is declared to hold at most.
+        deadline: seconds from a question to its answer.
+        model_deadline: the same for models.
+        slowness: of the machine.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table],
+        rows: Mapping[str, int],
+        deadline: float,
+        model_deadline: float,
+        slowness: float,
+    ) -> None:
+        self._slots = Slots(rows, slowness)
+        self.short, self.long = (Lane(name, Schedule(deadline)) for name in ("short questions", "long questions"))
+        self.models = Lane("models", Schedule(model_deadline))
+        # Each worker has connections of its own where it can, so that no statement waits for one of another worker.
+        self.tables = {lane.name: beside(tables) for lane in (self.long, self.models)} | {self.short.name: dict(tables)}
+        self._nothing = {
+            name: replace(table, expression=table.expression.limit(0)) for name, table in beside(tables).items()
+        }
+
+    def planned(self, name: str, profile: Profile | None, question: Mapping[str, Any]) -> Planned:
+        """What a question is before it is paid for, from public facts alone."""
+        if question.get("ask") == "fit":
+            draft = questions.ask(self._drafts(name, profile, self.models), question)
+            return Planned(draft, self.models, self._slots.of_fit(name, draft.query, question))
+        draft = questions.ask(self._drafts(name, profile, self.short), question)
+        kept = self._slots.kept(name, draft.query, self.short.schedule.clock())
+        slot = kept.slot if kept else self._slots.of(name, draft.query)
+        slot += MARKING if slot > MARKED else 0.0
+        if (slot <= SHORT) if kept is None else (kept.worker == self.short.name):
+            return Planned(draft, self.short, slot)
+        return Planned(questions.ask(self._drafts(name, profile, self.long), question), self.long, slot)
+
+    def note_reading(self, name: str, planned: Planned, place: Place) -> None:
+        """Note that the engine of a worker will have read what a question asks for, by the time at which it has surely been worked out."""
+        if planned.lane is not self.models and isinstance(self.tables[planned.lane.name][name].engine, CopiedEngine):
+            self._slots.note(name, planned.draft.query, planned.lane.name, planned.slot, place.latest)
+
+    def warm(self) -> None:
+        """Read how many rows each user has, for tables whose engines keep that, so that the first counts don't have to."""
+        count = {"statistic": "count"}
+        for name in self.tables[self.short.name]:
+            whole = self._slots.of(name, count)
+            lane = self.short if whole + MARKING <= SHORT else self.long
+            table = self.tables[lane.name][name]
+            if not isinstance(table.engine, CopiedEngine):
+                continue
+            try:
+                with table.engine.kept(per_user(table, ()), lasting=True):
+                    self._slots.note(name, count, lane.name, whole, lane.schedule.clock())
+            except DataError as error:
+                log.error("table can't be read", extra={"table": name, "error": type(error).__name__})
+            log.info("table is read", extra={"table": name})
+
+    def about_nothing(self, name: str, profile: Profile | None, question: Mapping[str, Any]) -> Draft:
+        """A question about the empty table, on a connection that no worker uses."""
+        return questions.ask(drafts(self._nothing[name], profile), question)
+
+    def close(self) -> None:
+        """Let what waits be worked out, for ten seconds; models for one."""
+        now = time.monotonic()
+        for lane in (self.short, self.long, self.models):
+            lane.end()
+        for lane, patience in ((self.short, 10.0), (self.long, 10.0), (self.models, 1.0)):
+            lane.close(now + patience)
+
+    def _drafts(self, name: str, profile: Profile | None, lane: Lane) -> Drafts:
+        return drafts(self.tables[lane.name][name], profile)
