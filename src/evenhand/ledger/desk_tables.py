@@ -282,7 +282,11 @@ def _write(connection: Connection, collected: pending.Pending) -> None:
     for statement, is_new in ((_FIRST_SPENT, True), (_MORE_SPENT, False)):
         names = ("holder", "period", "approved") if is_new else ("who", "when", "how")
         rows = [
-            {**dict(zip(names, place, strict=True)), "epsilon": exact_text(amount.epsilon), "delta": exact_text(amount.delta)}
+            {
+                **dict(zip(names, place, strict=True)),
+                "epsilon": exact_text(amount.epsilon),
+                "delta": exact_text(amount.delta),
+            }
             for place, first in collected.grown.items()
             if first is is_new and (amount := collected.spent[place])
         ]
