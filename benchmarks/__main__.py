@@ -27,7 +27,7 @@ GROUPS = {
     "planning": ["benchmarks.accuracy.plan_speed"],
     "learning": ["benchmarks.learning", "benchmarks.learning.comparison"],
     "recommender": ["benchmarks.recommender", "benchmarks.recommender.grouped", "benchmarks.recommender.rounds"],
-    "service": ["benchmarks.service"],
+    "service": ["benchmarks.service", "benchmarks.service.bar"],
     "peers": ["benchmarks.peers"],
 }
 

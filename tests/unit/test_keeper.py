@@ -27,8 +27,9 @@ from evenhand.service.accounts import Account, Role
 from evenhand.service.answers import Desks
 from evenhand.service.client import Remote
 from evenhand.service.fits import FitDraft
+from evenhand.service.granted import Analyst, Offered
 from evenhand.service.jobs import Lane
-from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.keeper import Keeper
 from evenhand.statistics import Draft
 from evenhand.tables.engines.copied import CopiedEngine, copied
 
@@ -210,11 +211,15 @@ def test_a_question_during_which_a_server_died_is_set_aside(
     assert desk.ledger.spent.epsilon == 9
 
 
-def test_what_a_server_leaves_in_good_order_is_not_set_aside(desk: Desk) -> None:
+def test_what_a_server_leaves_in_good_order_is_not_set_aside(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question that outlasts the patience of a server that is told to stop."""
     kept = keeper(desk)
-    kept._begun["an id"] = desk
-    desk.note_started("a worker", "an id")
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Lane, "add", lambda *arguments: None)
+        Desks(kept).ask(BOB, COUNT)
+    (asked,) = desk.asked()
+    kept._begun.note(desk, asked, "a worker")
+    assert desk.started() == {asked.id: 1}
     kept.close()
     assert (
         desk._run(lambda connection: connection.exec_driver_sql("SELECT count(*) FROM evenhand_started").scalar()) == 0

@@ -21,7 +21,8 @@ from evenhand.ledger.desk import Busy, Desk, Limits, Standing, StoredQuestion
 from evenhand.release import Receipt, Release
 from evenhand.service.accounts import Account, Role
 from evenhand.service.answers import Desks
-from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.granted import Analyst, Offered
+from evenhand.service.keeper import Keeper
 from evenhand.statistics import Draft
 
 ANN, BOB = Account("ann", Role.ANALYST), Account("bob", Role.ANALYST)

@@ -23,8 +23,9 @@ from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import Desks
 from evenhand.service.forecasts import forecast
 from evenhand.service.forms import harmless, question_of
+from evenhand.service.granted import Analyst, Offered
 from evenhand.service.http import application
-from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.keeper import Keeper
 from evenhand.service.routes import ENDPOINTS
 from evenhand.service.sessions import LARGEST_FORM
 from evenhand.tables.engines.copied import copied

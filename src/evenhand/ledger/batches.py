@@ -1,8 +1,8 @@
 """Transactions of many threads on one ledger, written together: whoever gets the turn writes for all who wait.
 
 A commit to disk takes tens of milliseconds, whatever is in it, and threads that write to one SQLite file at once spend their
-time waiting for its lock. So they queue, and one commit makes all of them durable. Each has a savepoint of its own: what one
-refuses leaves the others alone. Nobody is told anything before the commit.
+time waiting for its lock. So they queue, and one commit makes all of them durable. What one refuses leaves the others alone: each has a
+savepoint of its own, or collects what it will write, which is forgotten with it (`pending.py`). Nobody is told anything before the commit.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from evenhand.ledger import pending
 from evenhand.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ PROBED = 5.0
 class _Job:
     """One transaction that waits; afterwards, what came of it."""
 
-    def __init__(self, work: Callable[[Connection], Any], write: bool) -> None:
-        self.work, self.write = work, write
+    def __init__(self, work: Callable[[Connection], Any], write: bool, collects: bool) -> None:
+        self.work, self.write, self.collects = work, write, collects
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -40,15 +41,21 @@ class _Job:
         from sqlalchemy.exc import SQLAlchemyError
 
         self.result, self.error = None, None
+        collected = pending.of(connection)
+        if not self.collects:
+            collected.flush(connection)
+        before = collected.copy()
         try:
-            if self.write:
+            if self.write and not self.collects:
                 with connection.begin_nested():
                     self.result = self.work(connection)
+                    collected.flush(connection)
             else:
                 self.result = self.work(connection)
         except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError):
             raise
         except Exception as error:  # raised again where it belongs
+            collected.back_to(before)
             self.error = error
 
 
@@ -77,9 +84,16 @@ class Batches(Store):
         if self._failed or time.monotonic() - self._ended > PROBED:
             self.run(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
 
-    def run(self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False) -> Result:
+    def run(
+        self,
+        work: Callable[[Connection], Result],
+        *,
+        write: bool = False,
+        create: bool = False,
+        collects: bool = False,
+    ) -> Result:
         """As `Store.run`."""
-        job = _Job(work, write)
+        job = _Job(work, write, collects)
         with self._queue:
             self._waiting.append(job)
         with self._turn:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenhand.guarantee import LedgerError, UsageError
 from evenhand.ledger.batches import Batches
@@ -32,7 +32,7 @@ from evenhand.ledger.questions import (
 )
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Connection
 
 __all__ = ["AlreadyPaid", "Busy", "Desk", "Limits", "NeedsApproval", "QuestionLedger", "Standing", "StoredQuestion"]
 
@@ -152,12 +152,11 @@ class Desk:
 
         standing = Standing.APPROVED if approve else Standing.DENIED
 
-        def work(connection: Connection) -> Row[Any]:
+        def work(connection: Connection) -> None:
             row = desk_tables.by_id(connection, id)
             if row is None or row.standing != Standing.WAITING:
                 raise UsageError(f"question {id} does not wait for approval; nothing was decided.")
             desk_tables.change(connection, id, standing=standing, decided_by=by)
-            return row
 
         self._run(work, write=True)
         found = self.find(id)
@@ -169,7 +168,7 @@ class Desk:
         from evenhand.ledger import desk_tables
 
         def work(connection: Connection) -> str:
-            row = desk_tables.by_id(connection, id)
+            row = desk_tables.by_id(connection, id, lock=True)
             if row is None or row.event is None:
                 raise LedgerError(f"question {id} was not debited, so it has no answer to store.")
             if row.answer is not None:
@@ -177,7 +176,7 @@ class Desk:
             desk_tables.change(connection, id, standing=Standing.ANSWERED, answer=answer)
             return answer
 
-        return self._run(work, write=True)
+        return self._run(work, write=True, collects=True)
 
     def redraw(self, id: str, draw: Callable[[QuestionLedger], str]) -> str:
         """The answer to a question that was paid for: the stored one, or what ``draw`` makes of its earlier debit, stored first.

@@ -5,6 +5,7 @@ Importing this module imports SQLAlchemy; `Desk` waits with that until it is ope
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Context, Decimal, Inexact
 from typing import Any
 
@@ -27,6 +28,7 @@ from sqlalchemy import (
     select,
 )
 
+from evenhand.ledger import pending
 from evenhand.ledger.composition import Budget, Cost
 
 Place = tuple[str, int, bool]
@@ -93,6 +95,7 @@ started_table = Table(
 
 # Written once: putting a statement together takes longer than SQLite takes to run it.
 _BY_ID = select(asked_table).where(asked_table.c.id == bindparam("at"))
+_LOCKED_BY_ID = _BY_ID.with_for_update()
 _BY_KEY = select(asked_table).where(asked_table.c.analyst == bindparam("by"), asked_table.c.key == bindparam("under"))
 _LISTED = select(*(null().label("answer") if one.name == "answer" else one for one in asked_table.c))
 _WAITING = select(func.count(), func.sum(func.length(asked_table.c.question))).where(
@@ -101,6 +104,7 @@ _WAITING = select(func.count(), func.sum(func.length(asked_table.c.question))).w
 _ENTER = asked_table.insert()
 _CHANGE = asked_table.update().where(asked_table.c.id == bindparam("at"))
 _LATEST = select(period_table).order_by(period_table.c.number.desc()).limit(1)
+_FIRST_PERIOD = period_table.insert()
 _SPENT = select(spent_table)
 _SPENT_BY = _SPENT.where((spent_table.c.holder == bindparam("one")) | (spent_table.c.holder == bindparam("other")))
 _FIRST_SPENT = spent_table.insert()
@@ -117,14 +121,18 @@ def create(connection: Connection) -> None:
     _IN_ORDER.create(connection, checkfirst=True)  # the ledger may be older than it is
 
 
-def by_id(connection: Connection, id: str) -> Row[Any] | None:
-    """A question by its id."""
-    return connection.execute(_BY_ID, {"at": id}).one_or_none()
+def by_id(connection: Connection, id: str, *, lock: bool = False) -> Any:  # noqa: ANN401 - a row, or what will be one
+    """A question by its id; with ``lock`` nobody else changes it before this transaction ends."""
+    collected = pending.of(connection)
+    found = connection.execute(_LOCKED_BY_ID if lock else _BY_ID, {"at": id}).one_or_none()
+    return collected.new_question(id=id) if found is None else collected.question(found)
 
 
-def by_key(connection: Connection, analyst: str, key: str) -> Row[Any] | None:
+def by_key(connection: Connection, analyst: str, key: str) -> Any:  # noqa: ANN401 - a row, or what will be one
     """A question by its analyst and key."""
-    return connection.execute(_BY_KEY, {"by": analyst, "under": key}).one_or_none()
+    collected = pending.of(connection)
+    found = connection.execute(_BY_KEY, {"by": analyst, "under": key}).one_or_none()
+    return collected.new_question(analyst=analyst, key=key) if found is None else collected.question(found)
 
 
 def listed(connection: Connection, analyst: str | None, standing: str | None) -> list[Row[Any]]:
@@ -201,54 +209,87 @@ def started(connection: Connection, standing: str) -> dict[str, int]:
 
 
 def enter(connection: Connection, **values: object) -> None:
-    """Add a question."""
-    connection.execute(_ENTER, values)
+    """Add a question, at the end of the transaction."""
+    columns: dict[str, Any] = dict.fromkeys(column.name for column in asked_table.c)
+    pending.of(connection).asked[str(values["id"])] = columns | values
 
 
 def change(connection: Connection, id: str, **values: object) -> None:
-    """Move a question on."""
-    connection.execute(_CHANGE, {"at": id, **values})
+    """Move a question on, at the end of the transaction."""
+    collected = pending.of(connection)
+    known = collected.asked[id] if id in collected.asked else collected.changed.setdefault(id, {})
+    known |= values
 
 
 def period(connection: Connection, name: str) -> int:
     """The number of the present period. A clock that went back stays in the latest one."""
-    return _period(connection, name)[0]
+    latest = connection.execute(_LATEST).one_or_none()
+    return 1 if latest is None else int(latest.number) + (name > latest.name)
 
 
 def enter_period(connection: Connection, name: str) -> int:
     """The same, and from now on no earlier one."""
-    number, new = _period(connection, name)
-    if new:
-        connection.execute(period_table.insert().values(number=number, name=name))
-    return number
+    collected = pending.of(connection)
+    if collected.period is None:
+        latest = connection.execute(_LATEST).one_or_none()
+        collected.period = (0, "") if latest is None else (int(latest.number), latest.name)
+    number, latest_name = collected.period
+    if number == 0 or name > latest_name:
+        collected.period = number + 1, name
+        collected.periods.append(collected.period)
+    return collected.period[0]
 
 
-def _period(connection: Connection, name: str) -> tuple[int, bool]:
-    latest = connection.execute(_LATEST).one_or_none()
-    if latest is None:
-        return 1, True
-    later = name > latest.name
-    return int(latest.number) + later, later
-
-
-def add(connection: Connection, spent: Spent, place: Place, cost: Cost) -> None:
-    """Add a cost to what was spent at a place."""
-    after = plus(spent.get(place, Budget(Decimal(0))), cost)
-    values = {"epsilon": str(after.epsilon), "delta": str(after.delta)}
-    holder, when, approved = place
-    if place in spent:
-        connection.execute(_MORE_SPENT, {"who": holder, "when": when, "how": approved, **values})
-    else:
-        connection.execute(_FIRST_SPENT, {"holder": holder, "period": when, "approved": approved, **values})
+def add(connection: Connection, place: Place, cost: Cost) -> None:
+    """Add a cost to what was spent at a place, of a holder whose spending was read."""
+    collected = pending.of(connection)
+    collected.grown.setdefault(place, place not in collected.spent)
+    collected.spent[place] = plus(collected.spent.get(place, Budget(Decimal(0))), cost)
 
 
 def spent(connection: Connection, one: str | None = None, other: str | None = None) -> Spent:
     """What was spent, by holder, period and approval; by one holder or two, or by all."""
-    holders = {"one": one, "other": other or one}
-    rows = connection.execute(_SPENT) if one is None else connection.execute(_SPENT_BY, holders)
+    if one is None:
+        return _read_spent(connection.execute(_SPENT))
+    collected, holders = pending.of(connection), {one, other or one}
+    if collected.state is None:  # the ledger is not locked: others may spend meanwhile, so nothing is remembered
+        return _read_spent(connection.execute(_SPENT_BY, {"one": one, "other": other or one}))
+    missing = sorted(holders - collected.holders)
+    if missing:
+        rows = connection.execute(_SPENT_BY, {"one": missing[0], "other": missing[-1]})
+        collected.spent |= _read_spent(rows)
+        collected.holders |= holders
+    return {place: amount for place, amount in collected.spent.items() if place[0] in holders}
+
+
+def _read_spent(rows: Iterable[Row[Any]]) -> Spent:
     return {
         (row.holder, row.period, bool(row.approved)): Budget(Decimal(row.epsilon), Decimal(row.delta)) for row in rows
     }
+
+
+def _write(connection: Connection, collected: pending.Pending) -> None:
+    if collected.asked:
+        connection.execute(_ENTER, list(collected.asked.values()))
+    alike: dict[frozenset[str], list[dict[str, Any]]] = {}
+    for id, values in collected.changed.items():
+        alike.setdefault(frozenset(values), []).append({"at": id, **values})
+    for changes in alike.values():
+        connection.execute(_CHANGE, changes)
+    if collected.periods:
+        connection.execute(_FIRST_PERIOD, [{"number": number, "name": name} for number, name in collected.periods])
+    for statement, is_new in ((_FIRST_SPENT, True), (_MORE_SPENT, False)):
+        names = ("holder", "period", "approved") if is_new else ("who", "when", "how")
+        rows = [
+            {**dict(zip(names, place, strict=True)), "epsilon": str(amount.epsilon), "delta": str(amount.delta)}
+            for place, first in collected.grown.items()
+            if first is is_new and (amount := collected.spent[place])
+        ]
+        if rows:
+            connection.execute(statement, rows)
+
+
+pending.writers.append(_write)
 
 
 def total(spent: Spent, holder: str, *, period: int | None = None, approved: bool | None = None) -> Budget:

@@ -215,7 +215,7 @@ class Ledger(ShownInNotebooks):
             ledger_state.append(connection, record, after)
             return record.read(), after
 
-        event, after = self._store.run(work, write=True)
+        event, after = self._store.run(work, write=True, collects=True)
         self._remember(after)
         return event
 

@@ -62,7 +62,10 @@ class QuestionLedger(Ledger):
         if not self._unused.acquire(blocking=False):
             raise LedgerError(f"question {self.key}: a question is debited once; nothing more was spent.")
         try:
-            return super().debit(cost, query, guarantee, table, admit=self._admit)
+            event = super().debit(cost, query, guarantee, table, admit=self._admit)
+            if self._seen is not None:
+                self.desk.ledger._remember(self._seen)  # the next question need not look it up
+            return event
         except NeedsApproval as needed:
             raise NeedsApproval(f"{needed} Its number is {self._wait()}.") from None
 
@@ -108,7 +111,7 @@ class QuestionLedger(Ledger):
         if affordable and not approved:
             self._check_free(spent, cost)
         for holder in (self.analyst, EVERYBODY):
-            desk_tables.add(connection, spent, (holder, period, approved), cost)
+            desk_tables.add(connection, (holder, period, approved), cost)
         paid: dict[str, Any] = {"standing": Standing.PAID, "event": state.events + 1, "time": _now()}
         if row is None:
             self._enter(connection, cost, **paid)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from sqlalchemy import Connection, bindparam, inspect, select
 
 from evenhand.guarantee import LedgerError, Relation
-from evenhand.ledger import failures, schema
+from evenhand.ledger import failures, pending, schema
 from evenhand.ledger.composition import Account, Budget
 from evenhand.ledger.events import Record, digest, read_guarantee
 
@@ -82,6 +82,9 @@ def create(connection: Connection, name: str, total: Budget) -> None:
 
 def read(connection: Connection, name: str, *, lock: bool = False) -> State:
     """Read the state; with ``lock`` no other transaction can change it before this one ends."""
+    collected = pending.of(connection)
+    if lock and collected.state is not None:
+        return collected.state
     row = connection.execute(_LOCKED if lock else _LEDGER).one_or_none()
     if row is None:
         raise LedgerError(f"ledger {name} has lost its totals: it is damaged; restore it from a backup.")
@@ -104,7 +107,10 @@ def read(connection: Connection, name: str, *, lock: bool = False) -> State:
         unit = None if row.unit is None else tuple(json.loads(row.unit))
         relation = None if row.relation is None else Relation(row.relation)
         public = _first_public(connection, relation)
-        return State(row.id, account, unit, relation, public, row.events, row.head)
+        found = State(row.id, account, unit, relation, public, row.events, row.head)
+    if lock:
+        collected.state, collected.links[found.events] = found, found.head
+    return found
 
 
 def _first_public(connection: Connection, relation: Relation | None) -> tuple[str, ...] | None:
@@ -124,9 +130,20 @@ def _first_public(connection: Connection, relation: Relation | None) -> tuple[st
 
 
 def append(connection: Connection, record: Record, after: State) -> None:
-    """Add one event and move the state on: both or, if the transaction fails, neither."""
-    connection.execute(_APPEND, {**vars(record), "link": after.head})
-    connection.execute(_MOVE_ON, _running(after))
+    """Add one event and move the state on, at the end of the transaction: both or, if it fails, neither."""
+    collected = pending.of(connection)
+    collected.events.append({**vars(record), "link": after.head})
+    collected.state, collected.links[after.events] = after, after.head
+
+
+def _write(connection: Connection, collected: pending.Pending) -> None:
+    if collected.events:
+        assert collected.state is not None
+        connection.execute(_APPEND, collected.events)
+        connection.execute(_MOVE_ON, _running(collected.state))
+
+
+pending.writers.append(_write)
 
 
 def records(connection: Connection) -> list[tuple[Record, str]]:
@@ -137,12 +154,18 @@ def records(connection: Connection) -> list[tuple[Record, str]]:
 
 def record_at(connection: Connection, number: int) -> Record:
     """One event."""
+    for values in pending.of(connection).events:
+        if values["number"] == number:
+            return Record(**{name: value for name, value in values.items() if name != "link"})
     return Record(*connection.execute(select(schema.events).where(schema.events.c.number == number)).one()[:-1])
 
 
 def link_at(connection: Connection, number: int) -> str | None:
     """The stored link of one event, or None if there is no such event."""
-    return connection.execute(_LINK, {"at": number}).scalar()
+    links = pending.of(connection).links
+    if number not in links:
+        links[number] = connection.execute(_LINK, {"at": number}).scalar()
+    return links[number]
 
 
 def _running(state: State) -> dict[str, object]:

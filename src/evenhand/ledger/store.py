@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
 
 from evenhand.guarantee import UsageError
-from evenhand.ledger import failures, forks
+from evenhand.ledger import failures, forks, pending
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -66,8 +66,17 @@ class Store:
             return False
         return not self.path.exists() or self.path.stat().st_size == 0
 
-    def run(self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False) -> Result:
+    def run(
+        self,
+        work: Callable[[Connection], Result],
+        *,
+        write: bool = False,
+        create: bool = False,
+        collects: bool = False,
+    ) -> Result:
         """Run ``work`` in one transaction; with ``write`` no other writer runs at the same time.
+
+        ``collects`` says that all it writes goes through `pending`, and is written at the end.
 
         When this returns, the transaction is on disk. When it raises, nothing was recorded, except that a
         connection lost during the commit leaves that open; the error says so.
@@ -99,7 +108,12 @@ class Store:
                 _lock_file(cast(sqlite3.Connection, connection.connection.driver_connection))
             else:
                 connection.exec_driver_sql("BEGIN")
+            if not write:
+                yield connection
+                return
+            collected = pending.begin(connection)
             yield connection
+            collected.flush(connection)
 
     def _shared_engine(self) -> Engine:
         if self._shared is None or self._shared[0] != os.getpid():

@@ -15,7 +15,8 @@ from evenhand.guarantee import UsageError, plain
 from evenhand.ledger import Budget
 from evenhand.ledger.desk import Desk, Standing, StoredQuestion
 from evenhand.service.accounts import Account, Role
-from evenhand.service.keeper import Keeper, Offered
+from evenhand.service.granted import Offered
+from evenhand.service.keeper import Keeper
 from evenhand.tables import Column
 
 PAGE = 100

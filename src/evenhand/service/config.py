@@ -68,7 +68,8 @@ from evenhand.ledger.desk import Desk, Limits
 from evenhand.ledger.ledger import LARGEST_TOTAL
 from evenhand.ledger.questions import MOST_WAITING
 from evenhand.service.accounts import Accounts
-from evenhand.service.keeper import LEAST_EPSILON, Analyst, Keeper, Offered
+from evenhand.service.granted import Analyst, Offered
+from evenhand.service.keeper import LEAST_EPSILON, Keeper
 from evenhand.service.listening import NAMES, Listening, listening
 from evenhand.service.slots import DECLARED_ROWS
 from evenhand.service.toml_lines import Section, read_toml

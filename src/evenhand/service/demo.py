@@ -8,7 +8,8 @@ from pathlib import Path
 from evenhand.ledger import Budget, Ledger
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.service.accounts import Accounts, Role
-from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.granted import Analyst, Offered
+from evenhand.service.keeper import Keeper
 from evenhand.tables import Column, Table
 from evenhand.tables.engines.copied import copied
 

@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -27,14 +27,14 @@ from evenhand.ledger import Cost
 from evenhand.ledger.desk import AlreadyPaid, Busy, Desk, Limits, Standing, StoredQuestion
 from evenhand.profiles import Profile
 from evenhand.service import questions
+from evenhand.service.begun import MARKED, Begun
+from evenhand.service.granted import Analyst, Offered
 from evenhand.service.jobs import Job, Lane
 from evenhand.service.pricing import Prices
 from evenhand.service.schedule import SHARE, Place
-from evenhand.service.slots import DECLARED_ROWS
 from evenhand.service.stored import Answer, answer_text
 from evenhand.service.storing import Closing, Storing
-from evenhand.service.workers import MARKED, Planned, Workers
-from evenhand.tables import Table
+from evenhand.service.workers import Planned, Workers
 from evenhand.tables.engines.copied import CopiedEngine
 from evenhand.tables.engines.stopping import Stopped, Work
 
@@ -46,38 +46,6 @@ ALIVE_EVERY = 30.0
 """Seconds between two notes in the ledgers that the server runs, while there are debits."""
 LATE_AGAIN = 2.0
 """Seconds after which to ask again for an answer that the store has not taken yet."""
-
-
-@dataclass(frozen=True)
-class Offered:
-    """A table that analysts may ask about.
-
-    Args:
-        table: the rows.
-        desk: where the population's budget is kept.
-        description: for analysts.
-        rows: how many it is declared to hold at most; public, and what the time of a question is computed from.
-    """
-
-    table: Table
-    desk: Desk
-    description: str = ""
-    rows: int = DECLARED_ROWS
-
-
-@dataclass(frozen=True)
-class Analyst:
-    """What a keeper grants one analyst.
-
-    Args:
-        limits: of the budget.
-        tables: names of tables; None for all.
-        immediate: whether answers may appear as soon as they are there: for analysts whom the keeper trusts with timing.
-    """
-
-    limits: Limits
-    tables: frozenset[str] | None = None
-    immediate: bool = False
 
 
 @dataclass
@@ -113,8 +81,7 @@ class Keeper:
     _running: dict[str, tuple[StoredQuestion, Future[str]]] = field(default_factory=dict, repr=False)
     _asking: Counter[tuple[str, str]] = field(default_factory=Counter, repr=False)
     _unsure: bool = field(default=False, repr=False)  # whether a debit may have been recorded that nobody was told of
-    _begun: dict[str, Desk] = field(default_factory=dict, repr=False)  # noted as begun, and not drawn yet
-    _before: dict[str, int] = field(default_factory=dict, repr=False)  # begun by servers that died, and how often
+    _begun: Begun = field(default_factory=Begun, repr=False)
     _late: set[str] = field(default_factory=set, repr=False)
     _due: datetime | None = field(default=None, repr=False)  # the last deadline of what this server was paid for
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -226,8 +193,7 @@ class Keeper:
 
         What a server had begun when it died is not worked out again: it may be why.
         """
-        for desk in self._desks():
-            self._before |= desk.started()
+        self._begun.recall(self._desks())
         return sum(self._resumed(desk) for desk in self._desks())
 
     def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
@@ -284,9 +250,7 @@ class Keeper:
         self._stop.set()
         self.prices.close()
         self._workers.close()
-        for id, desk in list(self._begun.items()):  # it only took too long
-            with suppress(DataError):
-                desk.forget_started(id)
+        self._begun.close()
         self._storing.close()
         if self._due is not None:
             for desk in self._desks():
@@ -403,8 +367,9 @@ class Keeper:
             stored_since = isinstance(error, AlreadyPaid) and error.question.answer
             self._ended(asked, stored_since or error)
             return
-        if asked.id in self._before:
-            self._set_aside(desk, asked, self._before[asked.id])
+        times = self._begun.times(asked.id)
+        if times:
+            self._set_aside(desk, asked, times)
             return
         place = planned.lane.schedule.insist(asked.analyst, planned.slot)
         model = planned.lane is self._workers.models
@@ -416,13 +381,10 @@ class Keeper:
     def _set_aside(self, desk: Desk, asked: StoredQuestion, times: int) -> None:
         """Answer a question during which a server died, as one that fails: about the empty table. If that kills it too, it is left."""
         log.error("question is set aside: a server died while it ran", extra={"question": asked.id, "times": times})
-        try:
-            if times > 1:
-                raise DataError("a server died of this question, and of its answer about the empty table")
-            self._storing.until_done(asked.id, lambda: desk.note_started(asked.id, asked.id, times + 1))
-        except Exception as error:
-            self._ended(asked, error)
+        if times > 1:
+            self._ended(asked, DataError("a server died of this question, and of its answer about the empty table"))
             return
+        self._storing.until_done(asked.id, lambda: self._begun.note_again(desk, asked))
         self._kept(desk, asked, None)
 
     def _start(
@@ -445,21 +407,13 @@ class Keeper:
         marked |= place.slot > MARKED
         lane.add(Job(place, partial(self._drawn_in, desk, asked, draw, lane.name if marked else None), asked.id))
 
-    def _mark(self, desk: Desk, asked: StoredQuestion, worker: str) -> None:
-        """Note that a question begins. If the store is away it begins all the same: others must not wait for the store."""
-        try:
-            desk.note_started(worker, asked.id)
-        except DataError as error:
-            log.error("the store does not answer", extra={"question": asked.id, "error": type(error).__name__})
-        self._begun[asked.id] = desk
-
     def _drawn_in(
         self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], worker: str | None, work: Work
     ) -> None:
         """Draw an answer, in the thread of a worker; or else have one drawn from the empty table."""
         text: str | None = None
         if worker is not None:
-            self._mark(desk, asked, worker)
+            self._begun.note(desk, asked, worker)
         try:
             text = work.run(lambda: answer_text(draw()))
         except Stopped:
@@ -467,7 +421,7 @@ class Keeper:
         except Exception as error:
             # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
             log.error("question failed after its debit", extra={"question": asked.id, "error": type(error).__name__})
-        self._begun.pop(asked.id, None)
+        self._begun.drawn(asked.id)
         self._storing.add(partial(self._kept, desk, asked, text))
 
     def _kept(self, desk: Desk, asked: StoredQuestion, text: str | None) -> None:

@@ -182,7 +182,7 @@ class Total(PerUser):
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
         request, strategy = self.request, choice.strategy
         contribution = request.table.engine.remembered(
-            ("contribution", self.statistic, strategy, request.relation, users.op()),
+            ("contribution", self.statistic, tuple(self.columns), strategy, request.relation, users.op()),
             lambda: self.contribute(strategy, self.summary(users)),
         )
         noisy = receipt.numbers(self.measure(users, contribution), epsilon)
