@@ -31,7 +31,7 @@ epsilon = 20
 source = "visits.parquet"
 user = "u"
 population = "people"
-rows = 500000
+rows = 1000000
 [analysts.ann]
 epsilon = 10
 immediate = true

@@ -11,6 +11,11 @@ from evenhand.ledger.desk import Desk, StoredQuestion
 
 log = logging.getLogger("evenhand.keeper")
 
+MARKED = 0.05
+"""Seconds: a question with a longer slot is noted. Shorter ones read a few sums that are kept."""
+MARKING = 0.05
+"""Seconds that the note may take of a slot: one commit."""
+
 
 class Begun:
     """The questions that workers have begun: by this server, and by those before it that died."""

@@ -27,14 +27,14 @@ from evenhand.ledger import Cost
 from evenhand.ledger.desk import AlreadyPaid, Busy, Desk, Limits, Standing, StoredQuestion
 from evenhand.profiles import Profile
 from evenhand.service import questions
-from evenhand.service.begun import Begun
+from evenhand.service.begun import MARKED, Begun
 from evenhand.service.granted import Analyst, Offered
 from evenhand.service.jobs import Job, Lane
 from evenhand.service.pricing import Prices
 from evenhand.service.schedule import SHARE, Place
 from evenhand.service.stored import Answer, answer_text
 from evenhand.service.storing import Closing, Storing
-from evenhand.service.workers import MARKED, Planned, Workers
+from evenhand.service.workers import Planned, Workers
 from evenhand.tables.engines.copied import CopiedEngine
 from evenhand.tables.engines.stopping import Stopped, Work
 

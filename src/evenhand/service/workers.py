@@ -14,6 +14,7 @@ from typing import Any
 from evenhand.guarantee import DataError
 from evenhand.profiles import Profile
 from evenhand.service import questions
+from evenhand.service.begun import MARKED, MARKING
 from evenhand.service.jobs import Lane
 from evenhand.service.pricing import drafts
 from evenhand.service.schedule import Place, Schedule
@@ -28,10 +29,6 @@ log = logging.getLogger("evenhand.keeper")
 
 SHORT = 0.5
 """Seconds: questions with a slot up to this have a worker of their own, so that they wait for none that is longer."""
-MARKED = 0.05
-"""Seconds: a question with a longer slot is noted in the store before it is worked out. Shorter ones read a few sums that are kept."""
-MARKING = 0.05
-"""Seconds that the note may take of a slot: one commit."""
 
 
 @dataclass(frozen=True)
