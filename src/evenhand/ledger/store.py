@@ -45,6 +45,7 @@ class Store:
         self._kept = kept
         self._shared: tuple[int, Engine] | None = None  # with the process that made it
         self._secrets: Callable[[], dict[str, str]] = dict
+        self._holds_all_text = False
         if "://" in place:
             url = _postgres_url(place, kept)
             shown = url.difference_update_query(_SECRET_OPTIONS).set(drivername="postgresql")
@@ -93,6 +94,7 @@ class Store:
         with guarded, engine.connect() as connection, connection.begin():
             if self._url is not None:
                 connection.exec_driver_sql(_POSTGRES_DURABLE if write else _POSTGRES_SNAPSHOT)
+                self._require_utf8(connection)
                 if create:
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('evenhand_ledger'))")
             elif write:
@@ -100,6 +102,18 @@ class Store:
             else:
                 connection.exec_driver_sql("BEGIN")
             yield connection
+
+    def _require_utf8(self, connection: Connection) -> None:
+        """Refuse a database that can't hold every text: a name in other letters would fail after the debit of somebody else's question."""
+        if self._holds_all_text:
+            return
+        encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+        self._holds_all_text = encoding == "UTF8"
+        if not self._holds_all_text:
+            raise self._kept.failed(
+                self.name,
+                f"the encoding of this database is {encoding}; expected UTF8. Make one with: createdb --encoding=UTF8 --template=template0 NAME",
+            )
 
     def _shared_engine(self) -> Engine:
         if self._shared is None or self._shared[0] != os.getpid():
