@@ -131,7 +131,12 @@ class Store:
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
             patience = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
-            return create_engine(self._url, pool_pre_ping=True, connect_args=patience | self._secrets())
+            given = {
+                "client_encoding": "utf8",
+                **patience,
+                **self._secrets(),
+            }  # else a database of bytes answers in bytes
+            return create_engine(self._url, pool_pre_ping=True, connect_args=given)
         except ModuleNotFoundError:
             raise UsageError(
                 f"{self._kept.what} {self.name}: the Postgres driver psycopg is not installed. "
