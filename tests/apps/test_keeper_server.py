@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -186,6 +187,17 @@ def test_a_reader_sees_what_was_released(place: tuple[Server, Accounts]) -> None
             refused()
     with pytest.raises(eh.UsageError, match="for keeper"):
         reader._call("GET", "/v1/export")
+
+
+def test_a_client_asks_again_when_the_server_cannot_answer_now(place: tuple[Server, Accounts]) -> None:
+    """Tokens can't be looked up for a moment: with the same key nothing is paid twice."""
+    ann, folder = remote(place), place[0].folder
+    spent = ann.budget()["yours"]["spent"]
+    (folder / "accounts.db").rename(folder / "away.db")
+    back = threading.Timer(0.5, lambda: (folder / "away.db").rename(folder / "accounts.db"))
+    back.start()
+    assert ann.budget()["yours"]["spent"] == spent
+    back.join()
 
 
 def test_the_description_is_that_of_the_routes(place: tuple[Server, Accounts]) -> None:

@@ -29,6 +29,8 @@ _ERRORS: dict[str, type[EvenhandError]] = {
 A = TypeVar("A")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _TRIES = 5
+_LATER = (429, 503)  # asked again with the same key, nothing is paid twice
+_LONGEST_PAUSE = 10.0
 _PATIENCE = 600.0  # seconds for an answer that has no deadline
 
 
@@ -162,7 +164,9 @@ class Remote(_Asking[Release]):
                 with urlopen(request, timeout=60) as response:
                     return dict(json.load(response))
             except HTTPError as error:
-                raise _refusal(error) from None
+                if error.code not in _LATER or not left:
+                    raise _refusal(error) from None
+                time.sleep(_pause(error))
             except (URLError, HTTPException, OSError, ValueError) as error:  # also an answer that broke off
                 if not left:
                     raise DataError(
@@ -213,6 +217,12 @@ class RemotePreview:
         return str(self._data["text"])
 
     __repr__ = __str__
+
+
+def _pause(error: HTTPError) -> float:
+    """Seconds after which a server that is busy wants to be asked again."""
+    given = error.headers.get("Retry-After", "")
+    return min(float(given), _LONGEST_PAUSE) if given.isdecimal() else 1.0
 
 
 def _refusal(error: HTTPError) -> EvenhandError:

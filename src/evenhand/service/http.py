@@ -41,6 +41,8 @@ from evenhand.service.web import Web
 log = logging.getLogger("evenhand.http")
 
 LARGEST_BODY = 2 * LARGEST
+_LATER = "2"
+"""Seconds after which somebody who was refused for now may ask again."""
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _BUSY = "more than {} requests in a minute; wait and ask again."
 _MANY = "too many requests of this address are open at the same time; wait for the earlier ones."
@@ -224,5 +226,5 @@ def _address(request: Request) -> str | None:
 
 
 def _error(refused: Refused) -> JSONResponse:
-    headers = {"Retry-After": "5"} if refused.status in (429, 503) else None
+    headers = {"Retry-After": _LATER} if refused.status in (429, 503) else None
     return JSONResponse({"error": refused.kind, "message": refused.message}, refused.status, headers)
