@@ -227,6 +227,16 @@ def test_limits_hold_for_everybody_together(tmp_path: Path) -> None:
         server.stop()
 
 
+def _is_open(connection: socket.socket) -> bool:
+    connection.settimeout(0.05)
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+
+
 @pytest.mark.parametrize(
     "sent", [b"GET /status HTTP/1.1\r\nX: ", b"POST /report HTTP/1.1\r\nHost: x\r\nContent-Length: 28\r\n\r\nEHR1"]
 )
@@ -241,6 +251,7 @@ def test_nobody_keeps_the_others_out(tmp_path: Path, sent: bytes) -> None:
             idle.append(socket.create_connection(("127.0.0.1", server.port or 0), timeout=10))
             idle[-1].sendall(sent)
         assert [server.send(record(campaign, serial, 1)) for serial in range(30)] == [204] * 30
+        assert sum(map(_is_open, idle)) <= 20
     finally:
         for connection in idle:
             connection.close()
