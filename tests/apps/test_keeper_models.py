@@ -25,7 +25,7 @@ from keeper_process import Server
 pytestmark = pytest.mark.xdist_group("keeper")
 
 FILE = """
-deadline = 0.1
+deadline = 1
 model_deadline = 600
 
 [populations.people]
@@ -37,6 +37,7 @@ delta = 1e-2
 source = "visits.parquet"
 user = "u"
 population = "people"
+rows = 2000
 
 [analysts.ann]
 epsilon = 90

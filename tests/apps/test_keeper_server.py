@@ -47,6 +47,7 @@ per_month = {{ epsilon = 19, delta = 1e-3 }}
 source = "visits.parquet"
 user = "u"
 population = "people"
+rows = 2000
 description = "Visits of people."
 
 [tables.visits.columns.v]
@@ -478,15 +479,17 @@ def test_accounts_on_postgres(postgres_url: str) -> None:
 
 
 WRONG = {
-    "epsilon = 6": ("epsilom = 6", "line 25: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
-    "per_question = 2": ("per_question = 'x'", "line 27: .*per_question"),
+    "epsilon = 6": ("epsilom = 6", "line 26: .* 'epsilom' is not known here.*Did you mean 'epsilon'"),
+    "per_question": ("per_question = 'x' #", "line 28: .*per_question"),
     'population = "people"': ('population = "peopel"', "line 13: .*population"),
     'source = "visits.parquet"': ('source = "nothing.parquet"', "line 11: "),
     "[analysts.bob]": ("[analysts.bob", "not TOML"),
+    "rows = 2000": ("rows = 0", "line 14: .*how many rows the table may have"),
+    "per_question = 2": ("waiting = -1", "line 28: .*how many questions may wait"),
     "epsilon = 20": ("epsilon = -1", "line 6: "),
-    'where = "v >= 3"': ('where = "w >= 3"', "line 21: .*views.high.*'w'"),
+    'where = "v >= 3"': ('where = "w >= 3"', "line 22: .*views.high.*'w'"),
     "deadline = 3\n": ("deadline = 1e-9\n", "line 2: deadline = 1e-09: expected seconds, at least 0.01"),
-    "approval_above = 4": ("approval_above = 400", "line 28: .*approval_above = 400 is more than epsilon = 6"),
+    "approval_above = 4": ("approval_above = 400", "line 29: .*approval_above = 400 is more than epsilon = 6"),
     "{ epsilon = 19,": ("{ epsilon = 1900,", "line 8: .*epsilon = 1900 a month is more than the total of 20"),
     'ledger = "budget.db"': ('ledger = "accounts.db"', "line 5: .*the file of accounts, too"),
     "[tables.visits]\n": (

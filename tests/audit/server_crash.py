@@ -35,6 +35,7 @@ epsilon = 1000
 source = "visits.parquet"
 user = "u"
 population = "people"
+rows = 5000
 """
 START = "from evenhand.apps.cli import main; main()"
 BROKEN = (

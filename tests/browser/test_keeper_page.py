@@ -38,6 +38,7 @@ delta = 1e-3
 source = "visits.parquet"
 user = "visitor"
 population = "visitors"
+rows = 10_000
 description = "One row per visit to the museum."
 
 [tables.visits.columns.minutes]

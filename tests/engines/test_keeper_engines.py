@@ -27,6 +27,7 @@ source = "{source}"
 {more}
 user = "u"
 population = "people"
+rows = 2000
 
 [tables.visits.views.high]
 where = "v >= 3"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from evenhand.ledger import Budget
+from evenhand.ledger.desk import Desk, Limits
 from evenhand.profiles import Profile
 from evenhand.service import pricing, questions
+from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.service.pricing import Price, Prices, drafts
 from evenhand.service.questions import normalised
 from evenhand.service.shapes import Shape
@@ -164,18 +168,17 @@ def test_what_is_kept_is_counted_in_bytes(table: eh.Table, monkeypatch: pytest.M
     assert prices._bytes == sum(2 * len(key) + len(value) for key, value in prices._kept.items())
 
 
-def test_large_questions_are_priced_before_they_are_drafted_for_an_answer(table: eh.Table) -> None:
+def test_large_questions_are_priced_before_they_are_drafted_for_an_answer(table: eh.Table, tmp_path: Path) -> None:
     """In the process that holds the table, only what is small, or was worked out elsewhere within time and memory, is drafted."""
-    asked: list[dict[str, Any]] = []
-
-    class Watched(Prices):
-        def _worked_out(self, name: str, question: Any, profile: Profile | None) -> bytes:
-            asked.append(dict(question))
-            return pricing.priced(self._tables[name], question, profile)
-
-    prices = Watched({"t": table}, workers=1)
+    desk, limits = Desk(eh.Ledger(tmp_path / "b.db", epsilon=9)), Limits(Budget(Decimal(9)))
+    keeper = Keeper({"t": Offered(table, desk)}, {"ann": Analyst(limits, immediate=True)}, deadline=60, price_workers=1)
     small, product, parsed = ASKED[0], ASKED[1], ASKED[5]
     long = {"ask": "count", "by": "h", "keys": list(range(500)), "epsilon": 1}
-    for question in (small, product, parsed, long):
-        prices.admit("t", json.dumps(question), question, None)
-    assert asked == [product, parsed, long]
+    for number, question in enumerate((small, product, parsed, long)):
+        keeper.ask("ann", None, str(number), question)
+        keeper.ask("ann", None, str(number), question)
+    assert [json.loads(key.partition(" ")[2])["question"] for key in keeper.prices._kept] == [product, parsed, long]
+    keeper.prices._kept.clear()
+    keeper.ask("ann", None, "1", product)  # it was paid for: whatever its price, it is found
+    assert not keeper.prices._kept
+    keeper.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 Result = TypeVar("Result")
+
+STALLED = 5.0
+"""Seconds after which a transaction that is not done is a sign of trouble."""
+PROBED = 5.0
+"""Seconds without a transaction after which one is tried, to see whether the database is there."""
 
 
 class _Job:
@@ -58,6 +64,18 @@ class Batches(Store):
         self._store = store
         self._queue, self._turn = threading.Lock(), threading.Lock()
         self._waiting: list[_Job] = []
+        self._began: float | None = None  # the transaction that runs
+        self._ended, self._failed = time.monotonic(), False
+
+    def stalled(self) -> bool:
+        """Whether the database was away at the last try, or takes too long now."""
+        began = self._began
+        return self._failed or (began is not None and time.monotonic() - began > STALLED)
+
+    def probe(self) -> None:
+        """Try the database if it was not asked for a while, or was away."""
+        if self._failed or time.monotonic() - self._ended > PROBED:
+            self.run(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
 
     def run(self, work: Callable[[Connection], Result], *, write: bool = False, create: bool = False) -> Result:
         """As `Store.run`."""
@@ -80,11 +98,15 @@ class Batches(Store):
             for job in jobs:
                 job.attempt(connection)
 
+        self._began = time.monotonic()
         try:
             self._store.run(all_of_them, write=any(job.write for job in jobs))
+            self._failed = False
         except BaseException as error:
+            self._failed = True
             for job in jobs:
                 job.error = error
         finally:
+            self._began, self._ended = None, time.monotonic()
             for job in jobs:
                 job.done = True

@@ -20,12 +20,25 @@ from evenhand.ledger.batches import Batches
 from evenhand.ledger.composition import Budget
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.question_ledger import QuestionLedger
-from evenhand.ledger.questions import EVERYBODY, AlreadyPaid, Limits, NeedsApproval, Standing, StoredQuestion, stored
+from evenhand.ledger.questions import (
+    EVERYBODY,
+    AlreadyPaid,
+    Busy,
+    Limits,
+    NeedsApproval,
+    Standing,
+    StoredQuestion,
+    stored,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["AlreadyPaid", "Desk", "Limits", "NeedsApproval", "QuestionLedger", "Standing", "StoredQuestion"]
+__all__ = ["AlreadyPaid", "Busy", "Desk", "Limits", "NeedsApproval", "QuestionLedger", "Standing", "StoredQuestion"]
+
+
+PAGE_TEXT = 1_000_000
+"""Characters of questions on one page of a list."""
 
 
 class Desk:
@@ -71,6 +84,43 @@ class Desk:
         from evenhand.ledger import desk_tables
 
         return [stored(row) for row in self._run(lambda c: desk_tables.listed(c, analyst, standing))]
+
+    def page(
+        self,
+        analyst: str | None = None,
+        standing: Standing | None = None,
+        *,
+        before: StoredQuestion | None = None,
+        limit: int,
+    ) -> list[StoredQuestion]:
+        """The latest questions, oldest first, without their answers; those that are older than ``before``.
+
+        At most ``limit``, and no more than `PAGE_TEXT` characters of questions, but always one if there is one.
+        """
+        from evenhand.ledger import desk_tables
+
+        place = None if before is None else (before.time, before.id)
+        rows = self._run(lambda c: desk_tables.latest(c, analyst, standing, place, limit, PAGE_TEXT))
+        return [stored(row) for row in rows]
+
+    def by_key(self, analyst: str, key: str) -> StoredQuestion | None:
+        """A question by its analyst and key."""
+        from evenhand.ledger import desk_tables
+
+        row = self._run(lambda connection: desk_tables.by_key(connection, analyst, key))
+        return None if row is None else stored(row)
+
+    def alive(self) -> str | None:
+        """When the keeper's server was last known to run: everything that was due by then was stored by then."""
+        from evenhand.ledger import desk_tables
+
+        return self._run(desk_tables.alive)
+
+    def note_alive(self, time: str) -> None:
+        """Note that the keeper's server runs."""
+        from evenhand.ledger import desk_tables
+
+        self._run(lambda connection: desk_tables.enter_alive(connection, time), write=True)
 
     def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
         """Approve or deny a question that waits; decided once."""
@@ -119,14 +169,17 @@ class Desk:
             raise LedgerError(f"question {id} was not debited, so there is nothing to draw for it.")
         if asked.answer is not None:
             return asked.answer
-        paid = QuestionLedger(self, asked.analyst, asked.key, asked.question, Limits(asked.cost), redraws=True)
         try:
-            text = draw(paid)
+            text = draw(self.earlier(asked))
         except AlreadyPaid as earlier:  # stored by another process since
             if earlier.question.answer is None:
                 raise
             return earlier.question.answer
         return self.store(id, text)
+
+    def earlier(self, asked: StoredQuestion) -> QuestionLedger:
+        """The ledger of a question that was paid for and has no stored answer, as `redraw` hands it to what draws."""
+        return QuestionLedger(self, asked.analyst, asked.key, asked.question, Limits(asked.cost), redraws=True)
 
     def spent(self, analyst: str | None = None, *, now: bool = False, approved: bool | None = None) -> Budget:
         """What an analyst, or all of them, spent at this desk: ever or in the present period; ε and δ added up."""

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Connection,
+    Index,
     Integer,
     MetaData,
     PrimaryKeyConstraint,
@@ -20,6 +21,9 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     bindparam,
+    func,
+    null,
+    or_,
     select,
 )
 
@@ -50,6 +54,8 @@ asked_table = Table(
     UniqueConstraint("analyst", "key"),
 )
 
+_IN_ORDER = Index("evenhand_asked_in_order", asked_table.c.time, asked_table.c.id)
+
 spent_table = Table(
     "evenhand_spent",
     metadata,
@@ -68,9 +74,21 @@ period_table = Table(
     Column("name", Text, nullable=False),
 )
 
+alive_table = Table(
+    "evenhand_alive",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("time", Text, nullable=False),
+)
+"""When a keeper's server was last known to run: one row."""
+
 # Written once: putting a statement together takes longer than SQLite takes to run it.
 _BY_ID = select(asked_table).where(asked_table.c.id == bindparam("at"))
 _BY_KEY = select(asked_table).where(asked_table.c.analyst == bindparam("by"), asked_table.c.key == bindparam("under"))
+_LISTED = select(*(null().label("answer") if one.name == "answer" else one for one in asked_table.c))
+_WAITING = select(func.count(), func.sum(func.length(asked_table.c.question))).where(
+    asked_table.c.analyst == bindparam("by"), asked_table.c.standing == bindparam("how")
+)
 _ENTER = asked_table.insert()
 _CHANGE = asked_table.update().where(asked_table.c.id == bindparam("at"))
 _LATEST = select(period_table).order_by(period_table.c.number.desc()).limit(1)
@@ -87,6 +105,7 @@ _MORE_SPENT = spent_table.update().where(
 def create(connection: Connection) -> None:
     """Create the tables that are not there yet."""
     metadata.create_all(connection)
+    _IN_ORDER.create(connection, checkfirst=True)  # the ledger may be older than it is
 
 
 def by_id(connection: Connection, id: str) -> Row[Any] | None:
@@ -101,12 +120,56 @@ def by_key(connection: Connection, analyst: str, key: str) -> Row[Any] | None:
 
 def listed(connection: Connection, analyst: str | None, standing: str | None) -> list[Row[Any]]:
     """Questions, oldest first."""
-    query = select(asked_table).order_by(asked_table.c.time, asked_table.c.id)
+    query = _chosen(select(asked_table), analyst, standing)
+    return list(connection.execute(query.order_by(asked_table.c.time, asked_table.c.id)))
+
+
+def latest(
+    connection: Connection,
+    analyst: str | None,
+    standing: str | None,
+    before: tuple[str, str] | None,
+    limit: int,
+    text: int,
+) -> list[Row[Any]]:
+    """The latest questions before a time and an id, oldest first, without answers: at most ``limit``, and ``text`` characters or one."""
+    time, id = asked_table.c.time, asked_table.c.id
+    query = _chosen(select(id, func.length(asked_table.c.question)), analyst, standing)
+    if before is not None:
+        query = query.where(or_(time < before[0], (time == before[0]) & (id < before[1])))
+    chosen: list[str] = []
+    for name, length in connection.execute(query.order_by(time.desc(), id.desc()).limit(limit)):
+        text -= length
+        if chosen and text < 0:
+            break
+        chosen.append(name)
+    return list(connection.execute(_LISTED.where(id.in_(chosen)).order_by(time, id)))
+
+
+def _chosen(query: Any, analyst: str | None, standing: str | None) -> Any:  # noqa: ANN401 - a SELECT, of whatever columns
     if analyst is not None:
         query = query.where(asked_table.c.analyst == analyst)
     if standing is not None:
         query = query.where(asked_table.c.standing == standing)
-    return list(connection.execute(query))
+    return query
+
+
+def waiting(connection: Connection, analyst: str, standing: str) -> tuple[int, int]:
+    """How many questions of an analyst there are in a standing, and how long their texts are together."""
+    found = connection.execute(_WAITING, {"by": analyst, "how": standing}).one()
+    return int(found[0]), int(found[1] or 0)
+
+
+def alive(connection: Connection) -> str | None:
+    """When the server was last known to run."""
+    found: str | None = connection.execute(select(alive_table.c.time)).scalar_one_or_none()
+    return found
+
+
+def enter_alive(connection: Connection, time: str) -> None:
+    """Note that the server runs."""
+    if connection.execute(alive_table.update().values(time=time)).rowcount == 0:
+        connection.execute(alive_table.insert().values(number=1, time=time))
 
 
 def enter(connection: Connection, **values: object) -> None:

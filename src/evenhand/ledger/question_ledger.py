@@ -13,7 +13,17 @@ from evenhand.ledger import admission
 from evenhand.ledger.composition import Budget, Cost
 from evenhand.ledger.events import Event
 from evenhand.ledger.ledger import Ledger
-from evenhand.ledger.questions import EVERYBODY, AlreadyPaid, Limits, NeedsApproval, Standing, StoredQuestion, stored
+from evenhand.ledger.questions import (
+    EVERYBODY,
+    MOST_WAITING_TEXT,
+    AlreadyPaid,
+    Busy,
+    Limits,
+    NeedsApproval,
+    Standing,
+    StoredQuestion,
+    stored,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -147,6 +157,7 @@ class QuestionLedger(Ledger):
         def work(connection: Connection) -> None:
             row = desk_tables.by_key(connection, self.analyst, self.key)
             if row is None:
+                self._check_waiting(connection)
                 self._enter(connection, self._charged, standing=Standing.WAITING, time=_now())
             else:
                 self._check_same(stored(row), self._charged)
@@ -154,6 +165,24 @@ class QuestionLedger(Ledger):
 
         self._store.run(work, write=True)
         return str(self.id)
+
+    def _check_waiting(self, connection: Connection) -> None:
+        """Refuse a question when its analyst has as many waiting as the keeper will read."""
+        from evenhand.ledger import desk_tables
+
+        number, text = desk_tables.waiting(connection, self.analyst, Standing.WAITING)
+        if number >= self.limits.waiting:
+            raise Busy(
+                f"this question would wait for the keeper's approval, and {number} of yours wait already, the most that may; ask again "
+                "once the keeper has decided some. Nothing was read or spent.",
+                retry_after=60,
+            )
+        if number and text + len(self.question) > MOST_WAITING_TEXT:
+            raise Busy(
+                f"this question would wait for the keeper's approval, and with those of yours that wait already it has more than "
+                f"{MOST_WAITING_TEXT:,} characters, the most that may; ask again once the keeper has decided some. Nothing was read or spent.",
+                retry_after=60,
+            )
 
     def _enter(self, connection: Connection, cost: Cost, **where: Any) -> None:  # noqa: ANN401 - columns
         from evenhand.ledger import desk_tables

@@ -7,7 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from evenhand.guarantee import BudgetExceeded, LedgerError
+from evenhand.guarantee import BudgetExceeded, EvenhandError, LedgerError
 from evenhand.ledger.composition import Budget
 
 if TYPE_CHECKING:
@@ -33,6 +33,25 @@ class NeedsApproval(BudgetExceeded):
     """The question waits for the keeper. Nothing was read or spent."""
 
 
+class Busy(EvenhandError):  # noqa: N818 - as BudgetExceeded
+    """There is no room for the question now. Nothing was read or spent.
+
+    Args:
+        message: what to do.
+        retry_after: seconds after which to ask again.
+    """
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+MOST_WAITING = 20
+"""Questions of one analyst that may wait for approval: as many as a keeper reads in one sitting."""
+MOST_WAITING_TEXT = 1_000_000
+"""Characters of all of them together: that of one question with many public keys (`service.questions.LARGEST`)."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a keeper grants an analyst, beside the population's total. ε and δ simply add up here.
@@ -43,12 +62,14 @@ class Limits:
         per_question: the largest ε of one question.
         unapproved: ε in sum, ever, of questions that the keeper did not approve one by one; None if none needs approval.
             A sum, so that a question split into parts needs approval as soon as the whole would.
+        waiting: how many questions may wait for approval.
     """
 
     total: Budget
     per_period: Budget | None = None
     per_question: Decimal | None = None
     unapproved: Decimal | None = None
+    waiting: int = MOST_WAITING
 
 
 @dataclass(frozen=True)

@@ -130,13 +130,12 @@ class Store:
             return create_engine("sqlite://", creator=lambda: _open_file(self.path, create), poolclass=NullPool)
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
-            patience = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
-            given = {
-                "client_encoding": "utf8",
-                **patience,
-                **self._secrets(),
-            }  # else a database of bytes answers in bytes
-            return create_engine(self._url, pool_pre_ping=True, connect_args=given)
+            waits = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
+            given = {"client_encoding": "utf8", **waits, **self._secrets()}  # else a database of bytes answers in bytes
+            engine = create_engine(self._url, pool_pre_ping=True, connect_args=given)
+            from evenhand.ledger import patience
+
+            return patience.limit(engine)
         except ModuleNotFoundError:
             raise UsageError(
                 f"{self._kept.what} {self.name}: the Postgres driver psycopg is not installed. "

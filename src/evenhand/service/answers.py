@@ -18,6 +18,9 @@ from evenhand.service.accounts import Account, Role
 from evenhand.service.keeper import Keeper, Offered
 from evenhand.tables import Column
 
+PAGE = 100
+"""Questions on one page of a list, unless fewer are asked for."""
+LATE = "It was paid for, and its answer is kept and will be stored: it is shown as soon as the store has taken it."
 WAIT = 20.0
 """Seconds that a request for an answer may wait, so that clients need not ask again and again."""
 
@@ -62,29 +65,44 @@ class Desks:
             )
         asked = self._keeper.ask(account.name, _text(given, "table"), key, _question(given))
         if not wait:
-            return _shown(asked, self._keeper.held(asked))
+            return self._told(asked, self._keeper.held(asked))
         return self.shown(account, {"id": asked.id}, wait)
 
     def shown(self, account: Account, given: dict[str, Any], wait: float = WAIT) -> dict[str, Any]:
-        """A question, with its answer if that may be seen."""
+        """A question, with its answer if that may be seen. Waits for those only who may see how long an answer takes."""
         mine = account.name if account.role is Role.ANALYST else None
         asked, held = self._keeper.find(mine, _id(given))
         if account.role is Role.READER:  # how long an answer took is nothing that a reader sees
-            held = self._keeper.held(asked, anybody=True)
-            return _shown(asked, held)
+            return self._told(asked, self._keeper.held(asked, anybody=True))
         running = None if held or asked.answer else self._keeper.running(asked.analyst, asked.id)
-        if running is not None and wait_for([running], timeout=wait).done:
+        if running is not None and wait and wait_for([running], timeout=wait).done:
             asked, held = self._keeper.find(mine, _id(given))
-        return _shown(asked, held)
+        return self._told(asked, held)
+
+    def _told(self, asked: StoredQuestion, held: datetime | None) -> dict[str, Any]:
+        shown = _shown(asked, held)
+        return {**shown, "note": LATE} if held and self._keeper.late(asked) else shown
 
     def running(self, shown: dict[str, Any]) -> Future[str] | None:
         """What a request may wait for before it asks `shown` again."""
         return None if shown.get("answer", "kept back") else self._keeper.running(shown["analyst"], shown["id"])
 
-    def history(self, account: Account, _: object = None) -> dict[str, Any]:
-        """What an analyst asked; for the keeper, what everybody did."""
+    def history(self, account: Account, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What an analyst asked; for the keeper, what everybody did: the latest, and where the next page begins."""
+        given = given or {}
         mine = account.name if account.role is Role.ANALYST else None
-        return {"questions": [_asked(one) for desk in _desks(self._keeper.tables.values()) for one in desk.asked(mine)]}
+        limit, standing = _limit(given), _standing(given)
+        desks, before = _desks(self._keeper.tables.values()), _text(given, "before")
+        place = None
+        if before is not None:
+            # One list over all desks: those that are older than the question, wherever it stands.
+            place = next((one for desk in desks if (one := desk.find(before)) and mine in (None, one.analyst)), None)
+            if place is None:
+                raise UsageError(f"before={before[:40]!r}: there is no such question of yours; expected the id of one.")
+        found = [one for desk in desks for one in desk.page(mine, standing, before=place, limit=limit)]
+        found = sorted(found, key=lambda one: (one.time, one.id))[-limit:]
+        more = bool(found) and any(desk.page(mine, standing, before=found[0], limit=1) for desk in desks)
+        return {"questions": [_asked(one) for one in found], **({"before": found[0].id} if more else {})}
 
     def export(self, account: Account, _: object = None) -> dict[str, Any]:
         """For the keeper: every promise, debit, question and stored answer; the ledgers are verified first."""
@@ -124,7 +142,7 @@ def _question(given: dict[str, Any]) -> dict[str, Any]:
     return question
 
 
-def _text(given: dict[str, Any], name: str) -> str | None:
+def _text(given: Mapping[str, Any], name: str) -> str | None:
     value = given.get(name)
     if value is not None and not (isinstance(value, str) and value.isprintable()):  # databases refuse other characters
         raise UsageError(f"{name}= is not text, or holds characters that can't be printed.")
@@ -133,6 +151,22 @@ def _text(given: dict[str, Any], name: str) -> str | None:
 
 def _id(given: dict[str, Any]) -> str:
     return _text(given, "id") or ""
+
+
+def _limit(given: Mapping[str, Any]) -> int:
+    limit = str(given.get("limit", PAGE))
+    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= PAGE:
+        raise UsageError(f"limit={limit[:40]!r}: expected a number from 1 to {PAGE}.")
+    return int(limit)
+
+
+def _standing(given: Mapping[str, Any]) -> Standing | None:
+    standing = given.get("standing")
+    if standing is None:
+        return None
+    if standing not in set(Standing):
+        raise UsageError(f"standing={str(standing)[:40]!r}: expected one of {[str(one) for one in Standing]}.")
+    return Standing(standing)
 
 
 def _amounts(budget: Budget) -> dict[str, str]:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
 from evenhand.guarantee import Amount, BudgetExceeded, DataError, EvenhandError, UsageError, suggest
-from evenhand.ledger.desk import NeedsApproval
+from evenhand.ledger.desk import Busy, NeedsApproval
 from evenhand.profiles import Profile
 from evenhand.release import Release, written
 from evenhand.service import questions
@@ -30,7 +30,7 @@ A = TypeVar("A")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _TRIES = 5
 _LATER = (429, 503)  # asked again with the same key, nothing is paid twice
-_LONGEST_PAUSE = 10.0
+_TURN = 30  # seconds: who is told to come back later than that waits for a person
 _PATIENCE = 600.0  # seconds for an answer that has no deadline
 
 
@@ -104,7 +104,11 @@ class Remote(_Asking[Release]):
 
     def history(self) -> list[dict[str, Any]]:
         """What was asked with this name."""
-        found: list[dict[str, Any]] = self._call("GET", "/v1/questions")["questions"]
+        page = self._call("GET", "/v1/questions")
+        found: list[dict[str, Any]] = page["questions"]
+        while "before" in page:
+            page = self._call("GET", f"/v1/questions?before={quote(page['before'], safe='')}")
+            found = page["questions"] + found
         return found
 
     def answer(self, id: str) -> Any:  # noqa: ANN401 - what the question was answered with
@@ -134,7 +138,14 @@ class Remote(_Asking[Release]):
 
     def _pay(self, question: dict[str, Any]) -> dict[str, Any]:
         asked = {"table": self._table, "question": question, "key": str(uuid.uuid4())}
-        return self._call("POST", "/v1/questions", asked)
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._call("POST", "/v1/questions", asked)
+            except Busy as busy:
+                if busy.retry_after > _TURN or time.monotonic() > until:
+                    raise
+                time.sleep(busy.retry_after)
 
     def _released(self, asked: dict[str, Any]) -> Release:
         return written.read(self._answered(asked))
@@ -164,9 +175,10 @@ class Remote(_Asking[Release]):
                 with urlopen(request, timeout=60) as response:
                     return dict(json.load(response))
             except HTTPError as error:
-                if error.code not in _LATER or not left:
-                    raise _refusal(error) from None
-                time.sleep(_pause(error))
+                refusal, pause = _refusal(error), _whole(error.headers.get("Retry-After"))
+                if error.code not in _LATER or isinstance(refusal, Busy) or not left or pause > _TURN:
+                    raise refusal from None
+                time.sleep(pause)
             except (URLError, HTTPException, OSError, ValueError) as error:  # also an answer that broke off
                 if not left:
                     raise DataError(
@@ -219,16 +231,16 @@ class RemotePreview:
     __repr__ = __str__
 
 
-def _pause(error: HTTPError) -> float:
-    """Seconds after which a server that is busy wants to be asked again."""
-    given = error.headers.get("Retry-After", "")
-    return min(float(given), _LONGEST_PAUSE) if given.isdecimal() else 1.0
-
-
 def _refusal(error: HTTPError) -> EvenhandError:
     try:
         told = json.load(error)
         kind, message = str(told["error"]), str(told["message"])
     except (ValueError, KeyError, TypeError, HTTPException, OSError):
         kind, message = "", f"the server answered with status {error.code}; is this a keeper's server?"
+    if kind == "busy":
+        return Busy(message, _whole(error.headers.get("Retry-After")))
     return _ERRORS.get(kind, DataError)(message)
+
+
+def _whole(given: str | None) -> int:
+    return int(given) if given and given.isascii() and given.isdecimal() else 5

@@ -2,6 +2,8 @@
 
 deadline = 10                     # seconds after which an answer appears, the same for every question of every analyst
 model_deadline = 120              # the same for models
+least_epsilon = 1e-4              # the smallest ε that a question may cost
+slowness = 1                      # times that this machine takes longer than a usual one: slots of questions are that much longer
 accounts = "accounts.db"          # tokens; a SQLite file or postgresql://...
 per_minute = 600                  # requests of one account, or of one address without a token
 host = "127.0.0.1"
@@ -21,6 +23,7 @@ source = "views.parquet"
 user = "viewer"
 engine = "duckdb"                 # or "spark", with the session that Spark's own settings describe
 population = "viewers"
+rows = 2_000_000                  # the most that the table will have, publicly known: the time of a question is computed from it
 protects = "presence"
 description = "One row per film that was watched."
 
@@ -57,15 +60,18 @@ from evenhand.guarantee import EvenhandError, parse_delta, parse_epsilon, plain
 from evenhand.ledger import Budget, Ledger
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.ledger.ledger import LARGEST_TOTAL
+from evenhand.ledger.questions import MOST_WAITING
 from evenhand.service.accounts import Accounts
-from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.keeper import LEAST_EPSILON, Analyst, Keeper, Offered
 from evenhand.service.listening import NAMES, Listening, listening
+from evenhand.service.slots import DECLARED_ROWS
 from evenhand.service.toml_lines import Section, read_toml
 from evenhand.tables import Table, read
 from evenhand.tables.engines.copied import copied
 
 log = logging.getLogger("evenhand.keeper")
 
+MOST_ROWS = 10**12
 _PRICE_WORKERS = 2
 """Processes that work prices out."""
 _SHORTEST = 0.01
@@ -93,7 +99,9 @@ class Configured:
 def load(path: Path) -> Configured:
     """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
-    file.only("deadline", "model_deadline", "accounts", "per_minute", "populations", "tables", "analysts", *NAMES)
+    file.only(
+        "deadline", "model_deadline", "least_epsilon", "slowness", "accounts", "per_minute", "populations", "tables", "analysts", *NAMES
+    )  # fmt: skip
     folder = path.resolve().parent
     _refuse_one_for_two(file, folder)
     with private_files():
@@ -116,6 +124,8 @@ def load(path: Path) -> Configured:
             analysts,
             _seconds(file, "deadline", 10),
             _seconds(file, "model_deadline", 120),
+            _epsilon(file, "least_epsilon") or LEAST_EPSILON,
+            _slowness(file),
             price_workers=_PRICE_WORKERS,
         ),
         accounts,
@@ -129,6 +139,15 @@ def _seconds(file: Section, name: str, usual: int) -> float:
     given = file.get(name, (int, float), f"seconds, such as {usual}", usual)
     if not _SHORTEST <= given <= 86_400:
         raise file.error(name, f"{name} = {given}: expected seconds, at least {_SHORTEST} and at most a day.")
+    return float(given)
+
+
+def _slowness(file: Section) -> float:
+    given = file.get("slowness", (int, float), "a factor, such as 1", 1)
+    if not 0.01 <= given <= 1000:
+        raise file.error(
+            "slowness", f"slowness = {given}: expected a factor from 0.01 to 1000; 2 for a machine half as fast."
+        )
     return float(given)
 
 
@@ -191,7 +210,17 @@ def _desk(section: Section, folder: Path) -> Desk:
 
 def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
     section.only(
-        "source", "table", "engine", "user", "population", "protects", "public", "description", "columns", "views"
+        "source",
+        "table",
+        "engine",
+        "user",
+        "population",
+        "protects",
+        "public",
+        "description",
+        "columns",
+        "views",
+        "rows",
     )
     population = section.get("population", str, f"one of {sorted(desks)}")
     if population not in desks:
@@ -208,7 +237,10 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:
         raise section.error("engine" if "engine" in section.values else "source", str(error)) from None
-    return Offered(copied(table), desks[population], section.get("description", str, "text", ""))
+    rows = section.get("rows", int, f"a number of rows, such as {DECLARED_ROWS}", DECLARED_ROWS)
+    if not 1 <= rows <= MOST_ROWS:
+        raise section.error("rows", f"rows = {rows}: expected how many rows the table may have, from 1 to {MOST_ROWS}.")
+    return Offered(copied(table), desks[population], section.get("description", str, "text", ""), rows)
 
 
 def _view(section: Section, whole: Offered) -> Offered:
@@ -230,22 +262,28 @@ def _view(section: Section, whole: Offered) -> Offered:
             table = step(table) if given else table
         except EvenhandError as error:
             raise section.error(name, str(error)) from None
-    return Offered(table, whole.desk, section.get("description", str, "text", ""))
+    return Offered(table, whole.desk, section.get("description", str, "text", ""), whole.rows)
 
 
 def _analyst(section: Section, tables: dict[str, Offered]) -> Analyst:
     if section.path[-1] in ("keeper", "*"):
         raise section.error(None, f"{section.path[-1]!r} can't be an analyst's name; expected another one.")
-    section.only("epsilon", "delta", "per_month", "per_question", "approval_above", "tables", "immediate")
+    section.only("epsilon", "delta", "per_month", "per_question", "approval_above", "tables", "immediate", "waiting")
     allowed = section.get("tables", list, f"a list of tables among {sorted(tables)}", None)
     for name in allowed or ():
         if name not in tables:
             raise section.error("tables", f"tables has {name!r}: expected some of {sorted(tables)}.")
+    waiting = section.get("waiting", int, "a number of questions", MOST_WAITING)
+    if waiting < 0:
+        raise section.error(
+            "waiting", f"waiting = {waiting}: expected how many questions may wait for approval, 0 or more."
+        )
     limits = Limits(
         _budget(section),
         _per_month(section),
         _epsilon(section, "per_question"),
         _epsilon(section, "approval_above", zero=True),
+        waiting,
     )
     for name, limit in (("per_question", limits.per_question), ("approval_above", limits.unapproved)):
         if limit is not None and limit > limits.total.epsilon:

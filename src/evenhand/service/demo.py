@@ -13,6 +13,8 @@ from evenhand.tables import Column, Table
 from evenhand.tables.engines.copied import copied
 
 ANALYST = "ann"
+ROWS = 1_500_000
+"""That the table is declared to have at most; it is generated."""
 COLUMNS = {
     "stars": Column(bounds=(0.5, 5), unit="stars", description="what the viewer gave the film"),
     "minutes": Column(bounds=(0, 240), unit="minutes", description="how long it was watched"),
@@ -26,7 +28,7 @@ def demo_keeper(folder: Path, table: Table) -> tuple[Keeper, Accounts, str, str]
     desk = Desk(Ledger(folder / "budget.db", epsilon=10, delta="1e-5"))
     limits = Limits(Budget(Decimal(5), Decimal("5e-6")), unapproved=Decimal(3))
     keeper = Keeper(
-        {"views": Offered(copied(table), desk, "Views of films on a streaming service (synthetic).")},
+        {"views": Offered(copied(table), desk, "Views of films on a streaming service (synthetic).", ROWS)},
         {ANALYST: Analyst(limits, immediate=True)},
     )
     accounts = Accounts(folder / "accounts.db")

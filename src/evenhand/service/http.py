@@ -41,8 +41,6 @@ from evenhand.service.web import Web
 log = logging.getLogger("evenhand.http")
 
 LARGEST_BODY = 2 * LARGEST
-_LATER = "2"
-"""Seconds after which somebody who was refused for now may ask again."""
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _BUSY = "more than {} requests in a minute; wait and ask again."
 _MANY = "too many requests of this address are open at the same time; wait for the earlier ones."
@@ -182,7 +180,8 @@ def application(
         return Route(one.path, refusing(handle), methods=[one.method])
 
     async def health(request: Request) -> Response:
-        return PlainTextResponse("ok")
+        trouble = keeper.trouble()
+        return PlainTextResponse(trouble or "ok", 503 if trouble else 200)
 
     async def metrics(request: Request) -> Response:
         await entered(request, Role.KEEPER)
@@ -226,5 +225,5 @@ def _address(request: Request) -> str | None:
 
 
 def _error(refused: Refused) -> JSONResponse:
-    headers = {"Retry-After": _LATER} if refused.status in (429, 503) else None
+    headers = {"Retry-After": str(refused.retry_after)} if refused.status in (429, 503) else None
     return JSONResponse({"error": refused.kind, "message": refused.message}, refused.status, headers)

@@ -1,9 +1,10 @@
 """The keeper: tables, who may ask about them, and questions that are paid for, drawn and stored once.
 
 What an analyst sees must not depend on a row, and time and failure are things that an analyst sees (method: a server adds
-outputs). So an answer appears at its deadline, which is public: the time of the question plus what the keeper allows. If
-there is no answer by then, for whatever reason, one is drawn from the empty table, with the same noise and form. Whoever
-stores first wins, so nothing is ever sent twice in two versions.
+outputs). So an answer appears at its deadline, which is public: the time of the question plus what the keeper allows. A question is
+taken on if the slots that were declared for it and for those before it fit (`schedule.py`); it is refused before it is paid if they do
+not. One that fails, or takes longer than its slot, is answered from the empty table, with the same noise and form. Whoever stores
+first wins, so nothing is ever sent twice in two versions.
 """
 
 from __future__ import annotations
@@ -11,25 +12,44 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from evenhand.guarantee import UsageError
-from evenhand.ledger.desk import AlreadyPaid, Desk, Limits, QuestionLedger, Standing, StoredQuestion
+from evenhand.guarantee import DataError, UsageError, plain
+from evenhand.ledger import Cost
+from evenhand.ledger.desk import AlreadyPaid, Busy, Desk, Limits, Standing, StoredQuestion
 from evenhand.profiles import Profile
 from evenhand.service import questions
-from evenhand.service.jobs import Jobs
+from evenhand.service.jobs import Job, Lane
 from evenhand.service.pricing import Prices, drafts
+from evenhand.service.schedule import SHARE, Place, Schedule
+from evenhand.service.slots import DECLARED_ROWS, Slots
 from evenhand.service.stored import Answer, answer_text
+from evenhand.service.storing import Closing, Storing
 from evenhand.session import Drafts
+from evenhand.statistics import Draft
 from evenhand.tables import Table
-from evenhand.tables.engines.copied import CopiedEngine
+from evenhand.tables.engines.copied import CopiedEngine, beside
+from evenhand.tables.engines.stopping import Stopped, Work
 
 log = logging.getLogger("evenhand.keeper")
+
+SHORT = 0.5
+"""Seconds: questions with a slot up to this have a worker of their own, so that they wait for none that is longer."""
+LEAST_EPSILON = Decimal("0.0001")
+"""What a question costs at least, unless the keeper says otherwise: a tenth of the smallest ε that is of use, and 10,000 questions for ε = 1."""
+ALIVE_EVERY = 30.0
+"""Seconds between two notes in the ledgers that the server runs, while there are debits."""
+LATE_AGAIN = 2.0
+"""Seconds after which to ask again for an answer that the store has not taken yet."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +60,13 @@ class Offered:
         table: the rows.
         desk: where the population's budget is kept.
         description: for analysts.
+        rows: how many it is declared to hold at most; public, and what the time of a question is computed from.
     """
 
     table: Table
     desk: Desk
     description: str = ""
+    rows: int = DECLARED_ROWS
 
 
 @dataclass(frozen=True)
@@ -62,6 +84,15 @@ class Analyst:
     immediate: bool = False
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A question, ready to be paid for: what draws it, and the worker and slot that public facts give it."""
+
+    draft: Draft
+    lane: Lane
+    slot: float
+
+
 @dataclass
 class Keeper:
     """Answers questions about the tables it keeps.
@@ -71,24 +102,55 @@ class Keeper:
         analysts: by name.
         deadline: seconds after which an answer appears.
         model_deadline: the same for models.
+        least_epsilon: the smallest ε that a question may cost, if it costs any.
         price_workers: processes that work prices out; 0 for doing so in this one.
+        slowness: how many times slower the machine is than the one that slots were measured on.
     """
 
     tables: Mapping[str, Offered]
     analysts: Mapping[str, Analyst]
     deadline: float = 10.0
     model_deadline: float = 120.0
+    least_epsilon: Decimal = LEAST_EPSILON
+    slowness: float = 1.0
     price_workers: int = 0
     prices: Prices = field(init=False, repr=False)
     _opened: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False)
-    _jobs: Jobs = field(default_factory=Jobs, repr=False)
-    _fits: Jobs = field(default_factory=lambda: Jobs(workers=1), repr=False)  # minutes, so that no count waits for one
-    _running: dict[str, Future[str]] = field(default_factory=dict, repr=False)
+    _alive: dict[int, datetime] = field(
+        default_factory=dict, repr=False
+    )  # by desk: when the server before this one ran
+    _behind: dict[bool, float] = field(
+        default_factory=dict, repr=False
+    )  # for models and others: what a stopped server left
+    _storing: Storing = field(default_factory=Storing, repr=False)
+    _running: dict[str, tuple[StoredQuestion, Future[str]]] = field(default_factory=dict, repr=False)
+    _asking: Counter[tuple[str, str]] = field(default_factory=Counter, repr=False)
+    _unsure: bool = field(default=False, repr=False)  # whether a debit may have been recorded that nobody was told of
+    _late: set[str] = field(default_factory=set, repr=False)
+    _due: datetime | None = field(default=None, repr=False)  # the last deadline of what this server was paid for
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _stop: threading.Event = field(default_factory=threading.Event, repr=False)
     _profiles: dict[tuple[str, str], list[tuple[datetime, Profile]]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.prices = Prices({name: one.table for name, one in self.tables.items()}, self.price_workers)
+        self._slots = Slots({name: offered.rows for name, offered in self.tables.items()}, self.slowness)
+        self._short, self._long = (
+            Lane(name, Schedule(self.deadline)) for name in ("short questions", "long questions")
+        )
+        self._models = Lane("models", Schedule(self.model_deadline))
+        # Each worker has connections of its own where it can, so that no statement waits for one of another worker.
+        tables = {name: offered.table for name, offered in self.tables.items()}
+        self._tables_of = {lane.name: beside(tables) for lane in (self._long, self._models)} | {
+            self._short.name: tables
+        }
+        self._nothing_of = {
+            name: replace(table, expression=table.expression.limit(0)) for name, table in beside(tables).items()
+        }
+        for desk in self._desks():
+            known = desk.alive()
+            if known is not None:
+                self._alive[id(desk)] = datetime.fromisoformat(known)
 
     def offered(self, analyst: str) -> dict[str, Offered]:
         """The tables that an analyst may ask about."""
@@ -104,39 +166,66 @@ class Keeper:
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
         price = self.prices.price(name, text, question, self._profile(analyst, name))
+        self._check_price(price.cost)
         return price.told(offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits))
 
-    def ask(self, analyst: str, table: str | None, key: str, question: Mapping[str, Any]) -> StoredQuestion:
+    def ask(
+        self,
+        analyst: str,
+        table: str | None,
+        key: str,
+        question: Mapping[str, Any],
+        decided: Callable[[], object] = lambda: None,
+    ) -> StoredQuestion:
         """Debit a question and have it answered; asked again with its key, it is only found.
 
-        Raises what is wrong with the question, or with the budget, at once: that depends on public parameters only.
+        Raises what is wrong with the question, or with the budget, or that there is no room for it now, at once: that depends on
+        public parameters only. ``decided`` is called once there is room, before the debit.
         """
         name, offered = self._table(analyst, table)
-        text = self._text(name, question)
-        question_ledger = offered.desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
-        self.prices.admit(name, text, question, self._profile(analyst, name))
-        draft = questions.ask(self._drafts_for(analyst, name), question)
-        desk = offered.desk
-        try:
-            receipt = draft.pay(question_ledger)
-        except AlreadyPaid as earlier:
-            if earlier.question.answer is None:
-                self._start(desk, earlier.question, partial(self._redrawn, desk, earlier.question))
-            return earlier.question
-        asked = question_ledger.asked
-        assert asked is not None
-        self._start(desk, asked, lambda: desk.store(asked.id, self._text_of(desk, asked, lambda: draft.drawn(receipt))))
-        return asked
+        text, desk = self._text(name, question), offered.desk
+        question_ledger = desk.question_ledger(analyst, key, text, self._analyst(analyst).limits)
+        if self.prices.are_work(text, question) and desk.by_key(analyst, key) is None:
+            self.prices.price(name, text, question, self._profile(analyst, name))  # refuses what takes too much
+        planned = self._planned(analyst, name, question)
+        self._check_price(planned.draft.cost)
+        with self._being_asked(analyst, key) as alone:
+            place = self._reserved(planned, desk, analyst, key)
+            try:
+                decided()
+                receipt = planned.draft.pay(question_ledger)
+            except BaseException as error:
+                if place is not None:
+                    planned.lane.schedule.cancel(place)
+                if isinstance(error, AlreadyPaid):
+                    if error.question.answer is None and alone():
+                        self._again(desk, error.question)
+                    return error.question
+                if isinstance(error, DataError):
+                    self._unsure = True  # the connection may have broken off after the debit
+                raise
+            asked = question_ledger.asked
+            assert asked is not None
+            place = place or planned.lane.schedule.insist(
+                analyst, planned.slot
+            )  # known by its key, and not paid for yet
+            self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
+            return asked
 
     def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
-        """Approve or deny a question that waits; what is approved is debited and answered at once."""
+        """Approve or deny a question that waits; what is approved is debited and answered at once, if there is room for it."""
         for offered in self.tables.values():
-            if offered.desk.find(id) is not None:
-                asked = offered.desk.decide(id, approve=approve, by=by)
-                if approve:
-                    stored = json.loads(asked.question)
-                    self.ask(asked.analyst, stored["table"], asked.key, stored["question"])
-                return self._found(offered.desk, id)
+            desk = offered.desk
+            asked = desk.find(id)
+            if asked is None:
+                continue
+            decided = partial(desk.decide, id, approve=approve, by=by)
+            if approve and asked.standing is Standing.WAITING:
+                stored = json.loads(asked.question)
+                self.ask(asked.analyst, stored["table"], asked.key, stored["question"], decided)
+            else:
+                decided()
+            return self._found(desk, id)
         raise UsageError(f"there is no question {id!r}.")
 
     def lock(self) -> None:
@@ -147,117 +236,306 @@ class Keeper:
 
     def resume(self) -> int:
         """Start again what was paid for and not answered when the server stopped; how many questions that is."""
-        started = 0
-        for desk in {id(offered.desk): offered.desk for offered in self.tables.values()}.values():
-            for asked in desk.asked(standing=Standing.PAID):
-                if asked.analyst not in self.analysts or json.loads(asked.question)["table"] not in self.tables:
-                    log.warning(
-                        "question is left: keeper.toml has its analyst or table no more", extra={"question": asked.id}
-                    )
-                    continue
-                started += 1
-                self._start(desk, asked, partial(self._redrawn, desk, asked))
-        return started
+        return sum(self._resumed(desk) for desk in self._desks())
 
     def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
-        """A question of an analyst, and until when its answer is kept back; None if it may be seen."""
+        """A question of an analyst, and until when its answer is kept back; None if it may be seen. Never waits for an answer."""
         for offered in self.tables.values():
-            asked = offered.desk.find(id)
+            try:
+                asked = offered.desk.find(id)
+            except DataError:
+                with self._lock:
+                    running = self._running.get(id)
+                if running is None or analyst not in (None, running[0].analyst):
+                    raise
+                return running[0], self._later(running[0])
             if asked is not None and analyst in (None, asked.analyst):
-                held = self.held(asked)
-                late = held is None and asked.standing is Standing.PAID and not self._immediate(asked.analyst)
-                if late and asked.analyst in self.analysts:
-                    log.warning("question was late", extra={"question": id})
-                    self._redrawn_empty(offered.desk, asked)
-                    asked = self._found(offered.desk, id)
-                return asked, held
+                return asked, self.held(asked)
         raise UsageError(f"there is no question {id!r} of yours.")
+
+    def asked_by_key(self, analyst: str, table: str | None, key: str) -> StoredQuestion:
+        """A question of an analyst by its key, which may wait for approval."""
+        found = self._table(analyst, table)[1].desk.by_key(analyst, key)
+        if found is None:
+            raise UsageError(f"there is no question of yours with the key {key[:40]!r}.")
+        return found
 
     def running(self, analyst: str, id: str) -> Future[str] | None:
         """What can be waited for: nothing for analysts who may not see how long an answer takes."""
-        return self._running.get(id) if self._immediate(analyst) else None
+        found = self._running.get(id) if self._immediate(analyst) else None
+        return None if found is None else found[1]
+
+    def watch(self) -> None:
+        """Look after the ledgers while the server runs: note that it does, and find debits whose fate an outage left open."""
+
+        def work() -> None:
+            noted = self._opened
+            while not self._stop.wait(1.0):
+                try:
+                    noted = self._looked_after(noted)
+                except DataError as error:
+                    log.error("the store does not answer", extra={"error": type(error).__name__})
+                    self._stop.wait(5.0)
+
+        threading.Thread(target=work, name="watch", daemon=True).start()
+
+    def trouble(self) -> str:
+        """What whoever watches the server has to know, in words; empty if all is well."""
+        if any(desk.batches.stalled() for desk in self._desks()):
+            return "the store does not answer"
+        if self._storing.away:
+            return f"{self._storing.away} answers are kept until the store takes them"
+        return ""
 
     def close(self) -> None:
         """Let running questions end; what is not stored by then is drawn again when the server is back."""
+        self._stop.set()
         self.prices.close()
-        self._jobs.close(patience=10)
-        self._fits.close(patience=1)
+        now = time.monotonic()
+        for lane in (self._short, self._long, self._models):
+            lane.end()
+        for lane, patience in ((self._short, 10.0), (self._long, 10.0), (self._models, 1.0)):
+            lane.close(now + patience)
+        self._storing.close()
+        if self._due is not None:
+            for desk in self._desks():
+                try:
+                    desk.note_alive(datetime.now(UTC).isoformat())
+                except DataError as error:
+                    log.error("the store does not answer", extra={"error": type(error).__name__})
 
-    def _drafts_for(self, analyst: str, name: str) -> Drafts:
-        """Questions of an analyst about a table: what one analyst bought is not used for another."""
-        return drafts(self.tables[name].table, self._profile(analyst, name))
+    def held(self, asked: StoredQuestion, *, anybody: bool = False) -> datetime | None:
+        """Until when an answer is kept back, from its analyst or from anybody who may not see time."""
+        if asked.event is None or (self._immediate(asked.analyst) and not anybody):
+            return None
+        ready = self._ready(asked)
+        if datetime.now(UTC) < ready:
+            return ready
+        if asked.standing is Standing.PAID and asked.analyst in self.analysts:
+            return self._later(asked)  # the store has not taken it, or the machine was slower than its slots
+        return None
+
+    def _ready(self, asked: StoredQuestion) -> datetime:
+        """When an answer is shown: its debit and its deadline, unless a stopped server left it unsettled.
+
+        Then all that were paid for and not due have a new deadline, those that were stored too: which of them were there when the server
+        was killed depends on how long they took.
+        """
+        paid = datetime.fromisoformat(asked.time)
+        model = _is_fit(asked)
+        allowed = timedelta(seconds=self.model_deadline if model else self.deadline)
+        if paid >= self._opened:
+            return paid + allowed
+        offered = self.tables.get(json.loads(asked.question)["table"])
+        alive = None if offered is None else self._alive.get(id(offered.desk))
+        if alive is not None and paid + allowed <= alive:
+            return paid + allowed
+        return self._opened + max(allowed, timedelta(seconds=self._behind.get(model, 0.0)))
+
+    def _later(self, asked: StoredQuestion) -> datetime:
+        """When to ask again for an answer that should be there."""
+        if asked.id not in self._late:
+            self._late.add(asked.id)
+            log.warning("question is late: it is shown once it is stored", extra={"question": asked.id})
+        return datetime.now(UTC) + timedelta(seconds=LATE_AGAIN)
+
+    def late(self, asked: StoredQuestion) -> bool:
+        """Whether an answer was not stored when it should have been shown."""
+        return asked.id in self._late and asked.standing is Standing.PAID
+
+    def _planned(self, analyst: str, name: str, question: Mapping[str, Any]) -> Planned:
+        """What a question is before it is paid for, from public facts alone."""
+        if question.get("ask") == "fit":
+            draft = questions.ask(self._drafts_for(analyst, name, self._models), question)
+            return Planned(draft, self._models, self._slots.of_fit(name, draft.query, question))
+        draft = questions.ask(self._drafts_for(analyst, name, self._short), question)
+        kept = isinstance(self.tables[name].table.engine, CopiedEngine)
+        slot = self._slots.of(name, draft.query, kept=kept)
+        if slot <= SHORT:
+            return Planned(draft, self._short, slot)
+        return Planned(questions.ask(self._drafts_for(analyst, name, self._long), question), self._long, slot)
+
+    def _reserved(self, planned: Planned, desk: Desk, analyst: str, key: str) -> Place | None:
+        """A place for a question; None for one that is known by its key already, which is not kept from its answer."""
+        try:
+            return planned.lane.schedule.reserve(analyst, planned.slot)
+        except (Busy, UsageError):
+            known = desk.by_key(analyst, key)
+            if known is not None and known.event is not None:
+                return None
+            raise
+
+    def _check_price(self, cost: Cost | None) -> None:
+        if cost and 0 < cost.epsilon < self.least_epsilon:
+            raise UsageError(
+                f"this question costs ε = {plain(cost.epsilon)}; expected at least ε = {plain(self.least_epsilon)}, the keeper's "
+                "least_epsilon: a question takes its time whatever it costs. Nothing was read or spent."
+            )
+
+    @contextmanager
+    def _being_asked(self, analyst: str, key: str) -> Iterator[Callable[[], bool]]:
+        """While a question is debited and started; yields what tells whether nobody else does so with the same key."""
+        with self._lock:
+            self._asking[analyst, key] += 1
+        try:
+            yield lambda: self._asking[analyst, key] == 1
+        finally:
+            with self._lock:
+                self._asking[analyst, key] -= 1
+                if not self._asking[analyst, key]:
+                    del self._asking[analyst, key]
+
+    def _resumed(self, desk: Desk) -> int:
+        """Start what was paid for at a desk and is neither answered nor on its way."""
+        started = 0
+        for asked in desk.asked(standing=Standing.PAID):
+            with self._lock:
+                busy = asked.id in self._running or (asked.analyst, asked.key) in self._asking
+            if busy:
+                continue
+            if asked.analyst not in self.analysts or json.loads(asked.question)["table"] not in self.tables:
+                log.warning(
+                    "question is left: keeper.toml has its analyst or table no more", extra={"question": asked.id}
+                )
+                continue
+            started += self._again(desk, asked)
+        return started
+
+    def _again(self, desk: Desk, asked: StoredQuestion) -> bool:
+        """Have a question drawn that was paid for and has no answer, behind all others; whether it was not on its way already."""
+        with self._lock:
+            if asked.id in self._running:
+                return False
+            self._running[asked.id] = (asked, Future())
+        self._storing.add(partial(self._prepared, desk, asked))
+        return True
+
+    def _prepared(self, desk: Desk, asked: StoredQuestion) -> None:
+        """Find the earlier debit of a question, and have it drawn."""
+        try:
+            stored = json.loads(asked.question)
+            planned = self._planned(asked.analyst, stored["table"], stored["question"])
+            receipt = self._storing.until_done(asked.id, lambda: planned.draft.pay(desk.earlier(asked)))
+        except Exception as error:
+            stored_since = isinstance(error, AlreadyPaid) and error.question.answer
+            self._ended(asked, stored_since or error)
+            return
+        place = planned.lane.schedule.insist(asked.analyst, planned.slot)
+        model = planned.lane is self._models
+        with self._lock:
+            behind = planned.lane.schedule.waiting() / SHARE
+            self._behind[model] = max(self._behind.get(model, 0.0), behind)
+        self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
+
+    def _start(self, desk: Desk, asked: StoredQuestion, lane: Lane, place: Place, draw: Callable[[], Answer]) -> None:
+        """Have an answer drawn in its slot, and stored."""
+        with self._lock:
+            self._running.setdefault(asked.id, (asked, Future()))
+            due = datetime.now(UTC) + timedelta(seconds=self.model_deadline if lane is self._models else self.deadline)
+            self._due = max(self._due or due, due)
+        lane.add(Job(place, partial(self._drawn_in, desk, asked, draw), asked.id))
+
+    def _drawn_in(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], work: Work) -> None:
+        """Draw an answer, in the thread of a worker; or else have one drawn from the empty table."""
+        text: str | None = None
+        try:
+            text = work.run(lambda: answer_text(draw()))
+        except Stopped:
+            log.error("question was stopped at the end of its slot", extra={"question": asked.id})
+        except Exception as error:
+            # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
+            log.error("question failed after its debit", extra={"question": asked.id, "error": type(error).__name__})
+        self._storing.add(partial(self._kept, desk, asked, text))
+
+    def _kept(self, desk: Desk, asked: StoredQuestion, text: str | None) -> None:
+        """Store an answer, however long that takes; without one, that of the empty table."""
+        try:
+            if text is None:
+                text = self._from_nothing(desk, asked)
+            stored = self._storing.until_done(asked.id, partial(desk.store, asked.id, text))
+            self._note_profile(asked, stored)
+        except AlreadyPaid as earlier:  # another process has stored an answer
+            self._ended(asked, earlier if earlier.question.answer is None else earlier.question.answer)
+        except Exception as error:
+            self._ended(asked, error)
+        else:
+            self._ended(asked, stored)
+
+    def _from_nothing(self, desk: Desk, asked: StoredQuestion) -> str:
+        """An answer for an earlier debit, drawn from the empty table."""
+        stored = json.loads(asked.question)
+        name = self._table(asked.analyst, stored["table"])[0]
+        draft = questions.ask(drafts(self._nothing_of[name], self._profile(asked.analyst, name)), stored["question"])
+        receipt = self._storing.until_done(asked.id, lambda: draft.pay(desk.earlier(asked)))
+        answer: Answer = draft.drawn(receipt)
+        return answer_text(answer)
+
+    def _ended(self, asked: StoredQuestion, outcome: str | Exception) -> None:
+        """What became of a question, for whoever waits for it."""
+        with self._lock:
+            running = self._running.pop(asked.id, None)
+            self._late.discard(asked.id)
+        if isinstance(outcome, Exception) and not isinstance(outcome, Closing):
+            log.error(
+                "question has no answer until the server starts again",
+                extra={"question": asked.id, "error": type(outcome).__name__},
+            )
+        if running is None:
+            return
+        if isinstance(outcome, str):
+            running[1].set_result(outcome)
+        else:
+            running[1].set_exception(
+                DataError(
+                    f"question {asked.id} was paid for and has no answer yet; it is drawn when the server starts again, under the same "
+                    "number, for the same debit."
+                )
+            )
+
+    def _note_profile(self, asked: StoredQuestion, answer: str) -> None:
+        """Use a profile for later questions of the analyst who bought it."""
+        if '"profile"' not in answer:
+            return
+        profile = json.loads(answer).get("profile")
+        if profile is not None:
+            ready = self.held(asked) or datetime.now(UTC)
+            place = (asked.analyst, str(json.loads(asked.question)["table"]))
+            with self._lock:
+                self._profiles[place] = [*self._profiles.get(place, []), (ready, Profile.from_dict(profile))]
+
+    def _looked_after(self, noted: datetime) -> datetime:
+        """One round of `watch`; when it was last noted that the server runs."""
+        now = datetime.now(UTC)
+        if self._unsure:
+            self._unsure = False
+            try:
+                found = sum(self._resumed(desk) for desk in self._desks())
+            except DataError:
+                self._unsure = True
+                raise
+            if found:
+                log.warning("debits that an outage left open are answered", extra={"questions": found})
+        for desk in self._desks():
+            desk.batches.probe()
+        every = timedelta(seconds=min(ALIVE_EVERY, self.deadline))
+        if self._due is not None and noted < self._due and now - noted >= every:
+            for desk in self._desks():
+                desk.note_alive(now.isoformat())
+            return now
+        return noted
+
+    def _desks(self) -> list[Desk]:
+        return list({id(offered.desk): offered.desk for offered in self.tables.values()}.values())
+
+    def _drafts_for(self, analyst: str, name: str, lane: Lane) -> Drafts:
+        """Questions of an analyst about a table, for a worker: what one analyst bought is not used for another."""
+        return drafts(self._tables_of[lane.name][name], self._profile(analyst, name))
 
     def _profile(self, analyst: str, name: str) -> Profile | None:
         """The latest that the analyst bought of a table and may see; kept until the server stops."""
         now = datetime.now(UTC)
         seen = [profile for ready, profile in self._profiles.get((analyst, name), ()) if ready <= now]
         return seen[-1] if seen else None
-
-    def _start(self, desk: Desk, asked: StoredQuestion, answer: Callable[[], str]) -> None:
-        """Have an answer drawn and stored, once. Those that have to be there at their deadline come first."""
-        with self._lock:
-            if asked.id not in self._running:
-                first = not self._immediate(asked.analyst)
-                jobs = self._fits if _is_fit(asked) else self._jobs
-                self._running[asked.id] = jobs.add(partial(self._work, asked, answer), first=first)
-
-    def _work(self, asked: StoredQuestion, answer: Callable[[], str]) -> str:
-        try:
-            stored = answer()
-            profile = json.loads(stored).get("profile")
-            if profile is not None:
-                ready = self.held(asked) or datetime.now(UTC)
-                place = (asked.analyst, str(json.loads(asked.question)["table"]))
-                with self._lock:
-                    self._profiles[place] = [*self._profiles.get(place, []), (ready, Profile.from_dict(profile))]
-            return stored
-        finally:
-            with self._lock:
-                self._running.pop(asked.id, None)
-
-    def _text_of(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer]) -> str:
-        """What is drawn, or else the stored answer to a question that can't be answered: one from the empty table."""
-        with self._jobs.computing:
-            try:
-                return answer_text(draw())
-            except AlreadyPaid:  # somebody else has stored an answer
-                raise
-            except Exception as error:
-                # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
-                log.error(
-                    "question failed after its debit", extra={"question": asked.id, "error": type(error).__name__}
-                )
-        return self._redrawn_empty(desk, asked)
-
-    def _redrawn(self, desk: Desk, asked: StoredQuestion) -> str:
-        """The stored answer to a question that was paid for earlier; where there is none, one is drawn."""
-        return desk.redraw(asked.id, lambda paid: self._text_of(desk, asked, lambda: self._drawn(asked, paid)))
-
-    def _redrawn_empty(self, desk: Desk, asked: StoredQuestion) -> str:
-        """The same, from the empty table."""
-        return desk.redraw(asked.id, lambda paid: answer_text(self._drawn(asked, paid, empty=True)))
-
-    def _drawn(self, asked: StoredQuestion, paid: QuestionLedger, *, empty: bool = False) -> Answer:
-        """What is drawn for an earlier debit, from the table or from the empty one."""
-        stored = json.loads(asked.question)
-        asking = self._drafts_for(asked.analyst, self._table(asked.analyst, stored["table"])[0])
-        if empty:
-            asking.table = replace(asking.table, expression=asking.table.expression.limit(0))
-        draft = questions.ask(asking, stored["question"])
-        answer: Answer = draft.drawn(draft.pay(paid))
-        return answer
-
-    def held(self, asked: StoredQuestion, *, anybody: bool = False) -> datetime | None:
-        """Until when an answer is kept back, from its analyst or from anybody who may not see time.
-
-        At that moment one from the empty table takes the place of a missing one.
-        """
-        if asked.event is None or (self._immediate(asked.analyst) and not anybody):
-            return None
-        # What a stopped server left behind is drawn again, with the same time for it.
-        paid = max(datetime.fromisoformat(asked.time), self._opened)
-        ready = paid + timedelta(seconds=self.model_deadline if _is_fit(asked) else self.deadline)
-        return ready if datetime.now(UTC) < ready else None
 
     def _immediate(self, analyst: str) -> bool:
         """Whether an analyst may see time; one who is not in the file any more may not."""

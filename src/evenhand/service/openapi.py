@@ -33,7 +33,7 @@ _REFUSALS = {
     "409": "the question waits for the keeper's approval",
     "413": "the request is too large",
     "422": "the table can't answer it",
-    "429": "too many requests",
+    "429": "too many requests, or no room for the question now: Retry-After says when to ask again",
     "503": "the server can't do it now",
 }
 

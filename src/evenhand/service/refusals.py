@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evenhand.guarantee import BudgetExceeded, EngineError, EvenhandError, LedgerError, UsageError
-from evenhand.ledger.desk import NeedsApproval
+from evenhand.ledger.desk import Busy, NeedsApproval
 
 log = logging.getLogger("evenhand.http")
 
@@ -23,9 +23,9 @@ _HIDDEN = "of the keeper"
 class Refused(Exception):  # noqa: N818
     """A request that is not let in."""
 
-    def __init__(self, status: int, kind: str, message: str) -> None:
+    def __init__(self, status: int, kind: str, message: str, retry_after: int = 2) -> None:
         super().__init__(message)
-        self.status, self.kind, self.message = status, kind, message
+        self.status, self.kind, self.message, self.retry_after = status, kind, message, retry_after
 
 
 class Unavailable(EvenhandError):  # noqa: N818
@@ -59,6 +59,8 @@ class Refusals:
             text = text.replace(place, _HIDDEN)
         if len(text) > _LONGEST:  # it quotes a long question
             text = f"{text[:_LONGEST]}…"
+        if isinstance(error, Busy):
+            return Refused(429, "busy", text, error.retry_after)
         if isinstance(error, NeedsApproval):
             return Refused(409, "needs approval", text)
         if isinstance(error, BudgetExceeded):

@@ -49,6 +49,7 @@ def run(
     sys.setswitchinterval(0.0005)
     keeper.lock()
     keeper.resume()
+    keeper.watch()
     serve(app, host, port, accepting, limits=limits or Limits(), proxies=proxies, ending=keeper.close)
 
 

@@ -78,15 +78,22 @@ class Web:
     def _home(self, account: Account, person: Person, _: Mapping[str, str]) -> Response:
         asked = self._desks.history(account)["questions"]
         if account.role is Role.KEEPER:
+            waiting = self._desks.history(account, {"standing": "waiting"})["questions"]
+            asked = [*waiting, *(one for one in asked if one["standing"] != "waiting")]
             return html(keeping.overview(asked, books.populations(self._keeper), self._accounts.listed(), person))
         if account.role is not Role.ANALYST:  # somebody who only reads
             return self._history(account, person, {})
         tables = self._desks.tables(account)["tables"]
         return html(home.home(tables, books.allowances(self._keeper, account.name), asked, person))
 
-    def _history(self, account: Account, person: Person, _: Mapping[str, str]) -> Response:
-        asked = self._desks.history(account)["questions"]
-        return html(home.history(asked, person, names=account.role is not Role.ANALYST))
+    def _history(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:
+        before = {"before": given["before"]} if given.get("before") else {}
+        page = self._desks.history(account, before)
+        return html(
+            home.history(
+                page["questions"], person, names=account.role is not Role.ANALYST, earlier=page.get("before", "")
+            )
+        )
 
     def _ask(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:
         table = self._described(account, given)
@@ -129,8 +136,7 @@ class Web:
         try:
             id = self._desks.ask(account, {**sent, "key": key}, wait=0)["id"]
         except NeedsApproval:
-            waiting = (one for one in self._desks.history(account)["questions"] if one["key"] == key)
-            id = next(waiting)["id"]
+            id = self._keeper.asked_by_key(account.name, sent["table"], str(key)).id
         return RedirectResponse(f"/answers/{id}", 303)
 
     def _answer(self, account: Account, person: Person, given: Mapping[str, str]) -> Response:

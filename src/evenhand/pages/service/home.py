@@ -55,15 +55,16 @@ def home(
     )
 
 
-def history(asked: Sequence[Mapping[str, Any]], person: Person, *, names: bool) -> str:
-    """Everything that was asked."""
+def history(asked: Sequence[Mapping[str, Any]], person: Person, *, names: bool, earlier: str = "") -> str:
+    """A page of what was asked, with a link to those before the question ``earlier``."""
     title = "Questions" if names else "History"
     lead = (
         "What was asked, by whom, and at which price."
         if names
         else "What you asked, and at which price. Opening an answer again is free."
     )
-    return whole(title, card("", questions_table(asked, names=names)), person, here="/history", lead=lead)
+    more = f'<p><a href="/history?before={quote(earlier)}">Earlier questions</a></p>' if earlier else ""
+    return whole(title, card("", questions_table(asked, names=names) + more), person, here="/history", lead=lead)
 
 
 def budget_card(one: Mapping[str, Any], cost: str = "0") -> Markup:

@@ -25,6 +25,7 @@ from evenhand.tables.engines.ibis_tables import ibis_backend, is_ibis
 from evenhand.tables.engines.pruning import pruned
 from evenhand.tables.engines.scans import scans
 from evenhand.tables.engines.stable import refuse_unstable
+from evenhand.tables.engines.stopping import spared, statement
 from evenhand.tables.expressions import ArrowTable, Backend, Operation, Rows
 from evenhand.tables.files import Declared, FileSource
 from evenhand.tables.secret import Secret
@@ -80,6 +81,8 @@ class Engine(Dialect):
     """What Ibis calls the backend."""
     objects: ClassVar[str] = "Ibis tables"
     """The objects that it takes, in words."""
+    inside: ClassVar[bool] = False
+    """Whether statements run in this process."""
     compressions: ClassVar[tuple[str, ...] | None] = None
     """The endings of compressed text files that it unpacks; None if it reads no files."""
 
@@ -169,7 +172,7 @@ class Engine(Dialect):
         try:
             yield table
         finally:
-            with self._turn:
+            with spared(), self._turn:
                 self.quietly(drop)
 
     def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
@@ -215,6 +218,9 @@ class Engine(Dialect):
         """Execute a statement that gives no rows."""
         self.backend.raw_sql(sql)
 
+    def interrupt(self) -> None:
+        """Break off the statement that runs, from another thread; what it has done so far is undone. Nothing, where a backend can't."""
+
     def reseed(self) -> None:
         """Start the engine's random numbers from a fresh secret seed, whatever its user had them start from."""
 
@@ -256,7 +262,8 @@ class Engine(Dialect):
                 self.reseed()
             if reads:
                 self.require_unchanged()
-            yield
+            with statement(self.interrupt, self.inside):
+                yield
             if reads:
                 self.require_unchanged()
 
@@ -274,8 +281,9 @@ class Engine(Dialect):
                     copies[source] = self.quietly(partial(self.stored, name, rows)).op()
             yield (statement.replace(copies) if copies else statement).to_expr()
         finally:
-            for drop in drops:
-                self.quietly(drop)
+            with spared():
+                for drop in drops:
+                    self.quietly(drop)
 
 
 def _count_reading() -> None:

@@ -8,17 +8,21 @@ that was chosen), never on a row: a summary is kept whatever is in it, and let g
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from evenhand.tables.engines.base import Drop, fresh_name
+from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.duckdb import DuckDBEngine
-from evenhand.tables.expressions import ArrowTable, Operation, Rows
+from evenhand.tables.engines.duckdb_databases import settled
+from evenhand.tables.engines.duckdb_files import column_types
+from evenhand.tables.expressions import ArrowTable, Backend, Operation, Rows
 from evenhand.tables.secret import Secret
 from evenhand.tables.table import Table
 
+_COPIES = "evenhand_copies"
 SUMMARIES = 32
 RESULTS = 4096
 
@@ -33,16 +37,34 @@ class _Summary:
 
 
 class CopiedEngine(DuckDBEngine):
-    """DuckDB over a temporary table that stays as it is as long as the connection lives."""
+    """DuckDB over a table in memory that stays as it is as long as the database lives."""
 
     def __init__(self, engine: DuckDBEngine, expression: Rows) -> None:
         name = fresh_name()
         with engine._statement(expression):
-            engine.quietly(lambda: engine.store(name, expression))
-        super().__init__(engine.stored(name, expression), engine.backend)
+            engine.quietly(lambda: _store(engine, name, expression))
+        self._apart = False
+        self._open(_stored(engine.backend, name), engine.backend)
+
+    def _open(self, rows: Rows, backend: Backend) -> None:
+        super().__init__(rows, backend)
         self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
         self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
         self._expressions: dict[Hashable, Rows] = {}
+
+    def beside(self) -> CopiedEngine:
+        """The same copy over a connection of its own, with summaries of its own: statements there and here don't wait for each other."""
+        import ibis
+
+        with self._turn:
+            backend = settled(ibis.duckdb.from_connection(self.backend.con.cursor()))
+        other = object.__new__(CopiedEngine)
+        other._apart = True
+        other._open(_stored(backend, self.rows.op().name), backend)
+        return other
+
+    def turns(self) -> threading.RLock:
+        return Engine.turns(self) if self._apart else super().turns()
 
     def lock(self) -> None:
         """From now on the connection reads no file, writes none, and keeps its settings."""
@@ -109,6 +131,33 @@ class CopiedEngine(DuckDBEngine):
         # Functions of the dialect are deterministic, though Ibis takes every one that it does not know for impure.
         nodes = expression.op().find((ops.PhysicalTable, ops.SQLQueryResult, ops.RandomScalar, ops.RandomUUID))
         return all(node in tables for node in nodes)
+
+
+def _store(engine: DuckDBEngine, name: str, expression: Rows) -> None:
+    """Write a table into a database in memory, which all connections see; a temporary one would be seen by its own alone."""
+    engine.run(f"ATTACH IF NOT EXISTS ':memory:' AS {_COPIES} (READ_WRITE)")
+    engine.run(f"CREATE TABLE {_COPIES}.main.{name} AS {engine.sql(expression)}")
+
+
+def _stored(backend: Backend, name: str) -> Rows:
+    from ibis.expr.operations import DatabaseTable, Namespace
+
+    types = column_types(backend.con.table(f"{_COPIES}.main.{name}"))
+    return DatabaseTable(name, types, backend, Namespace(catalog=_COPIES, database="main")).to_expr()
+
+
+def beside(tables: Mapping[str, Table]) -> dict[str, Table]:
+    """The same tables over connections of their own, where DuckDB holds a copy; others stay on theirs."""
+    engines: dict[int, CopiedEngine] = {}
+    found = dict(tables)
+    for name, table in tables.items():
+        old = table.engine
+        if isinstance(old, CopiedEngine):
+            new = engines.get(id(old)) or engines.setdefault(id(old), old.beside())
+            found[name] = replace(
+                table, engine=new, expression=table.expression.op().replace({old.rows.op(): new.rows.op()}).to_expr()
+            )
+    return found
 
 
 def copied(table: Table) -> Table:

@@ -33,6 +33,7 @@ class DuckDBEngine(Engine):
     """A DuckDB connection that Ibis drives."""
 
     name = ibis_name = "duckdb"
+    inside = True
     compressions = (".gz", ".zst")
 
     @classmethod
@@ -131,6 +132,9 @@ class DuckDBEngine(Engine):
 
     def run(self, sql: str) -> None:
         self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
+
+    def interrupt(self) -> None:
+        self.backend.con.interrupt()
 
     def publish(self, name: str, public: ArrowTable) -> Drop:
         # As a table: DuckDB knows the range of its columns then, and joins with it take two thirds of the time.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -108,6 +109,10 @@ class PostgresEngine(Engine):
         with self.backend._safe_raw_sql(sql) as cursor:
             found: list[tuple[Any, ...]] = cursor.fetchall()
             return found
+
+    def interrupt(self) -> None:
+        with suppress(Exception):  # the connection is gone, and with it the statement
+            self.backend.con.cancel_safe(timeout=2)
 
     def reseed(self) -> None:
         self.run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")
