@@ -345,3 +345,4 @@ def test_a_type_that_is_code_stays_text() -> None:
     ]
     assert not any("<img" in page or "<struct" in page for page in pages)
     assert all("&lt;img" in page for page in pages)
+    assert '<a href="/history?before=%3C%22">' in home.history([], person, names=False, earlier='<"')
