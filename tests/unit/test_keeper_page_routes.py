@@ -22,6 +22,8 @@ from evenhand.ledger import Budget
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.pages.service import asking, home, keeping
 from evenhand.pages.service.frame import Person
+from evenhand.service import keeper as keeper_module
+from evenhand.service import stored
 from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import Desks
 from evenhand.service.forecasts import forecast
@@ -235,7 +237,7 @@ def test_no_cell_is_a_formula() -> None:
     assert [row[1] for row in rows[1:]] == ["-5.5", "1e-06", "+3", "-inf"]
 
 
-def test_numbers_of_requests_are_the_keepers(place: Place) -> None:
+def test_numbers_of_requests_are_the_keepers(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question is counted when it was taken: when its answer was there depends on the table."""
     ann, keeper = place.accounts.issue("ann", Role.ANALYST), place.accounts.issue("keeper", Role.KEEPER)
     assert [place.call("GET", "/metrics", token=token)[0] for token in ("", "guess", ann, keeper)] == [
@@ -246,11 +248,11 @@ def test_numbers_of_requests_are_the_keepers(place: Place) -> None:
     ]
     started = threading.Event()
 
-    def slow(*_: object) -> str:
+    def slow(answer: stored.Answer) -> str:
         started.wait(30)
-        return "{}"
+        return stored.answer_text(answer)
 
-    place.keeper._text_of = slow  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(keeper_module, "answer_text", slow)
     question = {"question": {"ask": "count", "epsilon": "1"}, "key": "k"}
     asking = threading.Thread(target=lambda: place.call("POST", "/v1/questions", token=ann, data=question))
     asking.start()
