@@ -29,6 +29,7 @@ from evenhand.service.client import connect
 from evenhand.session import Session
 from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Std, Sum, Users, Variance
 from evenhand.tables import Column, Table, read, read_public
+from evenhand.tables.engines import limit_duckdb
 
 # What `session.aggregate`, `session.ratio` and `session.ask` are given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
 count, users, sum, mean, variance, std = Count, Users, Sum, Mean, Variance, Std
@@ -73,6 +74,7 @@ __all__ = [
     "_",
     "connect",
     "count",
+    "limit_duckdb",
     "load",
     "mean",
     "median",

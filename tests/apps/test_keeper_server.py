@@ -487,6 +487,11 @@ WRONG = {
     "rows = 2000": ("rows = 0", "line 14: .*how many rows the table may have"),
     "per_question = 2": ("waiting = -1", "line 28: .*how many questions may wait"),
     "epsilon = 20": ("epsilon = -1", "line 6: "),
+    "[analysts.pat]": (
+        "[limits]\nmemory = '4 gigs'\n[analysts.pat]",
+        "line 37: .*limits.*'4 gigs': expected a number of bytes",
+    ),
+    "[analysts.vic]": ("[limits]\nfolder = 'none'\n[analysts.vic]", "line 43: .*limits.*folder = 'none'"),
     'where = "v >= 3"': ('where = "w >= 3"', "line 22: .*views.high.*'w'"),
     "deadline = 3\n": ("deadline = 1e-9\n", "line 2: deadline = 1e-09: expected seconds, at least 0.01"),
     "approval_above = 4": ("approval_above = 400", "line 29: .*approval_above = 400 is more than epsilon = 6"),
@@ -508,6 +513,26 @@ WRONG = {
         }.items()
     },
 }
+
+
+def test_a_server_leaves_half_of_the_memory_to_others(tmp_path: Path) -> None:
+    from evenhand.service.config import load
+    from evenhand.tables.engines.duckdb_limits import machine_memory, watch
+
+    make(tmp_path)
+    path = tmp_path / "keeper.toml"
+    path.write_text(path.read_text() + "[limits]\ntemporary = '1GiB'\n")
+    backend = load(path).keeper.tables["visits"].table.engine.backend
+    names = ("memory_limit", "max_temp_directory_size", "temp_directory")
+    memory, temporary, folder = (
+        backend.con.execute(f"SELECT current_setting('{one}')").fetchall()[0][0] for one in names
+    )
+    assert float(memory.split()[0]) == pytest.approx(machine_memory() / 2 / 2**30, abs=0.1)
+    assert temporary == "1.0 GiB"
+    assert Path(folder).stat().st_mode & 0o777 == 0o700
+    stopper = watch(backend)
+    assert stopper is not None
+    assert stopper.seconds == 120, "the longest deadline"
 
 
 @pytest.mark.parametrize("old", WRONG)

@@ -87,21 +87,24 @@ def test_waiting_for_others_is_nobodys_use() -> None:
     assert work.used < 0.1
 
 
-def test_what_is_put_away_is_put_away() -> None:
+@pytest.mark.parametrize("endless", [True, False])
+def test_what_is_put_away_is_put_away(endless: bool) -> None:
+    """Whether its time was over before that, or ends meanwhile."""
     put: list[int] = []
 
     def work() -> None:
         try:
-            while True:
+            while endless:
                 sum(range(1000))
         finally:
             with spared():
-                until = time.monotonic() + 0.3
-                while time.monotonic() < until:
-                    sum(range(1000))
+                for _ in range(30):
+                    until = time.monotonic() + 0.01
+                    while time.monotonic() < until:
+                        sum(range(1000))
                 put.append(1)
 
-    assert isinstance(watched(Work(0.1), work), Stopped)
+    assert isinstance(watched(Work(0.05), work), Stopped)
     assert put == [1]
 
 

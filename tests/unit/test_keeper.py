@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 import time
@@ -29,6 +30,7 @@ from evenhand.service.fits import FitDraft
 from evenhand.service.jobs import Lane
 from evenhand.service.keeper import Analyst, Keeper, Offered
 from evenhand.statistics import Draft
+from evenhand.tables.engines.copied import CopiedEngine, copied
 
 BOB = Account("bob", Role.ANALYST)
 COUNT = {"key": "k", "question": {"ask": "count", "epsilon": "5", "bounding": {"strategy": "TotalCap", "T": 3}}}
@@ -68,18 +70,24 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def keeper(desk: Desk, unapproved: str | None = None, immediate: bool = False, rows: int = 1_000_000) -> Keeper:
-    table = eh.read(pd.DataFrame({"u": [number // 3 for number in range(ROWS)], "y": 1.0, "x": 1.0}), user="u")
+    table = copied(eh.read(pd.DataFrame({"u": [number // 3 for number in range(ROWS)], "y": 1.0, "x": 1.0}), user="u"))
     free = None if unapproved is None else Decimal(unapproved)
     bob = Analyst(Limits(Budget(Decimal(9)), unapproved=free), immediate=immediate)
     return Keeper({"t": Offered(table, desk, rows=rows)}, {"bob": bob}, DEADLINE)
 
 
-def value_of(kept: Keeper, desk: Desk, id: str) -> float:
-    """The answer, which is stored before its deadline and seen after it."""
+def stored_value(desk: Desk, id: str) -> float:
+    """The answer, once it is stored."""
     until = time.monotonic() + 60
     while (found := desk.find(id)) is None or found.answer is None:
         assert time.monotonic() < until
         time.sleep(0.02)
+    return float(json.loads(found.answer)["value"])
+
+
+def value_of(kept: Keeper, desk: Desk, id: str) -> float:
+    """The answer, which is stored before its deadline and seen after it."""
+    stored_value(desk, id)
     assert "answer" not in Desks(kept).shown(BOB, {"id": id})
     Clock.later()
     return float(Desks(kept).shown(BOB, {"id": id})["answer"]["value"])
@@ -128,9 +136,9 @@ def test_an_answer_that_takes_longer_than_its_slot_is_one_of_an_empty_table(
     until = time.monotonic() + 30
     while "question was stopped at the end of its slot" not in caplog.text and time.monotonic() < until:
         time.sleep(0.02)
+    assert "question was stopped at the end of its slot" in caplog.text
     tries.append(1)
     assert abs(value_of(kept, desk, first["id"])) < 100
-    assert "question was stopped at the end of its slot" in caplog.text
     again = {"ask": "count", "epsilon": "4", "bounding": {"strategy": "TotalCap", "T": 3}}
     second = Desks(kept).ask(BOB, {"key": "second", "question": again})
     assert abs(value_of(kept, desk, second["id"]) - ROWS) < 100
@@ -172,6 +180,45 @@ def test_what_a_stopped_server_left_is_drawn_again(desk: Desk, monkeypatch: pyte
     assert again.resume() == 1
     assert abs(value_of(again, desk, asked["id"]) - ROWS) < 100
     assert desk.ledger.spent.epsilon == 5
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_question_during_which_a_server_died_is_set_aside(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """It is answered as one that fails; if the server dies of that as well, it is left. Others are drawn as usual."""
+    other = {"key": "beside", "question": {"ask": "count", "epsilon": "4"}}
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Lane, "add", lambda *arguments: None)  # killed after the debit
+        asked, beside = (Desks(keeper(desk)).ask(BOB, each) for each in ({**COUNT, "key": "killer"}, other))
+    desk.note_started("a worker", beside["id"])
+    desk.note_started("a worker", asked["id"], times)  # by then the one before was done
+    assert desk.started() == {asked["id"]: times}
+    Clock.later()
+    again = keeper(desk)
+    assert again.resume() == 2
+    assert abs(stored_value(desk, beside["id"]) - ROWS) < 100
+    if times == 1:
+        assert abs(stored_value(desk, asked["id"])) < 100
+        assert desk.started() == {}
+    else:
+        again.close()
+        found = desk.find(asked["id"])
+        assert found is not None
+        assert found.answer is None
+        assert desk.started() == {asked["id"]: 2}
+    assert desk.ledger.spent.epsilon == 9
+
+
+def test_what_a_server_leaves_in_good_order_is_not_set_aside(desk: Desk) -> None:
+    """A question that outlasts the patience of a server that is told to stop."""
+    kept = keeper(desk)
+    kept._begun["an id"] = desk
+    desk.note_started("a worker", "an id")
+    kept.close()
+    assert (
+        desk._run(lambda connection: connection.exec_driver_sql("SELECT count(*) FROM evenhand_started").scalar()) == 0
+    )
 
 
 def test_an_analyst_who_left_keeps_no_server_from_starting(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,3 +295,33 @@ def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch: pytest.Monkey
         assert remote._call("GET", "/") == {"value": 1}
         with pytest.raises(eh.DataError, match="can't be reached"):
             remote._call("GET", "/")
+
+
+def test_what_a_worker_has_read_is_counted_again_by_that_worker(desk: Desk) -> None:
+    """A large table's first count is long; the next ones are short, and find the summary where it is."""
+    kept = keeper(desk, immediate=True, rows=3_000_000)
+    question = {"ask": "count", "epsilon": "0.1", "bounding": {"strategy": "TotalCap", "T": 3}}
+    first = kept._planned("bob", "t", question)
+    Desks(kept).ask(BOB, {"key": "a", "question": question}, wait=60)
+    assert kept._planned("bob", "t", question).slot == first.slot  # not before it has surely been read
+    now = time.monotonic()
+    for lane in (kept._short, kept._long):
+        lane.schedule.clock = lambda: now + 0.8 * DEADLINE
+    again = kept._planned("bob", "t", question)
+    assert (first.lane.name, again.lane.name) == ("long questions", "long questions")
+    assert again.slot < first.slot / 5
+
+
+def test_counts_are_short_from_the_start(desk: Desk) -> None:
+    """What a server reads when it starts is what the first count finds."""
+    kept = keeper(desk, immediate=True, rows=3_000_000)
+    kept.warm()
+    engine = kept._tables_of["long questions"]["t"].engine
+    assert isinstance(engine, CopiedEngine)
+    (summary,) = engine._summaries
+    question = {"ask": "count", "epsilon": "0.1", "bounding": {"strategy": "TotalCap", "T": 3}}
+    planned = kept._planned("bob", "t", question)
+    assert planned.lane.name == "long questions"
+    assert planned.slot < 0.1
+    Desks(kept).ask(BOB, {"key": "a", "question": question}, wait=60)
+    assert list(engine._summaries) == [summary]

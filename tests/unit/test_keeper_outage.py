@@ -259,6 +259,7 @@ def test_lists_come_in_pages(place: str, monkeypatch: pytest.MonkeyPatch) -> Non
             break
         page = desks.history(BOB, {"limit": 3, "before": page["before"]})
     assert seen == [f"k{number}" for number in range(7)]
+    assert [one.key for one in desk.page("bob", limit=2)] == ["k5", "k6"]
     assert desks.history(ANN)["questions"] == []
     with pytest.raises(eh.UsageError, match="no such question of yours"):
         desks.history(ANN, {"before": page["questions"][0]["id"]})

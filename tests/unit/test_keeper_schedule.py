@@ -12,7 +12,7 @@ import evenhand as eh
 from evenhand.ledger.desk import Busy
 from evenhand.service.jobs import Job, Lane
 from evenhand.service.schedule import GRACE, RESERVE, SHARE, Place, Schedule, turns
-from evenhand.service.slots import SHAPES, Slots
+from evenhand.service.slots import AGAIN, SHAPES, Slots
 
 DEADLINE = 10.0
 
@@ -204,12 +204,27 @@ def test_slots_of_models_grow_with_settings_and_steps() -> None:
 
 
 def test_what_was_read_lately_is_declared_shorter() -> None:
-    """Only for counts and users of an engine that keeps summaries, and only as long as it surely does."""
+    """Only for counts and users, by the worker that has read them, and only as long as it surely keeps them."""
     slots = Slots({"t": 1_000_000})
-    first, again = slots.of("t", COUNT, kept=True), slots.of("t", COUNT, kept=True)
-    assert again < first / 10
-    assert slots.of("t", {"statistic": "sum"}, kept=True) == slots.of("t", {"statistic": "sum"}, kept=True)
-    assert slots.of("t", COUNT) == first
+    whole = slots.of("t", COUNT)
+    slots.note("t", COUNT, "long", whole, since=7.5)
+    assert slots.kept("t", COUNT, now=7.0) is None  # it may still wait
+    kept = slots.kept("t", COUNT, now=8.0)
+    assert kept is not None
+    assert kept.worker == "long"
+    assert kept.slot < whole / 10
+    slots.note("t", COUNT, "long", kept.slot, since=20)
+    assert slots.kept("t", COUNT, now=30) == kept
+    late = 8.0 + AGAIN / 2
+    assert slots.kept("t", COUNT, now=late) is None  # it may have failed: one has its whole slot again
+    slots.note("t", COUNT, "long", kept.slot, since=late + 7.5)
+    assert slots.kept("t", COUNT, now=late) is None
+    slots.note("t", COUNT, "long", whole, since=late + 7.5)
+    assert slots.kept("t", COUNT, now=late) is not None
+    assert slots.kept("t", COUNT, now=late + 7.5 + AGAIN) is None
+    for query in ({"statistic": "sum"}, {**COUNT, "by": ["g"], "keys": 2}):
+        slots.note("t", query, "long", 1.0, since=0)
+        assert slots.kept("t", query, now=1) is None
     for number in range(SHAPES):
-        slots.of("t", {**COUNT, "sql": f"SELECT COUNT(*) FROM table WHERE x > {number}"}, kept=True)
-    assert slots.of("t", COUNT, kept=True) == first
+        slots.note("t", {**COUNT, "sql": f"SELECT COUNT(*) FROM table WHERE x > {number}"}, "long", 1.0, since=0)
+    assert slots.kept("t", COUNT, now=9) is None

@@ -209,8 +209,11 @@ def test_a_query_can_move_over_from_bigquery() -> None:
         Drafts(TABLE).sql(BIGQUERY.replace("= person", "= day"))
 
 
+MULTIPLIED = "WITH a AS (SELECT person, stars AS s FROM table), b AS (SELECT person, stars AS t FROM table) SELECT SUM(s + t) FROM table JOIN a USING (person) JOIN b USING (person)"
+
 REFUSED = {
     "": "expected a query",
+    MULTIPLIED: r"JOIN b \(line 1, .*1,000 times as many by this join: 1,000,000; expected at most 1,000 in all",
     "SELECT COUNT(*) FROM": "line 1, column",
     "SELECT COUNT(*) FROM table WHERE x = 'a": "not closed",
     "SELECT COUNT(*) FROM table; SELECT 1": "not one SELECT",
@@ -294,6 +297,15 @@ REFUSED = {
 def test_what_can_not_be_asked_is_refused_before_anything_is_spent(text: str) -> None:
     with pytest.raises(eh.EvenhandError, match=REFUSED[text]):
         asked(text)
+
+
+def test_two_joins_share_the_rows_that_one_may_become() -> None:
+    draft = asked(MULTIPLIED, fan_out=31)
+    assert draft.query["fan_out"] == 31
+    with pytest.raises(eh.UsageError, match="1,024"):
+        asked(MULTIPLIED, fan_out=32)
+    summed = MULTIPLIED.replace("stars AS s FROM table", "SUM(stars) AS s FROM table GROUP BY person")
+    assert "fan_out" not in asked(summed).query
 
 
 def test_under_values_a_filter_on_private_columns_is_refused() -> None:

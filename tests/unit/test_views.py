@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,10 @@ REFUSED: dict[str, tuple[Callable[[eh.Table], object], str]] = {
     "no order": (lambda table: table.window(r=_.amount.lag()), "needs an order"),
     "a window of its own": (lambda table: table.window(r=_.amount.cumsum()), "WindowFunction can't be part"),
     "too many public rows": (lambda table: table.join(eh.read_public(SALES), on="home"), "give fan_out=3"),
+    "joins that multiply": (lambda table: table.join(other("a"), fan_out=100).join(other("b"), fan_out=11), "1,100; expected at most 1,000"),
+    "joins before a join": (lambda table: table.join(other("a"), fan_out=1000).join(other("b"), fan_out=2), "1,000 by earlier joins"),
+    "unions that multiply": (lambda table: functools.reduce(lambda rows, _: rows.union(rows), range(10), table), "512 in the other"),
+    "a union of joins": (lambda table: table.join(other("a"), fan_out=600).union(table.join(other("a"), fan_out=600)), "1,200 together"),
     "no key": (lambda table: table.join(eh.read_public(PRODUCTS)), "needs on="),
     "a cross join": (lambda table: table.join(eh.read_public(PRODUCTS), on="product", how="outer"), "expected one of"),
     "keys of two types": (lambda table: table.join(eh.read_public(pa.table({"product": ["10"]})), on="product"), "expected one type"),
@@ -146,6 +151,25 @@ REFUSED: dict[str, tuple[Callable[[eh.Table], object], str]] = {
     "other columns": (lambda table: table.union(table.select("day")), "same columns in both"),
     "a very deep one": (lambda table: table.derive(r=sum([_.amount] * 200)), "operations within each other"),
 }  # fmt: skip
+
+
+def other(name: str) -> eh.Table:
+    """One more table of the same people."""
+    return eh.read(pa.table({"home": [1, 1, 2], name: [1, 2, 3]}), user="home")
+
+
+def test_what_has_few_rows_per_user_multiplies_few() -> None:
+    """Joins are counted by what is declared, and by what a view or a public table leaves open, however large fan_out= is."""
+    totals = [sales().per_user(**{f"t{place}": _.amount.sum()}) for place in range(3)]
+    table = functools.reduce(lambda rows, each: rows.join(each, fan_out=1000), totals, sales())
+    assert (table.growth, table.per_person) == (1, None)
+    products = eh.read_public(pa.table({"product": [10, 10, 20], "place": [1, 2, 3]}))
+    twice = table.join(products, on="product", fan_out=1000)
+    assert twice.growth == 2
+    assert (twice.per_user(n=_.count()).growth, twice.per_user(n=_.count()).per_person) == (1, 1)
+    pairs = totals[0].join(other("a"), fan_out=20)
+    assert pairs.per_person == 20
+    assert sales().join(pairs, fan_out=1000).growth == 20
 
 
 def test_a_column_with_the_name_of_a_method() -> None:

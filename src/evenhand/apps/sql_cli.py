@@ -9,6 +9,7 @@ import typer
 from evenhand.apps import options
 from evenhand.apps.options import Paid, open_table, parse_key_option, parse_strategy
 from evenhand.guarantee import UsageError
+from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
 if TYPE_CHECKING:
     import evenhand as eh
@@ -42,6 +43,7 @@ def sql(
         list[str] | None,
         typer.Option(help="A public table that the query joins: NAME=FILE, Parquet or CSV. May be repeated."),
     ] = None,
+    fan_out: Annotated[int, typer.Option(help="How many rows one row may meet in each join.")] = LARGEST_FAN_OUT,
     keys: Annotated[str | None, typer.Option(help="Public groups, by group column: col=a,b;other=x,y.")] = None,
     other: options.Other = None,
     bounding: options.BoundingName = "auto",
@@ -76,7 +78,8 @@ def sql(
     groups = None if keys is None else parse_key_option(keys, [])
     rows = open_table(source, unit, table, columns, protects, public, population, engine)
     draft = Drafts(rows).sql(
-        query, epsilon=epsilon, delta=delta, bounding=parse_strategy(bounding), keys=groups, other=other, tables=_public(join)
+        query, epsilon=epsilon, delta=delta, bounding=parse_strategy(bounding), keys=groups, other=other, tables=_public(join),
+        fan_out=fan_out,
     )  # fmt: skip
     paid.settle(draft)
 

@@ -122,6 +122,30 @@ class Desk:
 
         self._run(lambda connection: desk_tables.enter_alive(connection, time), write=True)
 
+    def note_started(self, worker: str, id: str, times: int = 1) -> None:
+        """Note durably, before a worker begins a question, that it does: if that takes the server down, the next one knows which it was.
+
+        Args:
+            worker: works on one question at a time.
+            id: the question.
+            times: which time it is begun.
+        """
+        from evenhand.ledger import desk_tables
+
+        self._run(lambda connection: desk_tables.enter_started(connection, worker, id, times), write=True)
+
+    def forget_started(self, id: str) -> None:
+        """Take that back, for a question that was left in good order."""
+        from evenhand.ledger import desk_tables
+
+        self._run(lambda connection: desk_tables.forget_started(connection, id), write=True)
+
+    def started(self) -> dict[str, int]:
+        """The questions without an answer that workers began last, each with which time it was."""
+        from evenhand.ledger import desk_tables
+
+        return self._run(lambda connection: desk_tables.started(connection, Standing.PAID))
+
     def decide(self, id: str, *, approve: bool, by: str) -> StoredQuestion:
         """Approve or deny a question that waits; decided once."""
         from evenhand.ledger import desk_tables

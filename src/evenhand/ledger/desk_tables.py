@@ -82,6 +82,15 @@ alive_table = Table(
 )
 """When a keeper's server was last known to run: one row."""
 
+started_table = Table(
+    "evenhand_started",
+    metadata,
+    Column("worker", Text, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("times", Integer, nullable=False),
+)
+"""What each worker of a keeper's server began last, and which time it is: where there is no answer, the server died meanwhile."""
+
 # Written once: putting a statement together takes longer than SQLite takes to run it.
 _BY_ID = select(asked_table).where(asked_table.c.id == bindparam("at"))
 _BY_KEY = select(asked_table).where(asked_table.c.analyst == bindparam("by"), asked_table.c.key == bindparam("under"))
@@ -170,6 +179,25 @@ def enter_alive(connection: Connection, time: str) -> None:
     """Note that the server runs."""
     if connection.execute(alive_table.update().values(time=time)).rowcount == 0:
         connection.execute(alive_table.insert().values(number=1, time=time))
+
+
+def enter_started(connection: Connection, worker: str, id: str, times: int) -> None:
+    """Note what a worker begins; whatever it did before is done."""
+    change = started_table.update().where(started_table.c.worker == worker).values(id=id, times=times)
+    if connection.execute(change).rowcount == 0:
+        connection.execute(started_table.insert().values(worker=worker, id=id, times=times))
+
+
+def forget_started(connection: Connection, id: str) -> None:
+    """Note that a question was left in good order."""
+    connection.execute(started_table.delete().where(started_table.c.id == id))
+
+
+def started(connection: Connection, standing: str) -> dict[str, int]:
+    """The questions of a standing that were begun last, each with which time it was."""
+    of = started_table.join(asked_table, started_table.c.id == asked_table.c.id)
+    query = select(started_table.c.id, started_table.c.times).select_from(of).where(asked_table.c.standing == standing)
+    return {id: int(times) for id, times in connection.execute(query.order_by(started_table.c.times))}
 
 
 def enter(connection: Connection, **values: object) -> None:

@@ -43,7 +43,7 @@ class Cut:
     @classmethod
     def of(cls, amounts: Array, weights: Array, hidden: float = 1.0, crowd: float = 0.0) -> Cut:
         """Few amounts that stand for many: one for each of a fixed list of quantiles."""
-        order = np.argsort(amounts, kind="stable")
+        order = np.argsort(amounts)  # equal ones in any order: what stands for them is the same
         value, reached = amounts[order], np.cumsum(weights[order])
         middle = (_LEVELS[1:] + _LEVELS[:-1]) / 2
         places = np.minimum(np.searchsorted(reached, middle * reached[-1]), len(value) - 1)

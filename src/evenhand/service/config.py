@@ -12,6 +12,12 @@ proxies = ["10.0.0.5"]            # optional: the proxy with TLS in front; its h
 connections = 1000                # at a time, in all and by address
 connections_by_address = 100
 
+[limits]                          # optional: what DuckDB may take, for all tables that it reads
+memory = "8GB"                    # unless given, half of the machine's; tables are copied into it
+temporary = "16GB"                # for rows that don't fit; unless given, as much as memory, and no more than half of what is free
+folder = "spill"                  # where these are; unless given, a new folder that only this account can read
+seconds = 60                      # of one statement; unless given, the longest deadline
+
 [populations.viewers]             # people, and what was promised to them
 ledger = "budget.db"
 epsilon = 10
@@ -46,8 +52,11 @@ immediate = false                 # whether this analyst may see when an answer 
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,6 +77,7 @@ from evenhand.service.slots import DECLARED_ROWS
 from evenhand.service.toml_lines import Section, read_toml
 from evenhand.tables import Table, read
 from evenhand.tables.engines.copied import copied
+from evenhand.tables.engines.duckdb_limits import free_disk, limit_duckdb, machine_memory, size
 
 log = logging.getLogger("evenhand.keeper")
 
@@ -100,14 +110,16 @@ def load(path: Path) -> Configured:
     """Read a keeper's file and open what it names; nothing is served if anything is wrong."""
     file = read_toml(path)
     file.only(
-        "deadline", "model_deadline", "least_epsilon", "slowness", "accounts", "per_minute", "populations", "tables", "analysts", *NAMES
+        "deadline", "model_deadline", "least_epsilon", "slowness", "accounts", "per_minute", "limits", "populations", "tables", "analysts", *NAMES
     )  # fmt: skip
     folder = path.resolve().parent
+    deadlines = _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)
     _refuse_one_for_two(file, folder)
     with private_files():
         desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
     if not desks:
         raise file.error(None, "no population is described; expected [populations.NAME] with ledger and epsilon.")
+    _limit_duckdb(file.section("limits"), folder, max(deadlines))
     tables: dict[str, Offered] = {}
     for name, section in file.sections("tables").items():
         tables[name] = _table(section, desks, folder)
@@ -122,8 +134,7 @@ def load(path: Path) -> Configured:
         Keeper(
             tables,
             analysts,
-            _seconds(file, "deadline", 10),
-            _seconds(file, "model_deadline", 120),
+            *deadlines,
             _epsilon(file, "least_epsilon") or LEAST_EPSILON,
             _slowness(file),
             price_workers=_PRICE_WORKERS,
@@ -140,6 +151,34 @@ def _seconds(file: Section, name: str, usual: int) -> float:
     if not _SHORTEST <= given <= 86_400:
         raise file.error(name, f"{name} = {given}: expected seconds, at least {_SHORTEST} and at most a day.")
     return float(given)
+
+
+def _limit_duckdb(section: Section, folder: Path, longest: float) -> None:
+    """Before any table is read. One question must not take the memory of all, nor the connection for longer than anybody waits."""
+    section.only("memory", "temporary", "folder", "seconds")
+    sized = (int, str)
+    memory = section.get("memory", sized, "bytes, or text such as '8GB'", machine_memory() // 2)
+    where = section.get("folder", str, "a directory", None)
+    place = _private_folder() if where is None else _place(where, folder)
+    try:
+        usual = min(size(memory, "memory"), free_disk(place) // 2)
+        limit_duckdb(
+            memory,
+            section.get("temporary", sized, "bytes, or text such as '16GB'", usual),
+            place,
+            section.get("seconds", (int, float), "seconds, such as 60", longest),
+        )
+    except OSError as error:
+        raise section.error("folder", f"folder = {where!r}: {error.strerror}.") from None
+    except EvenhandError as error:
+        raise section.error(None, str(error)) from None
+
+
+def _private_folder() -> str:
+    """A new folder for this process alone."""
+    folder = tempfile.mkdtemp(prefix="evenhand")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _slowness(file: Section) -> float:

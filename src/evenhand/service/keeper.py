@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -39,6 +39,7 @@ from evenhand.statistics import Draft
 from evenhand.tables import Table
 from evenhand.tables.engines.copied import CopiedEngine, beside
 from evenhand.tables.engines.stopping import Stopped, Work
+from evenhand.tables.summaries import per_user
 
 log = logging.getLogger("evenhand.keeper")
 
@@ -48,6 +49,10 @@ LEAST_EPSILON = Decimal("0.0001")
 """What a question costs at least, unless the keeper says otherwise: a tenth of the smallest ε that is of use, and 10,000 questions for ε = 1."""
 ALIVE_EVERY = 30.0
 """Seconds between two notes in the ledgers that the server runs, while there are debits."""
+MARKED = 0.05
+"""Seconds: a question with a longer slot is noted in the store before it is worked out. Shorter ones read a few sums that are kept."""
+MARKING = 0.05
+"""Seconds that the note may take of a slot: one commit."""
 LATE_AGAIN = 2.0
 """Seconds after which to ask again for an answer that the store has not taken yet."""
 
@@ -126,6 +131,8 @@ class Keeper:
     _running: dict[str, tuple[StoredQuestion, Future[str]]] = field(default_factory=dict, repr=False)
     _asking: Counter[tuple[str, str]] = field(default_factory=Counter, repr=False)
     _unsure: bool = field(default=False, repr=False)  # whether a debit may have been recorded that nobody was told of
+    _begun: dict[str, Desk] = field(default_factory=dict, repr=False)  # noted as begun, and not drawn yet
+    _before: dict[str, int] = field(default_factory=dict, repr=False)  # begun by servers that died, and how often
     _late: set[str] = field(default_factory=set, repr=False)
     _due: datetime | None = field(default=None, repr=False)  # the last deadline of what this server was paid for
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -209,6 +216,7 @@ class Keeper:
             place = place or planned.lane.schedule.insist(
                 analyst, planned.slot
             )  # known by its key, and not paid for yet
+            self._note_reading(name, planned, place)
             self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
             return asked
 
@@ -234,8 +242,29 @@ class Keeper:
             if isinstance(offered.table.engine, CopiedEngine):
                 offered.table.engine.lock()
 
+    def warm(self) -> None:
+        """Read how many rows each user has, for tables whose engines keep that, so that the first counts don't have to."""
+        count = {"statistic": "count"}
+        for name, offered in self.tables.items():
+            whole = self._slots.of(name, count)
+            lane = self._short if whole + MARKING <= SHORT else self._long
+            table = self._tables_of[lane.name][name]
+            if not isinstance(table.engine, CopiedEngine):
+                continue
+            try:
+                with table.engine.kept(per_user(table, ()), lasting=True):
+                    self._slots.note(name, count, lane.name, whole, lane.schedule.clock())
+            except DataError as error:
+                log.error("table can't be read", extra={"table": name, "error": type(error).__name__})
+            log.info("table is read", extra={"table": name, "declared_rows": offered.rows})
+
     def resume(self) -> int:
-        """Start again what was paid for and not answered when the server stopped; how many questions that is."""
+        """Start again what was paid for and not answered when the server stopped; how many questions that is.
+
+        What a server had begun when it died is not worked out again: it may be why.
+        """
+        for desk in self._desks():
+            self._before |= desk.started()
         return sum(self._resumed(desk) for desk in self._desks())
 
     def find(self, analyst: str | None, id: str) -> tuple[StoredQuestion, datetime | None]:
@@ -296,6 +325,9 @@ class Keeper:
             lane.end()
         for lane, patience in ((self._short, 10.0), (self._long, 10.0), (self._models, 1.0)):
             lane.close(now + patience)
+        for id, desk in list(self._begun.items()):  # it only took too long
+            with suppress(DataError):
+                desk.forget_started(id)
         self._storing.close()
         if self._due is not None:
             for desk in self._desks():
@@ -349,11 +381,17 @@ class Keeper:
             draft = questions.ask(self._drafts_for(analyst, name, self._models), question)
             return Planned(draft, self._models, self._slots.of_fit(name, draft.query, question))
         draft = questions.ask(self._drafts_for(analyst, name, self._short), question)
-        kept = isinstance(self.tables[name].table.engine, CopiedEngine)
-        slot = self._slots.of(name, draft.query, kept=kept)
-        if slot <= SHORT:
+        kept = self._slots.kept(name, draft.query, self._short.schedule.clock())
+        slot = kept.slot if kept else self._slots.of(name, draft.query)
+        slot += MARKING if slot > MARKED else 0.0
+        if (slot <= SHORT) if kept is None else (kept.worker == self._short.name):
             return Planned(draft, self._short, slot)
         return Planned(questions.ask(self._drafts_for(analyst, name, self._long), question), self._long, slot)
+
+    def _note_reading(self, name: str, planned: Planned, place: Place) -> None:
+        """Note that the engine of a worker will have read what a question asks for, by the time at which it has surely been worked out."""
+        if planned.lane is not self._models and isinstance(self.tables[name].table.engine, CopiedEngine):
+            self._slots.note(name, planned.draft.query, planned.lane.name, planned.slot, place.latest)
 
     def _reserved(self, planned: Planned, desk: Desk, analyst: str, key: str) -> Place | None:
         """A place for a question; None for one that is known by its key already, which is not kept from its answer."""
@@ -420,24 +458,61 @@ class Keeper:
             stored_since = isinstance(error, AlreadyPaid) and error.question.answer
             self._ended(asked, stored_since or error)
             return
+        if asked.id in self._before:
+            self._set_aside(desk, asked, self._before[asked.id])
+            return
         place = planned.lane.schedule.insist(asked.analyst, planned.slot)
         model = planned.lane is self._models
         with self._lock:
             behind = planned.lane.schedule.waiting() / SHARE
             self._behind[model] = max(self._behind.get(model, 0.0), behind)
-        self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
+        self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt), marked=True)
 
-    def _start(self, desk: Desk, asked: StoredQuestion, lane: Lane, place: Place, draw: Callable[[], Answer]) -> None:
-        """Have an answer drawn in its slot, and stored."""
+    def _set_aside(self, desk: Desk, asked: StoredQuestion, times: int) -> None:
+        """Answer a question during which a server died, as one that fails: about the empty table. If that kills it too, it is left."""
+        log.error("question is set aside: a server died while it ran", extra={"question": asked.id, "times": times})
+        try:
+            if times > 1:
+                raise DataError("a server died of this question, and of its answer about the empty table")
+            self._storing.until_done(asked.id, lambda: desk.note_started(asked.id, asked.id, times + 1))
+        except Exception as error:
+            self._ended(asked, error)
+            return
+        self._kept(desk, asked, None)
+
+    def _start(
+        self,
+        desk: Desk,
+        asked: StoredQuestion,
+        lane: Lane,
+        place: Place,
+        draw: Callable[[], Answer],
+        *,
+        marked: bool = False,
+    ) -> None:
+        """Have an answer drawn in its slot, and stored; ``marked`` if it is noted in the store before, whatever its slot."""
         with self._lock:
             self._running.setdefault(asked.id, (asked, Future()))
             due = datetime.now(UTC) + timedelta(seconds=self.model_deadline if lane is self._models else self.deadline)
             self._due = max(self._due or due, due)
-        lane.add(Job(place, partial(self._drawn_in, desk, asked, draw), asked.id))
+        marked |= place.slot > MARKED
+        lane.add(Job(place, partial(self._drawn_in, desk, asked, draw, lane.name if marked else None), asked.id))
 
-    def _drawn_in(self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], work: Work) -> None:
+    def _mark(self, desk: Desk, asked: StoredQuestion, worker: str) -> None:
+        """Note that a question begins. If the store is away it begins all the same: others must not wait for the store."""
+        try:
+            desk.note_started(worker, asked.id)
+        except DataError as error:
+            log.error("the store does not answer", extra={"question": asked.id, "error": type(error).__name__})
+        self._begun[asked.id] = desk
+
+    def _drawn_in(
+        self, desk: Desk, asked: StoredQuestion, draw: Callable[[], Answer], worker: str | None, work: Work
+    ) -> None:
         """Draw an answer, in the thread of a worker; or else have one drawn from the empty table."""
         text: str | None = None
+        if worker is not None:
+            self._mark(desk, asked, worker)
         try:
             text = work.run(lambda: answer_text(draw()))
         except Stopped:
@@ -445,6 +520,7 @@ class Keeper:
         except Exception as error:
             # Whatever it was, it may depend on rows: nobody but the keeper hears of it, and not in which row.
             log.error("question failed after its debit", extra={"question": asked.id, "error": type(error).__name__})
+        self._begun.pop(asked.id, None)
         self._storing.add(partial(self._kept, desk, asked, text))
 
     def _kept(self, desk: Desk, asked: StoredQuestion, text: str | None) -> None:

@@ -48,6 +48,7 @@ def run(
     # A transaction is a dozen calls of the database, and after each its thread waits for those that compute, 5 ms by default.
     sys.setswitchinterval(0.0005)
     keeper.lock()
+    keeper.warm()
     keeper.resume()
     keeper.watch()
     serve(app, host, port, accepting, limits=limits or Limits(), proxies=proxies, ending=keeper.close)

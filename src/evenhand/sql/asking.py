@@ -14,6 +14,7 @@ from evenhand.tables import PublicTable, Table
 from evenhand.tables.queries.options import Options
 from evenhand.tables.queries.parsing import parse_query
 from evenhand.tables.queries.sources import Names, own_names
+from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
 
 def parsed_options(text: str) -> Options:
@@ -31,13 +32,14 @@ def ask_sql(
     keys: object = None,
     other: str | None = None,
     tables: Mapping[str, Table | PublicTable] | None = None,
+    fan_out: int = LARGEST_FAN_OUT,
 ) -> Draft:
     """The draft of a query. Nothing is read."""
     query = parse_query(text)
     given = query.options
     _check_unit(table, given)
     request_epsilon = _agreed("epsilon", epsilon, given.epsilon)
-    names = Names(own_names(table), tables or {}).with_views(query)
+    names = Names(own_names(table), tables or {}, fan_out=fan_out).with_views(query)
     asked = Select(query, names.source(query))
     asked.read()
     request = Request.parse(asked.view(), request_epsilon, _agreed("delta", delta, given.delta) or 0, bounding, shelf)
@@ -49,7 +51,8 @@ def ask_sql(
         draft = ask_one(request, alone, by, keys, other, limit, name=next(iter(statistics)) if by else None)
     else:
         draft = ask_together(request, statistics, by, keys, other, limit)
-    draft = replace(draft, query={**draft.query, "sql": query.normalised})
+    limited = {"fan_out": fan_out} if fan_out != LARGEST_FAN_OUT else {}
+    draft = replace(draft, query={**draft.query, "sql": query.normalised, **limited})
     return ordered(draft, asked.order(), asked.limit(), asked.having())
 
 

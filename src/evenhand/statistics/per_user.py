@@ -180,7 +180,11 @@ class Total(PerUser):
         return total_buckets(summary.grid.reach, least=summary.grid.least)
 
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
-        contribution = self.contribute(choice.strategy, self.summary(users))
+        request, strategy = self.request, choice.strategy
+        contribution = request.table.engine.remembered(
+            ("contribution", self.statistic, strategy, request.relation, users.op()),
+            lambda: self.contribute(strategy, self.summary(users)),
+        )
         noisy = receipt.numbers(self.measure(users, contribution), epsilon)
         measured = Additive(noisy.values[0] * self.unit, noisy.noise, self.unit)
         error = choice.error(noisy.noise.variance**0.5 * self.unit)

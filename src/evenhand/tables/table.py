@@ -45,6 +45,8 @@ class Table:
         declared: of a view, the columns of its sources that were declared public: what a release from it promises about. None where these are
             ``public`` itself.
         holds: the public tables that were joined, which have to live as long as this one.
+        growth: how many rows one row of its sources may have become, by joins and unions.
+        per_person: how many rows one user may have, where a view settles that; None where it depends on the rows.
     """
 
     expression: Rows = field(repr=False)
@@ -62,6 +64,8 @@ class Table:
     withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
     declared: tuple[str, ...] | None = field(default=None, repr=False)
     holds: tuple[PublicTable, ...] = field(default=(), repr=False)
+    growth: int = field(default=1, repr=False)
+    per_person: int | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -205,6 +209,7 @@ class Table:
 
         Edge cases: keys are compared by value if they are numbers, byte by byte if they are text; nulls meet nothing. Of a table of people, at most
         ``fan_out`` rows for each user (and ``on``) are used, the first in the order of all columns; a public table with more is refused.
+        Joins and unions together may make at most 1,000 rows of one; what `per_user` made counts as one row per user.
         Under ``"values"``, ``on`` names public columns, and what comes from a public table is public.
 
         Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import Engine, one_reading
 from evenhand.tables.engines.duckdb import DuckDBEngine
+from evenhand.tables.engines.duckdb_limits import limit_duckdb
 from evenhand.tables.engines.ibis_tables import is_ibis
 from evenhand.tables.engines.postgres import PostgresEngine
 from evenhand.tables.engines.spark import SparkEngine
@@ -15,6 +16,7 @@ __all__ = [
     "engine_for_database",
     "engine_for_files",
     "engine_for_object",
+    "limit_duckdb",
     "one_reading",
     "register",
 ]

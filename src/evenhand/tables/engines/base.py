@@ -175,7 +175,7 @@ class Engine(Dialect):
             with spared(), self._turn:
                 self.quietly(drop)
 
-    def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
+    def remembered(self, asked: Hashable, build: Callable[[], T]) -> T:
         """What ``build`` makes of ``asked``, which is all that it depends on; from memory where summaries last."""
         return build()
 
@@ -245,7 +245,8 @@ class Engine(Dialect):
             failure = f"it reported {type(error).__name__}"
         raise EngineError(
             f"the {self.name} engine could not evaluate the query: {failure}. The message is withheld because it may quote "
-            "rows. Check that the source is still readable and unchanged, and that the engine has enough memory and disk."
+            "rows. Check that the source is still readable and unchanged, and that the engine has enough memory, disk and time "
+            "(eh.limit_duckdb sets DuckDB's)."
         )
 
     @contextmanager

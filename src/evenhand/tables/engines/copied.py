@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.duckdb import DuckDBEngine
@@ -23,6 +24,8 @@ from evenhand.tables.secret import Secret
 from evenhand.tables.table import Table
 
 _COPIES = "evenhand_copies"
+T = TypeVar("T")
+
 SUMMARIES = 32
 RESULTS = 4096
 
@@ -50,7 +53,7 @@ class CopiedEngine(DuckDBEngine):
         super().__init__(rows, backend)
         self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
         self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
-        self._expressions: dict[Hashable, Rows] = {}
+        self._expressions: dict[Hashable, Any] = {}
 
     def beside(self) -> CopiedEngine:
         """The same copy over a connection of its own, with summaries of its own: statements there and here don't wait for each other."""
@@ -103,9 +106,12 @@ class CopiedEngine(DuckDBEngine):
                     self._results.popitem(last=False)
         return found
 
-    def remembered(self, asked: Hashable, build: Callable[[], Rows]) -> Rows:
+    def remembered(self, asked: Hashable, build: Callable[[], T]) -> T:
         # Every count asks the same of the same summary, and Ibis takes a millisecond to put an expression together.
-        found = self._expressions.get(asked)
+        try:
+            found: T | None = self._expressions.get(asked)
+        except TypeError:  # a strategy or statistic from outside may hold what has no hash
+            return build()
         if found is None:
             found = build()
             if len(self._expressions) >= RESULTS:

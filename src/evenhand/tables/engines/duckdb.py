@@ -6,6 +6,7 @@ import secrets
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
@@ -16,6 +17,7 @@ from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.compiled import compiled
 from evenhand.tables.engines.dialect import function
 from evenhand.tables.engines.duckdb_files import arrow_rows, column_types, file_rows, view_rows
+from evenhand.tables.engines.duckdb_limits import watch
 from evenhand.tables.engines.duckdb_sources import refuse_unstable_sql
 from evenhand.tables.expressions import ArrowTable, Backend, Column, Integers, Rows
 from evenhand.tables.files import Declared, FileSource
@@ -128,10 +130,13 @@ class DuckDBEngine(Engine):
 
     def evaluate(self, expression: Rows) -> ArrowTable:
         # Straight from DuckDB: Ibis' own way to Arrow imports pandas first, half a second at the start.
-        return self.backend.con.sql(self.sql(expression)).to_arrow_table()
+        sql = self.sql(expression)
+        with self._watched():
+            return self.backend.con.sql(sql).to_arrow_table()
 
     def run(self, sql: str) -> None:
-        self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
+        with self._watched():
+            self.backend.con.execute(sql).fetchall()  # an open result would keep the connection busy
 
     def interrupt(self) -> None:
         self.backend.con.interrupt()
@@ -148,6 +153,11 @@ class DuckDBEngine(Engine):
 
     def stored(self, name: str, like: Rows | ArrowTable) -> Rows:
         return view_rows(self.backend, name)
+
+    def _watched(self) -> AbstractContextManager[None]:
+        """Around each statement: it ends with its time."""
+        stopper = watch(self.backend)
+        return nullcontext() if stopper is None else stopper.over()
 
     def reseed(self) -> None:
         self.run(f"SELECT setseed({secrets.randbits(53) / 2**52 - 1})")

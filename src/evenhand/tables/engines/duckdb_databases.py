@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from weakref import WeakValueDictionary
 
 from evenhand.guarantee import DataError
+from evenhand.tables.engines.duckdb_limits import limited
 from evenhand.tables.engines.naming import choose_table
 from evenhand.tables.expressions import Backend, Rows
 
@@ -40,7 +41,7 @@ def settled(backend: Backend) -> Backend:
     # Only where there is one: in Jupyter without ipywidgets DuckDB has none, and raises if it is told to have none.
     if backend.raw_sql("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
         backend.raw_sql("SET enable_progress_bar = false")
-    return backend
+    return limited(backend)
 
 
 _open: WeakValueDictionary[tuple[int, int], Backend] = WeakValueDictionary()

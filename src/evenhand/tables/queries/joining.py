@@ -8,7 +8,6 @@ from evenhand.guarantee import UsageError, suggest
 from evenhand.tables.public import PublicTable
 from evenhand.tables.queries.parsing import Parsed, Query
 from evenhand.tables.table import Table
-from evenhand.tables.views.joins import LARGEST_FAN_OUT
 from evenhand.tables.views.sql import named
 
 Scopes = dict[str, set[str]]
@@ -16,7 +15,11 @@ Scopes = dict[str, set[str]]
 
 
 def joined(
-    query: Query, table: Table, find: Callable[[Parsed], Table | PublicTable | None], names: Sequence[str]
+    query: Query,
+    table: Table,
+    find: Callable[[Parsed], Table | PublicTable | None],
+    names: Sequence[str],
+    fan_out: int,
 ) -> tuple[Table, Scopes]:
     """The table beside those that the query joins, one after the other.
 
@@ -25,6 +28,7 @@ def joined(
         table: what it is FROM.
         find: the table that a part of the query names; None if there is none.
         names: those that there are.
+        fan_out: how many rows one row may meet, in each join.
     """
     source = query.tree.args["from_"].this
     scopes: Scopes = {name.casefold(): set(table.columns) for name in (source.name, source.alias) if name}
@@ -48,8 +52,10 @@ def joined(
             )
         by = [key for key in on if key not in users]
         added = [column for column in other.columns if column not in (*by, *getattr(other, "user", ()))]
-        # SQL keeps every pair; more than this for one user, or one key, would make the query fail or last.
-        table = table.join(other, on=by or None, how="left" if side == "LEFT" else "inner", fan_out=LARGEST_FAN_OUT)
+        try:
+            table = table.join(other, on=by or None, how="left" if side == "LEFT" else "inner", fan_out=fan_out)
+        except UsageError as refusal:
+            raise UsageError(f"{told}: {refusal}") from None
         seen = {*added, *(on if side != "LEFT" else ())}
         scopes |= {one.casefold(): seen for one in (name, node.this.alias) if one}
     return table, scopes

@@ -14,6 +14,7 @@ from evenhand.tables.public import PublicTable
 from evenhand.tables.queries.joining import Scopes, joined
 from evenhand.tables.queries.parsing import Parsed, Query
 from evenhand.tables.table import Table
+from evenhand.tables.views.joins import LARGEST_FAN_OUT
 from evenhand.tables.views.sql import named, sql_value
 
 Tables: TypeAlias = Mapping[str, Table | PublicTable]
@@ -69,11 +70,13 @@ class Names:
         own: what it may be FROM, by name.
         tables: others, to be joined.
         views: by their full names, tables of a database, and common table expressions.
+        fan_out: how many rows one row may meet in each join. SQL keeps every pair, so as many as may be unless one says so.
     """
 
     own: Mapping[str, Table] = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
     views: Mapping[str, Table] = field(default_factory=dict)
+    fan_out: int = LARGEST_FAN_OUT
 
     def source(self, query: Query) -> Source:
         """The rows of a SELECT."""
@@ -88,7 +91,7 @@ class Names:
                 return self._inner(query, part)
             return known.get(full_name(part)) or known.get(part.name.casefold())
 
-        source = Source(query, *joined(query, start, other, sorted({*self.tables, *self.views})))
+        source = Source(query, *joined(query, start, other, sorted({*self.tables, *self.views}), self.fan_out))
         where = query.tree.args.get("where")
         if where is None:
             return source

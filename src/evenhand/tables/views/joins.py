@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evenhand.tables.table import Table
 
 LARGEST_FAN_OUT = 1000
-"""More would let one row make a query fail or last."""
+"""Of one join, and of all joins and unions of a table together: more would let one row make a query fail or last."""
 _HOW = ("inner", "left")
 
 
@@ -52,17 +52,20 @@ def _with_public(table: Table, public: PublicTable, keys: list[str], how: str, f
             f"{largest} rows of {public.name} have the same {keys}, so that one row of the table would become as many; fan_out={fan_out} allows "
             f"fewer. Make the keys unique, or give fan_out={largest} (at most {LARGEST_FAN_OUT})."
         )
+    growth = _grown(table, max(largest, 1))
     added = [name for name in public.columns if name not in keys]
     _require_apart(table, added)
     right = table.engine.hold(public, public.rows)
     rows = _joined(table.engine, table.expression, right, [(key, key) for key in keys], added, how)
     known = {**table.facts, **keys_of(public.rows, added)}
-    changes = {"public": (*table.public, *added), "holds": (*table.holds, public), "facts": known}
+    changes = {"public": (*table.public, *added), "holds": (*table.holds, public), "facts": known, **growth}
     return viewed(table, rows, changes)
 
 
 def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out: int) -> Table:
     _require_same_people(table, other, "join")
+    fan_out = min(fan_out, other.per_person or fan_out)
+    growth = _grown(table, fan_out)
     for key in keys:
         require_public(other, other.expression[other.require(key, "join column")], "a join", "which rows there are")
     added = [name for name in other.columns if name not in (*keys, *other.user)]
@@ -82,8 +85,21 @@ def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out
         "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
         "facts": {**table.facts, **{name: known for name, known in other.facts.items() if name in names}},
+        **growth,
     }
     return viewed(replace(table, **changes), rows)
+
+
+def _grown(table: Table, times: int) -> Facts:
+    """What is known of the number of rows once each of the table's may have become so many; refuses more than a query may make."""
+    growth = table.growth * times
+    if growth > LARGEST_FAN_OUT:
+        raise UsageError(
+            f"one row may become {table.growth:,} by earlier joins and unions, and {times:,} times as many by this join: {growth:,}; expected at most "
+            f"{LARGEST_FAN_OUT:,} in all. Give joins a smaller fan_out=, with a product of at most {LARGEST_FAN_OUT:,}, or join what has one row per "
+            "user: per_user(...), in SQL a subquery with GROUP BY."
+        )
+    return {"growth": growth, "per_person": table.per_person and table.per_person * times}
 
 
 def _joined(
@@ -154,6 +170,12 @@ def union(table: Table, other: Table) -> Table:
     derived = {
         name: widest_range(known, other.derived[name]) for name, known in table.derived.items() if name in other.derived
     }
+    growth = table.growth + other.growth
+    if growth > LARGEST_FAN_OUT:
+        raise UsageError(
+            f"one row may become {table.growth:,} in one of these tables and {other.growth:,} in the other, by joins and unions: {growth:,} together; "
+            f"expected at most {LARGEST_FAN_OUT:,}. Leave out what is there twice, or give joins a smaller fan_out=."
+        )
     public = tuple(name for name in table.public if name in other.public or name in table.user)
     changes: Facts = {
         "engine": table.engine.joined(other.engine),
@@ -164,6 +186,8 @@ def union(table: Table, other: Table) -> Table:
         "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
         "snapshot": _both(table, other),
         "facts": {name: known for name, known in table.facts.items() if other.facts.get(name) == known},
+        "growth": growth,
+        "per_person": table.per_person and other.per_person and table.per_person + other.per_person,
     }
     return viewed(replace(table, **changes), table.expression.union(renamed))
 

@@ -39,6 +39,8 @@ def per_user(table: Table, columns: Mapping[str, object]) -> Table:
         "derived": {name: operand.range for name, operand in made.items()},
         "withheld": {**table.withheld, **_withheld(table)},
         "facts": {name: known for name, known in table.facts.items() if name in table.user},
+        "growth": 1,
+        "per_person": 1,
     }
     return viewed(table, finished.select(*table.user, **_values(made)), changes)
 
