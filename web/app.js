@@ -12,6 +12,8 @@ import { answered, odds, offer } from "./page/words.js";
 
 const SHOWN = 200; // films listed at once; the others are found by typing
 const diary = new Diary();
+// A browser gives a page so much storage and no more, and the diary is in it: what is published can be fetched again.
+const LARGEST_KEPT = 4 * 2 ** 20;
 const isHosted = ["https:", "http:"].includes(location.protocol);
 
 /** @type {{ address: string, token: string, task: Task | null, model: Model | null, ratings: Map<string, boolean> }} */
@@ -92,7 +94,7 @@ async function lookForModel() {
   if (!text) return "The campaign has not published its model yet. Come back later.";
   const model = new Model(text);
   if (!state.task || toHex(model.task) !== toHex(state.task.id)) throw new MessageError("The model is of another campaign.");
-  await diary.keep("model", text);
+  await diary.keep("model", text.length <= LARGEST_KEPT ? text : null);
   state.model = model;
 }
 

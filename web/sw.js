@@ -2,7 +2,7 @@
 // nothing else. `python web/bundle.py --stamp` writes the hashes.
 
 const FILES = {
-  "app.js": "m1DrThzdpJS9x7GdJJ9k4+MPq05+/QsepLiMznGoDYs=",
+  "app.js": "teYxVXSKYi6T0SVjFN+Zo4yy5+JuC1EvcxOVuXCqqoY=",
   "app.webmanifest": "Yn/BrYrY5Vgvc9Q7fetLGNBkXUmc7gvpxp6GbTl+y/g=",
   "client/answering.js": "IkDzUwo3UThMenmlTzT1fQ6PXhuigG4cbw/kcBMquxw=",
   "client/bytes.js": "ige51szXbiCc8/+yBV4YbxjloKm8DKa6RipZwKA+hAo=",

@@ -31,6 +31,7 @@ EPSILON = Decimal("0.01")
 HEAD = """
 deadline = {deadline}
 per_minute = 6000
+connections_by_address = 1000
 
 [populations.people]
 ledger = "{ledger}"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import http.cookiejar
 import json
+import os
 import re
 import signal
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -186,6 +188,17 @@ def test_a_reader_sees_what_was_released(place: tuple[Server, Accounts]) -> None
             refused()
     with pytest.raises(eh.UsageError, match="for keeper"):
         reader._call("GET", "/v1/export")
+
+
+def test_a_client_asks_again_when_the_server_cannot_answer_now(place: tuple[Server, Accounts]) -> None:
+    """Tokens can't be looked up for a moment: with the same key nothing is paid twice."""
+    ann, folder = remote(place), place[0].folder
+    spent = ann.budget()["yours"]["spent"]
+    (folder / "accounts.db").rename(folder / "away.db")
+    back = threading.Timer(0.5, lambda: (folder / "away.db").rename(folder / "accounts.db"))
+    back.start()
+    assert ann.budget()["yours"]["spent"] == spent
+    back.join()
 
 
 def test_the_description_is_that_of_the_routes(place: tuple[Server, Accounts]) -> None:
@@ -480,6 +493,25 @@ WRONG = {
     ),
     "[analysts.vic]": ("[limits]\nfolder = 'none'\n[analysts.vic]", "line 43: .*limits.*folder = 'none'"),
     'where = "v >= 3"': ('where = "w >= 3"', "line 22: .*views.high.*'w'"),
+    "deadline = 3\n": ("deadline = 1e-9\n", "line 2: deadline = 1e-09: expected seconds, at least 0.01"),
+    "approval_above = 4": ("approval_above = 400", "line 29: .*approval_above = 400 is more than epsilon = 6"),
+    "{ epsilon = 19,": ("{ epsilon = 1900,", "line 8: .*epsilon = 1900 a month is more than the total of 20"),
+    'ledger = "budget.db"': ('ledger = "accounts.db"', "line 5: .*the file of accounts, too"),
+    "[tables.visits]\n": (
+        '[populations.more]\nledger = "budget.db"\nepsilon = 1\n[tables.visits]\n',
+        "the ledger of 'people', too",
+    ),
+    **{
+        f"[populations.people]{line}": (f"{line}\n[populations.people]", message)
+        for line, message in {
+            "per_minute = 0": "line 4: per_minute = 0: expected 1 to",
+            "per_minute = -1": "per_minute = -1: expected 1 to",
+            "port = 70000": "port = 70000: expected 0 to 65,535",
+            "connections = 0": "connections = 0: expected 10 to",
+            "connections_by_address = -1": "connections_by_address = -1: expected 1 to",
+            "proxies = ['caddy']": "proxies has 'caddy': expected addresses or networks",
+        }.items()
+    },
 }
 
 
@@ -510,6 +542,50 @@ def test_mistakes_in_the_file_are_pointed_at(old: str, tmp_path: Path) -> None:
     make(tmp_path)
     new, message = WRONG[old]
     path = tmp_path / "keeper.toml"
+    if old.startswith("[populations.people]"):
+        old = "[populations.people]"
+    assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(eh.EvenhandError, match=message):
         load(path)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "keeper.example"])
+def test_tokens_do_not_travel_unencrypted(host: str, tmp_path: Path) -> None:
+    """Other machines are served through a proxy with TLS, or not at all."""
+    from evenhand.apps.cli import app
+    from evenhand.service.listening import refuse_plain
+
+    make(tmp_path)
+    path = tmp_path / "keeper.toml"
+    plain = ["serve", str(path), "--host", host, "--port", "0"]
+    ended = CliRunner().invoke(app, plain)
+    assert isinstance(ended.exception, eh.UsageError)
+    assert "proxies" in str(ended.exception)
+    path.write_text(f"host = {host!r}\n{path.read_text()}")
+    assert isinstance(CliRunner().invoke(app, ["serve", str(path), "--port", "0"]).exception, eh.UsageError)
+    refuse_plain(host, ["10.0.0.5/32"])
+    refuse_plain("127.0.0.1", [])
+    refuse_plain("::1", [])
+
+
+def test_what_a_keeper_makes_is_private(tmp_path: Path) -> None:
+    """Tokens, and answers before their deadline, are for nobody else on the machine; what others may read is said."""
+    from evenhand.service.config import load
+
+    before = os.umask(0o022)
+    try:
+        make(tmp_path)
+        (tmp_path / "accounts.db").unlink()
+        (tmp_path / "accounts.db-journal").unlink(missing_ok=True)
+        found = load(tmp_path / "keeper.toml")
+        assert os.umask(0o022) == 0o022  # as it was
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir() if ".db" in path.name}
+    assert {"accounts.db", "budget.db"} <= set(modes)
+    assert set(modes.values()) == {0o600}
+    assert found.readable == ("keeper.toml",)
+    (tmp_path / "keeper.toml").chmod(0o600)
+    (tmp_path / "budget.db").chmod(0o640)
+    assert load(tmp_path / "keeper.toml").readable == ("budget.db",)

@@ -227,6 +227,38 @@ def test_limits_hold_for_everybody_together(tmp_path: Path) -> None:
         server.stop()
 
 
+def _is_open(connection: socket.socket) -> bool:
+    connection.settimeout(0.05)
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "sent", [b"GET /status HTTP/1.1\r\nX: ", b"POST /report HTTP/1.1\r\nHost: x\r\nContent-Length: 28\r\n\r\nEHR1"]
+)
+def test_nobody_keeps_the_others_out(tmp_path: Path, sent: bytes) -> None:
+    """More connections than there may be, of which nothing more comes: reports are stored as before."""
+    campaign = make(tmp_path, "connections = 20")
+    run("task", tmp_path / "task.json", "--open")
+    server = Server(tmp_path)
+    idle = []
+    try:
+        for _ in range(60):
+            idle.append(socket.create_connection(("127.0.0.1", server.port or 0), timeout=10))
+            idle[-1].sendall(sent)
+        assert [server.send(record(campaign, serial, 1)) for serial in range(30)] == [204] * 30
+        assert sum(map(_is_open, idle)) <= 20
+    finally:
+        for connection in idle:
+            connection.close()
+        server.stop()
+    assert "defect" not in (tmp_path / "log.txt").read_text()
+
+
 def test_the_demonstration_has_a_page_a_model_and_tokens(tmp_path: Path) -> None:
     server = Server(tmp_path, "--demo", "--page", ROOT / "web")
     try:
@@ -251,6 +283,7 @@ def test_the_demonstration_has_a_page_a_model_and_tokens(tmp_path: Path) -> None
         ("until = 2027-01-31T23:59:59", "line 2: .*with its zone"),
         ("per_second = 0", "line 2: per_second = 0: expected 1 to"),
         ("port = true", "line 2: port = True: expected a whole number"),
+        ("connections = -1", "line 2: connections = -1: expected 10 to"),
     ],
 )
 def test_a_wrong_file_is_said_by_line_and_nothing_is_served(tmp_path: Path, line: str, said: str) -> None:

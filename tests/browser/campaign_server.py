@@ -116,8 +116,8 @@ class CampaignServer(Server):
         self._folder = TemporaryDirectory()
         folder = Path(self._folder.name)
         (folder / "task.json").write_text(campaign.task.to_json(), encoding="utf-8")
-        self._store, self._model = ReportStore(folder / "reports.db", campaign.task), folder / "model.json"
-        found = Configured(folder / "task.json", campaign.issuer, self._store, self._model)
+        self._store, self.model = ReportStore(folder / "reports.db", campaign.task), folder / "model.json"
+        found = Configured(folder / "task.json", campaign.issuer, self._store, self.model)
         app = application(campaign_http.CampaignServer(found), demo)
         self._real = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, log_level="error"))
         self._thread = Thread(target=self._real.run, daemon=True)
@@ -143,7 +143,7 @@ class CampaignServer(Server):
         }
 
     def publish(self, model: PublishedModel) -> None:
-        self._model.write_text(model.to_json(), encoding="utf-8")
+        self.model.write_text(model.to_json(), encoding="utf-8")
 
     def reply(self, request: Request) -> Reply:
         if request.path == "/task" and self.damaged_task is not None:

@@ -130,6 +130,23 @@ def test_the_page_works_without_a_network_once_it_was_loaded(chromium: Browser, 
     person.context.close()
 
 
+def test_a_large_model_is_used_and_not_kept(chromium: Browser, home: PageServer, campaign: CampaignServer) -> None:
+    """The diary is in the page's storage, of which there is only so much; a model can be fetched again."""
+    person = Person(chromium.new_context(), home.url, invitation(campaign, 0))
+    person.begin()
+    person.look()
+    publish(campaign)
+    text = campaign.model.read_text(encoding="utf-8")
+    answer = {"body": text[:-1] + " " * (5 * 2**20) + "}", "headers": {"Access-Control-Allow-Origin": "*"}}
+    person.context.route("**/model", lambda route: route.fulfill(**answer))
+    person.page.get_by_role("button", name="Fetch the published model").click()
+    person.page.wait_for_selector("#list li")
+    person.open(home.url)
+    expect(person.page.locator("#diary")).to_be_visible()
+    expect(person.page.locator("#list li")).to_have_count(0)
+    person.context.close()
+
+
 def test_a_new_version_replaces_the_old_one_as_a_whole(chromium: Browser, tmp_path: Path) -> None:
     web = tmp_path / "web"
     shutil.copytree(ROOT / "web", web)

@@ -53,6 +53,11 @@ class Rule:
 
 
 RULES = {
+    "the server's pages are made of templates that escape": Rule(
+        r"""\bf["'][^"'\n]*<|Markup\((?!\s*["')]|release_pictures\(|budget_bar\(|drawn\)|STYLE\)|template\))|html import escape""",
+        """body = f'<p class="lead">{lead}</p>'""",
+        only="pages/service/*.py",
+    ),
     "only bounding tells strategies apart": Rule(
         rf"isinstance\([^)]*\b(?:{STRATEGIES})\b|case (?:\w+\.)?(?:{STRATEGIES})\(",
         "if isinstance(strategy, eh.TotalCap):",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,10 @@ from starlette.routing import Route
 import evenhand as eh
 from evenhand.ledger import Budget
 from evenhand.ledger.desk import Desk, Limits
+from evenhand.pages.service import asking, home, keeping
+from evenhand.pages.service.frame import Person
+from evenhand.service import keeper as keeper_module
+from evenhand.service import stored
 from evenhand.service.accounts import Account, Accounts, Role
 from evenhand.service.answers import Desks
 from evenhand.service.forecasts import forecast
@@ -52,17 +57,26 @@ class Place:
         self.app: Starlette = application(self.keeper, self.accounts, per_minute=per_minute)
 
     def call(
-        self, method: str, path: str, form: dict[str, str] | None = None, cookie: str = "", site: str = "same-origin"
+        self,
+        method: str,
+        path: str,
+        form: dict[str, str] | None = None,
+        cookie: str = "",
+        site: str = "same-origin",
+        token: str = "",
+        data: object = None,
     ) -> tuple[int, dict[str, str], str]:
         """Status, headers and text of a response."""
         named = [(b"cookie", cookie.encode()), (b"sec-fetch-site", site.encode())]
+        named += [(b"authorization", f"Bearer {token}".encode())] if token else []
+        content = urlencode(form or {}) if data is None else json.dumps(data)
         path, _, query = path.partition("?")
         scope = {
             "type": "http", "http_version": "1.1", "method": method, "path": path, "query_string": query.encode(),
             "headers": named, "scheme": "http", "server": ("keeper", 80), "client": ("10.0.0.1", 1), "root_path": "",
         }  # fmt: skip
         sent: list[dict[str, Any]] = []
-        asked = iter([{"type": "http.request", "body": urlencode(form or {}).encode(), "more_body": False}])
+        asked = iter([{"type": "http.request", "body": content.encode(), "more_body": False}])
 
         async def receive() -> dict[str, Any]:
             return next(asked, {"type": "http.disconnect"})
@@ -222,3 +236,116 @@ def test_no_cell_is_a_formula() -> None:
     rows = [line.split(",") for line in harmless(text).splitlines()]
     assert [row[0] for row in rows[1:]] == ["'=1+1", "'-2+cmd|' /C calc'!A0", "'@x", "'\tx"]
     assert [row[1] for row in rows[1:]] == ["-5.5", "1e-06", "+3", "-inf"]
+
+
+def test_numbers_of_requests_are_the_keepers(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question is counted when it was taken: when its answer was there depends on the table."""
+    ann, keeper = place.accounts.issue("ann", Role.ANALYST), place.accounts.issue("keeper", Role.KEEPER)
+    assert [place.call("GET", "/metrics", token=token)[0] for token in ("", "guess", ann, keeper)] == [
+        401,
+        401,
+        403,
+        200,
+    ]
+    started = threading.Event()
+
+    def slow(answer: stored.Answer) -> str:
+        started.wait(30)
+        return stored.answer_text(answer)
+
+    monkeypatch.setattr(keeper_module, "answer_text", slow)
+    question = {"question": {"ask": "count", "epsilon": "1"}, "key": "k"}
+    asking = threading.Thread(target=lambda: place.call("POST", "/v1/questions", token=ann, data=question))
+    asking.start()
+    counted = 'path="/v1/questions",status="200"} 1'
+    until = time.monotonic() + 5
+    while counted not in (told := place.call("GET", "/metrics", token=keeper)[2]) and time.monotonic() < until:
+        time.sleep(0.02)
+    waits = asking.is_alive()
+    started.set()
+    asking.join(20)
+    assert counted in told
+    assert waits
+    assert counted in place.call("GET", "/metrics", token=keeper)[2]  # once
+
+
+@pytest.mark.parametrize("gone", ["a.db", "b.db"])
+def test_nobody_hears_where_things_are_kept(
+    place: Place, tmp_path: Path, gone: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A store that is away is 503, to strangers, analysts and on the page; the keeper's log says which."""
+    ann, cookie = place.accounts.issue("ann", Role.ANALYST), place.signed_in("ann")
+    place.call("GET", "/v1/budget", token=ann)
+    (tmp_path / gone).rename(tmp_path / "moved")
+    answers = [
+        place.call("GET", "/v1/budget", token=ann),
+        place.call("POST", "/v1/questions", token=ann, data={"question": {"ask": "count", "epsilon": "1"}, "key": "k"}),
+        place.call("GET", "/history", cookie=cookie),
+        *(
+            [place.call("GET", "/v1/tables", token="guess"), place.call("POST", "/in", {"token": ann})]
+            if gone == "a.db"
+            else []
+        ),
+    ]
+    for status, headers, text in answers:
+        assert status == 503, text
+        assert not any(word in text for word in (str(tmp_path), gone, "SQLite", "sqlite", "ledger.events"))
+        assert "retry-after" in headers or "html" in headers["content-type"]
+    assert {"not available", "tokens can't be looked up"} & {record.message for record in caplog.records}
+
+
+def test_a_budget_that_is_used_up_is_said_without_its_place(place: Place, tmp_path: Path) -> None:
+    ann = place.accounts.issue("ann", Role.ANALYST)
+    for name, epsilon in (("first", "2"), ("second", "2")):
+        data = {"question": {"ask": "count", "epsilon": epsilon}, "key": name}
+        status, _, text = place.call("POST", "/v1/questions", token=ann, data=data)
+    assert (status, str(tmp_path) in text) == (402, False)
+    place.keeper.analysts["ann"].limits.__dict__["total"] = Budget(Decimal(100))
+    data = {"question": {"ask": "count", "epsilon": "50"}, "key": "third"}
+    status, _, text = place.call("POST", "/v1/questions", token=ann, data=data)
+    assert (status, str(tmp_path) in text, "the budget in ledger of the keeper" in text) == (402, False, True)
+
+
+TYPED: dict[str, dict[str, str]] = {
+    "people": {"people": "inf", "rows": "10"},
+    "not a number": {"people": "nan", "rows": "10"},
+    "too many": {"people": "1e300", "rows": "1e301"},
+    "none": {"people": "0", "rows": "0"},
+    "bounds": {"ask": "sum", "column": "v", "bounds": "1e308 to 1e309", "people": "10", "rows": "100"},
+    "quantiles": {"ask": "quantiles", "column": "v", "quantiles": "inf"},
+    "a long key": {"by": "v", "keys": "a" * 140_000},
+    "NUL": {"by": "v", "keys": "a\0b"},
+    "epsilon": {"epsilon": "9" * 5000},
+}
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_what_cannot_be_read_in_a_form_is_said(place: Place, typed: str) -> None:
+    """In its form, never as a defect."""
+    ann = place.signed_in("ann")
+    csrf = re.findall('name="csrf" value="([^"]+)"', place.call("GET", "/", cookie=ann)[2])[0]
+    form = {"table": "t", "ask": "count", "epsilon": "0.1", "csrf": csrf, **TYPED[typed]}
+    status, _, text = place.call("POST", "/price", form, ann)
+    assert (status, 'role="alert"' in text) == (400, True), text[-500:]
+
+
+def test_names_of_groups_may_stand_on_several_lines(place: Place) -> None:
+    assert question_of({"by": "g", "keys": 'a, "b, c"\nd\r\n'})["keys"] == ["a", "b, c", "d"]
+
+
+def test_a_type_that_is_code_stays_text() -> None:
+    """Names, types and words of columns come from files."""
+    code = "<img src=x onerror=alert(1)>"
+    column = {"name": code, "type": f"struct<{code}: int64>", "unit": code, "description": code, "bounds": [0, 1]}
+    described = {"name": code, "user": ["u"], "columns": [column], "protects": "presence", "description": code}
+    person = Person(code, code)
+    pages = [
+        home.home([described], [], [], person),
+        asking.ask(described, ["count"], {"table": code, "column": code, "epsilon": code}, person, code),
+        keeping.overview(
+            [], [], [{"id": code, "name": code, "role": code, "created": code, "expires": code, "revoked": ""}], person
+        ),
+    ]
+    assert not any("<img" in page or "<struct" in page for page in pages)
+    assert all("&lt;img" in page for page in pages)
+    assert '<a href="/history?before=%3C%22">' in home.history([], person, names=False, earlier='<"')

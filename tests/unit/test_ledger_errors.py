@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -340,3 +341,18 @@ def test_a_ledger_without_its_format_is_damaged(tmp_path: Path) -> None:
         database.execute("UPDATE evenhand_ledger SET format = NULL")
     with pytest.raises(EvenhandError, match="damaged"):
         Ledger(tmp_path / "b.db", epsilon=1)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_text_is_refused(encoding: str, postgres_url: str) -> None:
+    """A key in other letters would fail in the transaction that holds other analysts' debits, too."""
+    psycopg = pytest.importorskip("psycopg")
+    from sqlalchemy.engine import make_url
+
+    name = f"encoded_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'")
+    other = make_url(postgres_url).set(database=name).render_as_string(hide_password=False)
+    with pytest.raises(EvenhandError, match=f"the encoding of this database is {encoding}; expected UTF8"):
+        Ledger(other, epsilon=1)
+    Ledger(postgres_url, epsilon=1)

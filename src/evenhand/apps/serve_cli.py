@@ -64,6 +64,7 @@ def serve(
 
 
 def _serve_file(file: Path, host: str | None, port: int | None, as_json: bool) -> None:
+    from evenhand.service import logs
     from evenhand.service.config import load
     from evenhand.service.http import application
     from evenhand.service.listening import refuse_plain
@@ -72,6 +73,8 @@ def _serve_file(file: Path, host: str | None, port: int | None, as_json: bool) -
     found = load(file)
     asked = found.listening
     refuse_plain(host or asked.host, asked.proxies)
+    logs.install()
+    found.warn()
     limits = asked.limits
     served = application(found.keeper, found.accounts, per_minute=found.per_minute, by_address=limits.by_address)
 

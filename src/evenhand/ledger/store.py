@@ -45,6 +45,7 @@ class Store:
         self.kept = kept
         self._shared: tuple[int, Engine] | None = None  # with the process that made it
         self._secrets: Callable[[], dict[str, str]] = dict
+        self._holds_all_text = False
         if "://" in place:
             url = _postgres_url(place, kept)
             shown = url.difference_update_query(_SECRET_OPTIONS).set(drivername="postgresql")
@@ -102,6 +103,7 @@ class Store:
         with guarded, engine.connect() as connection, connection.begin():
             if self._url is not None:
                 connection.exec_driver_sql(_POSTGRES_DURABLE if write else _POSTGRES_SNAPSHOT)
+                self._require_utf8(connection)
                 if create:
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('evenhand_ledger'))")
             elif write:
@@ -114,6 +116,18 @@ class Store:
             collected = pending.begin(connection)
             yield connection
             collected.flush(connection)
+
+    def _require_utf8(self, connection: Connection) -> None:
+        """Refuse a database that can't hold every text: a name in other letters would fail after the debit of somebody else's question."""
+        if self._holds_all_text:
+            return
+        encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+        self._holds_all_text = encoding == "UTF8"
+        if not self._holds_all_text:
+            raise self.kept.failed(
+                self.name,
+                f"the encoding of this database is {encoding}; expected UTF8. Make one with: createdb --encoding=UTF8 --template=template0 NAME",
+            )
 
     def _shared_engine(self) -> Engine:
         if self._shared is None or self._shared[0] != os.getpid():
@@ -130,13 +144,11 @@ class Store:
             return create_engine("sqlite://", creator=lambda: _open_file(self.path, create), poolclass=NullPool)
         try:
             # A dead pooled connection is noticed before it is used, so a restart of the server costs nothing.
-            connecting = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
+            waits = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
+            given = {"client_encoding": "utf8", **waits, **self._secrets()}  # else a database of bytes answers in bytes
             # Whoever waited for a lock must see what its holder wrote, whatever isolation the server is set to.
             engine = create_engine(
-                self._url,
-                pool_pre_ping=True,
-                isolation_level="READ COMMITTED",
-                connect_args=connecting | self._secrets(),
+                self._url, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=given
             )
             from evenhand.ledger import patience
 

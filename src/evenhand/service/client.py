@@ -29,6 +29,7 @@ _ERRORS: dict[str, type[EvenhandError]] = {
 A = TypeVar("A")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _TRIES = 5
+_LATER = (429, 503)  # asked again with the same key, nothing is paid twice
 _TURN = 30  # seconds: who is told to come back later than that waits for a person
 _PATIENCE = 600.0  # seconds for an answer that has no deadline
 
@@ -174,7 +175,10 @@ class Remote(_Asking[Release]):
                 with urlopen(request, timeout=60) as response:
                     return dict(json.load(response))
             except HTTPError as error:
-                raise _refusal(error) from None
+                refusal, pause = _refusal(error), _whole(error.headers.get("Retry-After"))
+                if error.code not in _LATER or isinstance(refusal, Busy) or not left or pause > _TURN:
+                    raise refusal from None
+                time.sleep(pause)
             except (URLError, HTTPException, OSError, ValueError) as error:  # also an answer that broke off
                 if not left:
                     raise DataError(

@@ -53,16 +53,19 @@ immediate = false                 # whether this analyst may see when an answer 
 from __future__ import annotations
 
 import atexit
+import logging
+import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from evenhand.guarantee import EvenhandError, parse_delta, parse_epsilon
+from evenhand.guarantee import EvenhandError, parse_delta, parse_epsilon, plain
 from evenhand.ledger import Budget, Ledger
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.ledger.ledger import LARGEST_TOTAL
@@ -77,8 +80,13 @@ from evenhand.tables import Table, read
 from evenhand.tables.engines.copied import copied
 from evenhand.tables.engines.duckdb_limits import free_disk, limit_duckdb, machine_memory, size
 
+log = logging.getLogger("evenhand.keeper")
+
 MOST_ROWS = 10**12
 _PRICE_WORKERS = 2
+"""Processes that work prices out."""
+_SHORTEST = 0.01
+"""Seconds in which no answer can be there, so that a deadline below is a mistake."""
 _NUMBER = (int, float, str)
 _AMOUNT = "a number above 0, such as 1 or '0.5'"
 
@@ -91,6 +99,12 @@ class Configured:
     accounts: Accounts
     listening: Listening
     per_minute: int
+    readable: tuple[str, ...] = ()
+
+    def warn(self) -> None:
+        """Say in the log which files of the keeper's other users of this machine may read."""
+        for name in self.readable:
+            log.warning("other users of this machine may read a file: chmod 600", extra={"file": name})
 
 
 def load(path: Path) -> Configured:
@@ -101,7 +115,9 @@ def load(path: Path) -> Configured:
     )  # fmt: skip
     folder = path.resolve().parent
     deadlines = _seconds(file, "deadline", 10), _seconds(file, "model_deadline", 120)
-    desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
+    _refuse_one_for_two(file, folder)
+    with private_files():
+        desks = {name: _desk(section, folder) for name, section in file.sections("populations").items()}
     if not desks:
         raise file.error(None, "no population is described; expected [populations.NAME] with ledger and epsilon.")
     _limit_duckdb(file.section("limits"), folder, max(deadlines))
@@ -113,6 +129,8 @@ def load(path: Path) -> Configured:
     if not tables:
         raise file.error(None, "no table is described; expected [tables.NAME] with source, user and population.")
     analysts = {name: _analyst(section, tables) for name, section in file.sections("analysts").items()}
+    accounts = accounts_of(path)[0]
+    kept = [path, Path(accounts.location), *(Path(desk.ledger.location) for desk in desks.values())]
     return Configured(
         Keeper(
             tables,
@@ -122,16 +140,17 @@ def load(path: Path) -> Configured:
             _slowness(file),
             price_workers=_PRICE_WORKERS,
         ),
-        accounts_of(path)[0],
+        accounts,
         listening(file, 8765),
         file.whole("per_minute", 600, 1, 1_000_000),
+        tuple(one.name for one in kept if _others_read(one)),
     )
 
 
 def _seconds(file: Section, name: str, usual: int) -> float:
     given = file.get(name, (int, float), f"seconds, such as {usual}", usual)
-    if not 0 < given <= 86_400:
-        raise file.error(name, f"{name} = {given}: expected seconds, at most a day.")
+    if not _SHORTEST <= given <= 86_400:
+        raise file.error(name, f"{name} = {given}: expected seconds, at least {_SHORTEST} and at most a day.")
     return float(given)
 
 
@@ -176,7 +195,42 @@ def accounts_of(path: Path) -> tuple[Accounts, list[str]]:
     """Who has a token, and who is an analyst; no table and no ledger is opened."""
     file = read_toml(path)
     place = _place(file.get("accounts", str, "a path or a URL", "accounts.db"), path.resolve().parent)
-    return Accounts(place), list(file.sections("analysts"))
+    with private_files():
+        return Accounts(place), list(file.sections("analysts"))
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Files that are made within this block can be read by their owner alone: they hold answers before their deadline."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _others_read(path: Path) -> bool:
+    """Whether other users of this machine may read a file; what was given to them on purpose stays as it is."""
+    try:
+        return os.name == "posix" and bool(path.stat().st_mode & 0o077)
+    except OSError:  # no file, but a database
+        return False
+
+
+def _refuse_one_for_two(file: Section, folder: Path) -> None:
+    """A ledger is about one population, and tokens are kept apart from what they may spend."""
+    places = {"accounts": _place(file.get("accounts", str, "a path or a URL", "accounts.db"), folder)}
+    for name, section in file.sections("populations").items():
+        place = _place(section.get("ledger", str, "the path of a ledger, or postgresql://..."), folder)
+        earlier = next((other for other, one in places.items() if one == place), None)
+        if earlier == "accounts" and "://" not in place:
+            raise section.error("ledger", "this is the file of accounts, too; expected a file for each.")
+        if earlier not in (None, "accounts"):
+            raise section.error(
+                "ledger",
+                f"this is the ledger of {earlier!r}, too; expected one for each population: it keeps what was promised to one.",
+            )
+        places[name] = place
 
 
 def month() -> str:
@@ -187,8 +241,7 @@ def month() -> str:
 def _desk(section: Section, folder: Path) -> Desk:
     section.only("ledger", "epsilon", "delta", "per_month")
     place = _place(section.get("ledger", str, "the path of a ledger, or postgresql://..."), folder)
-    total = _budget(section)
-    per_month = _budget(section.section("per_month")) if "per_month" in section.values else None
+    total, per_month = _budget(section), _per_month(section)
     try:
         return Desk(Ledger(place, total.epsilon, total.delta), per_period=per_month, period=month)
     except EvenhandError as error:
@@ -267,11 +320,17 @@ def _analyst(section: Section, tables: dict[str, Offered]) -> Analyst:
         )
     limits = Limits(
         _budget(section),
-        _budget(section.section("per_month")) if "per_month" in section.values else None,
+        _per_month(section),
         _epsilon(section, "per_question"),
         _epsilon(section, "approval_above", zero=True),
         waiting,
     )
+    for name, limit in (("per_question", limits.per_question), ("approval_above", limits.unapproved)):
+        if limit is not None and limit > limits.total.epsilon:
+            raise section.error(
+                name,
+                f"{name} = {plain(limit)} is more than epsilon = {plain(limits.total.epsilon)}, so it limits nothing; expected a smaller number.",
+            )
     immediate = section.get("immediate", bool, "true or false", False)
     return Analyst(limits, None if allowed is None else frozenset(allowed), immediate)
 
@@ -284,6 +343,22 @@ def _budget(section: Section) -> Budget:
         return Budget(epsilon, parse_delta(section.get("delta", _NUMBER, "a number from 0 to 1", 0)))
     except EvenhandError:
         raise section.error("delta", f"delta = {section.values['delta']!r}: expected a number from 0 to 1.") from None
+
+
+def _per_month(section: Section) -> Budget | None:
+    """A promise for each month, beside the total."""
+    if "per_month" not in section.values:
+        return None
+    inner, total = section.section("per_month"), _budget(section)
+    inner.only("epsilon", "delta")
+    found = _budget(inner)
+    for name, monthly, whole in (("epsilon", found.epsilon, total.epsilon), ("delta", found.delta, total.delta)):
+        if monthly > whole:
+            raise inner.error(
+                name,
+                f"{name} = {plain(monthly)} a month is more than the total of {plain(whole)}, so it limits nothing; expected a smaller number.",
+            )
+    return found
 
 
 def _epsilon(section: Section, name: str, *, zero: bool = False) -> Decimal | None:

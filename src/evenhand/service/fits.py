@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Model = BoundedERM | WeightedERM
 
-_NUMBERS = {
+NUMBERS = {
     "WeightedERM": ("weight_bound_", "clip_", "noise_multiplier_", "noise_scale_", "usable_"),
     "BoundedERM": (
         "rows_per_user_",
@@ -40,7 +40,7 @@ _NUMBERS = {
 }
 """The estimators that a server fits, and what they say of a fit beside the model itself."""
 
-_KEEPERS = ("ledger", "population", "profile")
+KEEPERS = ("ledger", "population", "profile")
 """Parameters that are the keeper's to say."""
 
 
@@ -58,7 +58,7 @@ _AFTERWARDS = _NotYet(None, None, "not known before the fit; the model says what
 def write_fit(estimator: Model | PrivateSearchCV, label: str) -> dict[str, Any]:
     """An estimator as data: its name, the label, and the parameters that are not defaults."""
     name = type(estimator).__name__
-    if name == SEARCH and type(estimator) is _kind(name):
+    if name == SEARCH and type(estimator) is kind_of(name):
         search: Any = estimator
         return {
             "ask": "fit",
@@ -66,10 +66,10 @@ def write_fit(estimator: Model | PrivateSearchCV, label: str) -> dict[str, Any]:
             "label": label,
             **search_question(search, write_fit(search.estimator, label)),
         }
-    if name not in _NUMBERS or type(estimator) is not _kind(name):
-        raise UsageError(f"a {name} can't be fitted by a server; expected one of {[*_NUMBERS, SEARCH]}.")
+    if name not in NUMBERS or type(estimator) is not kind_of(name):
+        raise UsageError(f"a {name} can't be fitted by a server; expected one of {[*NUMBERS, SEARCH]}.")
     given = estimator.get_params(deep=False)
-    for one in _KEEPERS:
+    for one in KEEPERS:
         if given[one] is not None:
             raise UsageError(
                 f"{one}= is the keeper's to say: the server debits its own ledger for its own table, and uses a profile that was bought "
@@ -79,7 +79,7 @@ def write_fit(estimator: Model | PrivateSearchCV, label: str) -> dict[str, Any]:
         raise UsageError(
             f"loss={type(given['loss']).__name__}: no code of an analyst's runs on a keeper's server; expected the name of a loss."
         )
-    usual = _kind(name)().get_params(deep=False)
+    usual = kind_of(name)().get_params(deep=False)
     written = {one: _constraint_data(value) if one == "constraint" else as_data(value) for one, value in given.items()}
     chosen = {one: value for one, value in written.items() if one == "epsilon" or value != as_data(usual[one])}
     return {"ask": "fit", "estimator": name, "label": label, **chosen}
@@ -113,7 +113,7 @@ class Fitted:
             "levels": [[name, list(levels)] for name, levels in encoding.levels.items()],
             "map": {**vars(mapped), "centre": mapped.centre.tolist(), "scale": mapped.scale.tolist()},
             "forecast": plain_value(vars(model.forecast_)),
-            "numbers": {name: plain_value(getattr(model, name)) for name in _NUMBERS[type(model).__name__]},
+            "numbers": {name: plain_value(getattr(model, name)) for name in NUMBERS[type(model).__name__]},
             "ranges": _ranges_data(model),
         }
 
@@ -121,7 +121,7 @@ class Fitted:
         """The model of a search; its debit was that of the search."""
         if not search.refit:
             return None
-        best = search.best_estimator_.set_params(**dict.fromkeys(_KEEPERS))
+        best = search.best_estimator_.set_params(**dict.fromkeys(KEEPERS))
         return Fitted(write_fit(best, self.question["label"]), best, self.event).to_dict()
 
 
@@ -249,18 +249,18 @@ def _estimator(question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one of the
     rest = {name: given for name, given in question.items() if name not in ("ask", "label")}
     name = rest.pop("estimator", None)
     if name == SEARCH:
-        return made_search(_kind(SEARCH), rest, _estimator, _KEEPERS)
-    if name not in _NUMBERS:
-        raise UsageError(f"estimator={name!r}: expected one of {[*_NUMBERS, SEARCH]}.")
-    kind = _kind(name)
-    known = [one for one in inspect.signature(kind).parameters if one not in (*_KEEPERS, "protects")]
+        return made_search(kind_of(SEARCH), rest, _estimator, KEEPERS)
+    if name not in NUMBERS:
+        raise UsageError(f"estimator={name!r}: expected one of {[*NUMBERS, SEARCH]}.")
+    kind = kind_of(name)
+    known = [one for one in inspect.signature(kind).parameters if one not in (*KEEPERS, "protects")]
     for one in rest:
         if one not in known:
             raise UsageError(f"{name} has no parameter {one!r} over a server; expected {known}.{suggest(one, known)}")
     return kind(**{one: _constraint(given) if one == "constraint" else from_data(given) for one, given in rest.items()})
 
 
-def _kind(name: str) -> Any:  # noqa: ANN401 - the class of an estimator
+def kind_of(name: str) -> Any:  # noqa: ANN401 - the class of an estimator
     try:
         from evenhand import learning
     except ImportError as error:

@@ -62,7 +62,9 @@ def guess(given: Mapping[str, str], name: str) -> float | None:
 def _listed(text: str) -> list[str]:
     """Names with commas between them, on one line or several."""
     try:
-        return [key.strip() for row in csv.reader(text.splitlines()) for key in row if key.strip()]
+        return [
+            key.strip() for row in csv.reader(text.splitlines(), skipinitialspace=True) for key in row if key.strip()
+        ]
     except csv.Error:
         raise UsageError(
             f"the names of the groups can't be read: {text[:40]!r}; expected names with commas between them."

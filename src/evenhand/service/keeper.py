@@ -135,7 +135,8 @@ class Keeper:
         name, offered = self._table(analyst, table)
         text, desk = self._text(name, question), offered.desk
         question_ledger = desk.question_ledger(analyst, key, text, self._analyst(analyst).limits, stored_first=True)
-        self.prices.admit(name, text, question, self._profile(analyst, name))
+        if self.prices.are_work(text, question) and desk.by_key(analyst, key) is None:
+            self.prices.price(name, text, question, self._profile(analyst, name))  # refuses what takes too much
         planned = self._planned(analyst, name, question)
         self._check_price(planned.draft.cost)
         with self._being_asked(analyst, key) as alone:

@@ -7,17 +7,11 @@ from typing import Any
 
 import evenhand
 from evenhand.service.routes import Endpoint
+from evenhand.service.schemas import question_schemas
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _ERROR = {"type": "object", "required": ["error", "message"], "properties": {"error": _TEXT, "message": _TEXT}}
-_QUESTION = {
-    "type": "object",
-    "required": ["ask"],
-    "properties": {
-        "ask": {**_TEXT, "description": "the name of a method of Session, or fit; its parameters stand beside it"}
-    },
-    "additionalProperties": True,
-}
+_QUESTION = {"$ref": "#/components/schemas/Question"}
 _BODIES: dict[str, dict[str, Any]] = {
     "preview": {"required": ["question"], "properties": {"table": _TEXT, "question": _QUESTION}},
     "question": {
@@ -35,10 +29,12 @@ _REFUSALS = {
     "401": "the token is missing, wrong, expired or revoked",
     "402": "the budget does not allow it",
     "403": "the token's role does not allow it",
+    "408": "the request took too long to arrive",
     "409": "the question waits for the keeper's approval",
     "413": "the request is too large",
     "422": "the table can't answer it",
     "429": "too many requests, or no room for the question now: Retry-After says when to ask again",
+    "503": "the server can't do it now",
 }
 
 
@@ -53,7 +49,7 @@ def description(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": _ERROR},
+            "schemas": {"Error": _ERROR, **question_schemas()},
         },
     }
 

@@ -127,10 +127,9 @@ class Prices:
         price: Price = found
         return price
 
-    def admit(self, name: str, text: str, question: Mapping[str, Any], profile: Profile | None) -> None:
-        """Refuse a question that is too much work, before this process begins with it."""
-        if self.workers and not _small(text, question):
-            self.price(name, text, question, profile)
+    def are_work(self, text: str, question: Mapping[str, Any]) -> bool:
+        """Whether a question is to be priced before it is drafted for an answer, in the process that holds the table."""
+        return bool(self.workers) and not _small(text, question)
 
     def close(self) -> None:
         """End the processes."""

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from evenhand.guarantee import UsageError
 from evenhand.service.pricing import MEGABYTES, SECONDS, priced
 
-_NICE = 5
+_NICE = 10
 """Answers that were paid for come first."""
 
 

@@ -33,7 +33,7 @@ def write(name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> 
     if name not in names():
         raise UsageError(f"there is no question {name!r}; expected one of {names()}.{suggest(name, names())}")
     try:
-        bound = _signature(name).bind(*arguments, **options)
+        bound = signature(name).bind(*arguments, **options)
     except TypeError as error:
         raise UsageError(f"{name}(...): {error}.") from None
     if name == "fit":
@@ -65,7 +65,7 @@ def ask(session: Drafts, question: Mapping[str, Any]) -> Draft:
         if name == "fit":
             return fit_draft(session.table, session._shelf.find(session.table, About("rows")), question)
         options = {key: from_data(value) for key, value in rest.items()}
-        _signature(name).bind(**options)
+        signature(name).bind(**options)
         if name == "profile":
             return profile_draft(session.table, **options)
         draft: Draft = getattr(session, name)(**options)
@@ -79,7 +79,8 @@ def ask(session: Drafts, question: Mapping[str, Any]) -> Draft:
         ) from None
 
 
-def _signature(name: str) -> inspect.Signature:
+def signature(name: str) -> inspect.Signature:
+    """The parameters of a question."""
     apart: dict[str, Callable[..., Any]] = {"profile": Session.profile, "fit": write_fit}
     method = apart.get(name) or getattr(Questions, name, None)
     if method is None:  # a statistic from outside: its own fields, and what every question takes
@@ -87,7 +88,7 @@ def _signature(name: str) -> inspect.Signature:
         own = [inspect.Parameter(field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for field in fields(kind)]
         asked = [one for one in inspect.signature(Questions.ask).parameters.values() if one.kind is one.KEYWORD_ONLY]
         return inspect.Signature([*own, *asked])
-    signature = inspect.signature(method)
+    found = inspect.signature(method)
     # A table of one's own can't be sent: what may be joined is the keeper's to offer.
     left_out = ("self", "tables") if name == "sql" else ("self",)
-    return signature.replace(parameters=[one for one in signature.parameters.values() if one.name not in left_out])
+    return found.replace(parameters=[one for one in found.parameters.values() if one.name not in left_out])

@@ -23,7 +23,7 @@ _HIDDEN = "of the keeper"
 class Refused(Exception):  # noqa: N818
     """A request that is not let in."""
 
-    def __init__(self, status: int, kind: str, message: str, retry_after: int = 5) -> None:
+    def __init__(self, status: int, kind: str, message: str, retry_after: int = 2) -> None:
         super().__init__(message)
         self.status, self.kind, self.message, self.retry_after = status, kind, message, retry_after
 

@@ -71,9 +71,13 @@ def serve(
         proxies: addresses and networks whose headers about their clients are believed.
     """
     logs.install()
-    config = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off", backlog=ACCEPTED,
-        http=Room(limits, proxies).protocol,  # type: ignore[arg-type]
+    _Server(configured(app, host, port, limits, proxies), accepting, ending).run()
+
+
+def configured(app: Starlette, host: str, port: int, limits: Limits, proxies: Sequence[str] = ()) -> uvicorn.Config:
+    """How a server listens."""
+    return uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off",
+        backlog=ACCEPTED, http=Room(limits, proxies).protocol,  # type: ignore[arg-type]
         proxy_headers=bool(proxies), forwarded_allow_ips=list(proxies), timeout_graceful_shutdown=10,
     )  # fmt: skip
-    _Server(config, accepting, ending).run()

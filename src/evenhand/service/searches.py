@@ -20,14 +20,14 @@ SEARCH = "PrivateSearchCV"
 MOST_SETTINGS = 32
 """That a search may try on a server, which fits one model at a time."""
 
-_SAID = ("epsilon", "delta", "scoring", "refit", "param_grid")  # beside the estimator
+SAID = ("epsilon", "delta", "scoring", "refit", "param_grid")  # beside the estimator
 _FOUND = ("best_index_", "best_params_", "candidate_epsilon_", "scorer_")
 
 
 def search_question(search: PrivateSearchCV, inner: Mapping[str, Any]) -> dict[str, Any]:
     """What a question says of a search, given what it says of the estimator."""
     given = search.get_params(deep=False)
-    return {**{name: as_data(given[name]) for name in _SAID}, "of": dict(inner)}
+    return {**{name: as_data(given[name]) for name in SAID}, "of": dict(inner)}
 
 
 def made_search(
@@ -37,10 +37,10 @@ def made_search(
     keepers: Sequence[str],
 ) -> PrivateSearchCV:
     """The search that a question names, by what makes its estimator; ``keepers`` are parameters that only a keeper sets."""
-    if set(given) != {*_SAID, "of"} or not isinstance(given["of"], Mapping) or given["of"].get("estimator") == SEARCH:
-        raise UsageError(f"{SEARCH}: expected {[*_SAID]}, and an estimator.")
+    if set(given) != {*SAID, "of"} or not isinstance(given["of"], Mapping) or given["of"].get("estimator") == SEARCH:
+        raise UsageError(f"{SEARCH}: expected {[*SAID]}, and an estimator.")
     inner = estimator(given["of"])
-    search = kind(inner, **{name: from_data(given[name]) for name in _SAID})
+    search = kind(inner, **{name: from_data(given[name]) for name in SAID})
     candidates = search._candidates()
     if len(candidates) > MOST_SETTINGS:
         raise UsageError(f"param_grid has {len(candidates)} settings; expected at most {MOST_SETTINGS} over a server.")

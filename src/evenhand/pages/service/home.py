@@ -63,7 +63,8 @@ def history(asked: Sequence[Mapping[str, Any]], person: Person, *, names: bool, 
         if names
         else "What you asked, and at which price. Opening an answer again is free."
     )
-    more = f'<p><a href="/history?before={quote(earlier)}">Earlier questions</a></p>' if earlier else ""
+    link = html('<p><a href="/history?before={}">Earlier questions</a></p>', quote(earlier))
+    more = link if earlier else NOTHING
     return whole(title, card("", questions_table(asked, names=names) + more), person, here="/history", lead=lead)
 
 
