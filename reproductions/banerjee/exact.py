@@ -121,10 +121,11 @@ def several(out: Path, size: Size = "full") -> Outcome:
     by_items, of_items = series("multi-maxsense", tastes, [place(n, rated, 8.0) for n in items], size)
     fewer = (rated // 2, rated)
     by_rated, of_rated = series("multi-maxsense", tastes, [place(items[1], w, 8.0) for w in fewer], size)
+    least, most = {"small": (-1.8, -0.4), "full": (-1.5, -0.7)}[size]  # a few seeds, two levels
     worth = [row["questions"] * strength(row["epsilon"] / row["questions"]) ** 2 for row in by_level]
     checks = [
-        exponent("exponent of ε (the paper: -1)", levels, of_level, -1.5, -0.7),
-        exponent("exponent of Q tanh²(ε/2Q)", worth, of_level, -1.5, -0.7),
+        exponent("exponent of ε (the paper: -1)", levels, of_level, least, most),
+        exponent("exponent of Q tanh²(ε/2Q)", worth, of_level, least, most),
         exponent("exponent of N² ln N", [n**2 * math.log(n) for n in items], of_items, 0.8, 1.3),
         exponent("exponent of w", fewer, of_rated, -1.9, -0.6),
     ]

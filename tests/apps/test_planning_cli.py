@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,31 @@ def test_rows_per_user_are_planned_for_pure_epsilon(tmp_path: Path) -> None:
     assert json.loads(run(*given, "--json"))["best"]["tau"] > 1
     with pytest.raises(UsageError, match="--html"):
         run(*given, "--delta", "1e-6", "--html", "x.html")
+
+
+def test_a_selection_is_planned() -> None:
+    shape = ["--lognormal", "1", "--users", "5000", "--rows", "20000", "--epsilon", "1"]
+    data = json.loads(run("selection", *shape, "--hypotheses", "151", "--heterogeneity", "0", "--json"))
+    assert data["hypotheses"] == 151
+    assert data["best"]["bias"] == 0
+    assert "A choice among 151 hypotheses" in run("selection", *shape, "--hypotheses", "151")
+    apart = json.loads(run("erm", *shape, "--dimension", "3", "--heterogeneity", "0.5", "--json"))
+    assert apart["excess"] > json.loads(run("erm", *shape, "--dimension", "3", "--json"))["excess"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["erm", "--dimension", "3", "--bounds", "0:5"], "bounds="),
+        (["erm", "--dimension", "3", "--for-error", "0.1"], "--for-error 0.1"),
+        (["selection", "--hypotheses", "3", "--dimension", "3"], "dimension="),
+        (["selection"], "how many there are"),
+        (["count", "--dimension", "3"], "go with erm and selection"),
+        (["count", "--heterogeneity", "1"], "heterogeneity="),
+        (["count", "--groups", "30", "--heterogeneity", "1"], "--heterogeneity 1"),
+        (["selection", "--hypotheses", "3", "--html", "plan.html"], "no page"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(arguments: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)):
+        run(*arguments, *SHAPE, "--epsilon", "1")

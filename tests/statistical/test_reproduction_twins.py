@@ -124,6 +124,8 @@ TWINS: list[tuple[str, str, str, Twin]] = [
     ("epasto2020-algorithm2", "epasto2020.published", "WeightedERM", lambda _: SameWeights),
     ("banerjee-maxsense-scaling", "banerjee.common", "study", with_given(rated=10)),
     ("banerjee-exact", "banerjee.exact", "study", with_given(epsilon=2.0)),
+    ("banerjee-exact-pairwise", "banerjee.exact", "study", with_given(epsilon=1.0)),
+    ("banerjee-exact-several", "banerjee.exact", "study", with_given(epsilon=8.0)),
     ("banerjee-several-questions", "banerjee.several_questions", "study", with_given(questions=1)),
     ("banerjee-pairwise-rich", "banerjee.common", "study", with_given(rated=20)),
     ("banerjee-public-rated", "banerjee.public_rated", "study", with_given(public_rated=False)),

@@ -10,7 +10,7 @@ import pytest
 from evenhand.apps.reproduce_cli import registry
 
 NAMES = [
-    "amin2018-lemma1", "amin2018-theorem1", "amin2018-corollary1",
+    "amin2018-theorem1", "amin2018-corollary1",
     "amin2019-fig1", "amin2019-fig2", "amin2019-fig3", "rameshwar2024-fig2", "rameshwar2024-fig3",
 ]  # fmt: skip
 
