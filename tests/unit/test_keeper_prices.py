@@ -17,7 +17,8 @@ from evenhand.ledger import Budget
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.profiles import Profile
 from evenhand.service import pricing, questions
-from evenhand.service.keeper import Analyst, Keeper, Offered
+from evenhand.service.granted import Analyst, Offered
+from evenhand.service.keeper import Keeper
 from evenhand.service.pricing import Price, Prices, drafts
 from evenhand.service.questions import normalised
 from evenhand.service.shapes import Shape

@@ -147,9 +147,7 @@ class Store:
             waits = {} if "connect_timeout" in self._url.query else {"connect_timeout": 10}
             given = {"client_encoding": "utf8", **waits, **self._secrets()}  # else a database of bytes answers in bytes
             # Whoever waited for a lock must see what its holder wrote, whatever isolation the server is set to.
-            engine = create_engine(
-                self._url, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=given
-            )
+            engine = create_engine(self._url, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=given)
             from evenhand.ledger import patience
 
             return patience.limit(engine)
