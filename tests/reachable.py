@@ -63,8 +63,8 @@ def reachable(thing: object) -> Facts:
     left: list[tuple[str, object]] = [("", thing)]
     while left:
         way, one = left.pop()
-        if isinstance(one, _PLAIN):
-            facts.append((way, f"{type(one).__name__} {one!r}"))
+        if isinstance(one, _PLAIN):  # how a Decimal is written depends on the context of the thread
+            facts.append((way, f"{type(one).__name__} {one.as_tuple() if isinstance(one, Decimal) else one!r}"))
             continue
         if isinstance(one, _CODE):
             facts.append((way, f"{type(one).__name__} {getattr(one, '__name__', '')}"))

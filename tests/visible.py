@@ -7,6 +7,7 @@ from another run: then whatever is seen must be the same on both tables.
 
 from __future__ import annotations
 
+import decimal
 import io
 import logging
 import re
@@ -269,7 +270,8 @@ class _Plain:
         ]
 
     def __call__(self, data: Any) -> str:
-        text = data if isinstance(data, str) else repr(data)
+        with decimal.localcontext(decimal.Context(capitals=1)):  # decides how a Decimal is written: 1E-7 or 1e-7
+            text = data if isinstance(data, str) else repr(data)
         for pattern, name in self._patterns:
             text = re.sub(pattern, name, text)
         return text

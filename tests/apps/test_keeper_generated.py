@@ -143,7 +143,7 @@ def test_many_questions_are_answered(tmp_path: Path) -> None:
         body = {"question": question, **({"key": str(uuid.uuid4())} if pays else {})}
         status, told = asked.call("POST", "/v1/questions" if pays else "/v1/preview", body)
         asked.statuses[status] += 1
-        assert status in (200, 400, 402, 422), (status, told, question)
+        assert status in (200, 400, 402, 422, 429), (status, told, question)  # 429: more waits already than fits
 
     try:
         search()

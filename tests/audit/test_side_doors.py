@@ -103,6 +103,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "users": lambda ask: ask.users(epsilon=1),
     "sum": lambda ask: ask.sum("value", bounds=BOUNDS, epsilon=1),
     "mean": lambda ask: ask.mean(["value", "other"], bounds=BOUNDS, epsilon=1),
+    "share": lambda ask: ask.share("value > 3", epsilon=1),
     "variance": lambda ask: ask.variance("value", bounds=BOUNDS, epsilon=1),
     "std": lambda ask: ask.std("value", bounds=BOUNDS, epsilon=1),
     "per_user_mean": lambda ask: ask.per_user_mean("value", bounds=BOUNDS, of="total", epsilon=1),

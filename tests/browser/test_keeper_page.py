@@ -75,6 +75,7 @@ delta = 1e-3
 source = "odd.parquet"
 user = "u"
 population = "few"
+rows = 2_000
 description = "<script>alert(3)</script>"
 
 [analysts.'"><script>alert(2)</script>']

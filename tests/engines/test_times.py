@@ -46,7 +46,12 @@ def ask(tmp_path: Path) -> Callable[..., eh.Session]:
 
 def _assert_answers(ask: Callable[..., eh.Session], source: Any, engine: str | None = None) -> None:
     """As the user, and as the key of groups."""
-    ask(source, "t", engine).count(epsilon=1)
+    if isinstance(source, pa.Table) and "duration" in str(source["t"].type):
+        # DuckDB reads a duration as an interval, and intervals that are equal may be spelled differently.
+        with pytest.raises(eh.DataError, match="may be spelled differently"):
+            ask(source, "t", engine)
+    else:
+        ask(source, "t", engine).count(epsilon=1)
     ask(source, "u", engine).count(by="t", epsilon=1, delta=1e-6)
 
 
@@ -62,7 +67,7 @@ def test_times_within_range_are_themselves(ask: Any) -> None:
     frame = pd.DataFrame({"u": range(100), "t": pd.Series([moment] * 100, dtype="datetime64[s, UTC]")})
     answer = ask(frame, "u").count(by="t", keys=[moment], epsilon=100).value
     assert abs(answer["count"][0] - 100) < 5
-    table = eh.read(pa.table({"u": pa.array([1, 2, None, 1, 10**9], pa.duration("ms")), "v": [1.0] * 5}), user="u")
+    table = eh.read(pa.table({"u": pa.array([1, 2, None, 1, 10**9], pa.timestamp("ms")), "v": [1.0] * 5}), user="u")
     assert found(table) == expected([(1, 1), (2, 1), (1, 1), (3, 1)], "presence")
 
 

@@ -29,7 +29,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
 
 
 def pay(desk: Desk, key: str, limits: Limits, analyst: str = "ann", epsilon: str = "1", text: str = "{}") -> str:
-    question_ledger = desk.question_ledger(analyst, key, text, limits)
+    question_ledger = desk.question_ledger(analyst, key, text, limits, stored_first=True)
     question_ledger.debit(Cost.pure(epsilon), {"statistic": "count"}, PROMISE)
     assert question_ledger.asked is not None
     return question_ledger.asked.id

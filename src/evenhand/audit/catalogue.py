@@ -83,6 +83,7 @@ Line = tuple[str, tuple[Relation, ...], Question, float]
 _count, _users = partial(Drafts.count, epsilon=1), partial(Drafts.users, epsilon=1)
 _sum = partial(Drafts.sum, column="v", bounds=BOUNDS, epsilon=1)
 _mean = partial(Drafts.mean, column="v", bounds=BOUNDS, epsilon=1)
+_share = partial(Drafts.share, condition="v > 0", epsilon=1)
 _ball = partial(Drafts.mean, column=["v", "w"], ball=HIGH, epsilon=1)
 _variance = partial(Drafts.variance, column="v", bounds=BOUNDS, epsilon=1)
 _per_user = partial(Drafts.per_user_mean, column="v", bounds=BOUNDS, epsilon=1)
@@ -103,6 +104,8 @@ def _fixed() -> Iterator[Line]:
     yield "sum, CentredInterval", VALUES, partial(_sum, bounding=CentredInterval(5)), 0.0
     yield "mean, SmoothWeights", BOTH, partial(_mean, bounding=SmoothWeights(5)), 0.0
     yield "mean, CentredInterval", VALUES, partial(_mean, bounding=CentredInterval(5)), 0.0
+    yield "share of rows, SmoothWeights", BOTH, partial(_share, bounding=SmoothWeights(5)), 0.0
+    yield "share of users", BOTH, partial(_share, of="users"), 0.0
     for scaled in (NormClip(3), SmoothWeights(2)):
         yield f"means in a ball, {scaled.title}", VALUES, partial(_ball, bounding=scaled), 0.0
     yield "variance, NormClip", BOTH, partial(_variance, bounding=NormClip(3)), 0.0
@@ -140,6 +143,7 @@ def _others() -> Iterator[Line]:
         "users",
         "sum",
         "mean",
+        "share",
         "per_user_mean",
         "variance",
         "std",
