@@ -26,8 +26,12 @@ COLUMNS = {
 }
 DRAWN = ("row limit", "top", "distinct", "selected")
 """Questions for which rows or groups of a user are drawn: the same only up to chance."""
+VIEWS = ("share", "share, users", "share by")
+"""Questions about rows that are computed, which SQLite is not trusted with."""
 ASKS: dict[str, Ask] = {
-    name: ask for name, ask in QUESTIONS.items() if name not in ("profile", "describe", "plan", "no such column", "sql")
+    name: ask
+    for name, ask in QUESTIONS.items()
+    if name not in ("profile", "describe", "plan", "no such column", *VIEWS)
 }
 
 
@@ -67,6 +71,14 @@ def test_it_hands_over_the_integers_that_duckdb_does(name: str, here: eh.Table, 
     else:
         assert mine == theirs
         assert on_sqlite.seen == on_duckdb.seen
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_questions_about_computed_rows_are_refused_for_nothing(name: str, there: eh.Table, tmp_path: Path) -> None:
+    ledger = eh.Ledger(tmp_path / "ledger.db", epsilon=100)
+    with pytest.raises(eh.UsageError, match="Give Evenhand the rows instead"):
+        QUESTIONS[name](eh.Session(there, ledger))
+    assert ledger.spent.epsilon == 0
 
 
 def test_groups_and_rows_that_are_drawn(here: eh.Table, there: eh.Table) -> None:
