@@ -29,7 +29,7 @@ from evenhand.service.answers import Desks
 from evenhand.service.forecasts import forecast
 from evenhand.service.forms import harmless, question_of
 from evenhand.service.granted import Analyst, Offered
-from evenhand.service.http import application
+from evenhand.service.http import PAUSE, application
 from evenhand.service.keeper import Keeper
 from evenhand.service.routes import ENDPOINTS
 from evenhand.service.sessions import LARGEST_FORM
@@ -207,7 +207,9 @@ def test_too_many_requests(tmp_path: Path) -> None:
     sessions = [place.signed_in("ann") for _ in range(2)]
     statuses = [place.call("POST", "/in", {"token": "guess"})[0] for _ in range(6)]
     assert statuses == [401] * 4 + [429] * 2
+    asked = time.monotonic()
     assert place.call("GET", "/")[0] == 429
+    assert time.monotonic() - asked >= PAUSE  # whoever asks again at once is slowed down
     statuses = [place.call("GET", "/history", cookie=sessions[number % 2])[0] for number in range(8)]
     assert statuses == [200] * 6 + [429] * 2
 

@@ -44,6 +44,8 @@ LARGEST_BODY = 2 * LARGEST
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _BUSY = "more than {} requests in a minute; wait and ask again."
 _MANY = "too many requests of this address are open at the same time; wait for the earlier ones."
+PAUSE = 0.5
+"""Seconds before "too many requests" is said: whoever asks again at once, on many connections, costs the others little."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -81,6 +83,8 @@ def application(
             try:
                 response = await go_on(request) if entered else _error(Refused(429, "too many requests", _MANY))
                 who = getattr(request.state, "who", who)
+                if response.status_code == 429:
+                    await asyncio.sleep(PAUSE)
             except ClientDisconnect:
                 response = _error(Refused(408, "usage", "the request ended before it was complete."))
             except Exception as error:  # a defect: its text may hold anything, so only its kind is logged
