@@ -24,6 +24,7 @@ from evenhand.guarantee.errors import (
     MessageError,
     UsageError,
     suggest,
+    told,
 )
 from evenhand.guarantee.promise import Guarantee, Purchase
 from evenhand.guarantee.relation import Relation
@@ -53,4 +54,5 @@ __all__ = [
     "portion",
     "split",
     "suggest",
+    "told",
 ]

@@ -22,7 +22,7 @@ from decimal import (
 )
 from fractions import Fraction
 
-from evenhand.guarantee.errors import UsageError
+from evenhand.guarantee.errors import UsageError, told
 
 Amount = Decimal | int | float | str
 """What a caller may write for ε or δ. A float means the decimal that Python prints for it."""
@@ -146,7 +146,7 @@ def _decimal(given: Amount, name: str, expected: str) -> Decimal:
             given = float(given)  # NumPy's numbers
         value = Decimal(repr(float(given))) if isinstance(given, float) else Decimal(given)
     except (InvalidOperation, TypeError, ValueError):
-        raise UsageError(f"{name}={given!r} is not a number; expected {expected}.") from None
+        raise UsageError(f"{name}={told(given)} is not a number; expected {expected}.") from None
     if not value.is_finite():
         raise UsageError(f"{name}={given} is not finite; expected {expected}.")
     if value and (value.adjusted() < -60 or len(value.as_tuple().digits) > 40):

@@ -14,7 +14,10 @@ the rows of a table: column names and parameters only.
 
 from __future__ import annotations
 
+import datetime
 import difflib
+import numbers
+import uuid
 from collections.abc import Iterable
 
 
@@ -52,6 +55,16 @@ class LedgerError(DataError):
 
 class MessageError(DataError):
     """A message of the recommender is cut, altered, not valid or none at all; nothing was done with it."""
+
+
+_QUOTED = (str, bytes, numbers.Number, datetime.date, datetime.time, datetime.timedelta, uuid.UUID, type(None))
+
+
+def told(given: object) -> str:
+    """A parameter as a message may quote it: text, numbers, and lists of them. Of anything else the type: expressions and frames print rows."""
+    several = list(given.items()) if isinstance(given, dict) else given if isinstance(given, list | tuple) else [given]
+    parts = [part for each in several for part in (each if isinstance(each, list | tuple) else [each])]
+    return repr(given) if all(isinstance(part, _QUOTED) for part in parts) else f"<{type(given).__name__}>"
 
 
 def suggest(given: str, known: Iterable[str]) -> str:

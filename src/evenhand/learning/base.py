@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.guarantee import Guarantee, UsageError, suggest
+from evenhand.guarantee import Guarantee, UsageError, suggest, told
 from evenhand.ledger import Cost, Ledger
 from evenhand.planning.checking import WORST_CASE
 from evenhand.release import Receipt, debit
@@ -38,7 +38,9 @@ def admit(ledger: Ledger | None, guarantee: Guarantee) -> None:
 def choice(name: str, given: object, known: tuple[str, ...]) -> str:
     """Check a parameter that takes one of a few words."""
     if given not in known:
-        raise UsageError(f"{name}={given!r} is not known; expected one of {list(known)}.{suggest(str(given), known)}")
+        raise UsageError(
+            f"{name}={told(given)} is not known; expected one of {list(known)}.{suggest(told(given), known)}"
+        )
     return str(given)
 
 
@@ -52,10 +54,10 @@ def public_number(
         value = math.nan
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         least = "at least 0" if zero else "above 0"
-        raise UsageError(f"{name}={given!r}; expected a finite number {least}, chosen without looking at the data.")
+        raise UsageError(f"{name}={told(given)}; expected a finite number {least}, chosen without looking at the data.")
     if not smallest <= value <= largest:
         raise UsageError(
-            f"{name}={given!r} is too extreme; expected a number from {smallest:.3g} to {largest:.3g}, chosen without "
+            f"{name}={told(given)} is too extreme; expected a number from {smallest:.3g} to {largest:.3g}, chosen without "
             "looking at the data."
         )
     return value

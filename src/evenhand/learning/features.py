@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.guarantee import UsageError
+from evenhand.guarantee import UsageError, told
 from evenhand.learning.base import public_number
 from evenhand.learning.private_values import Floats
 from evenhand.planning.row_choice import RowShape
@@ -137,10 +137,12 @@ def feature_map(
             "session.quantiles(feature, [0.01, 0.99], epsilon=...) on the same table."
         )
     if bounds is not None and norm is not None:
-        raise UsageError(f"feature_bounds={bounds!r} and feature_norm={norm!r}; expected one of them, not both.")
+        raise UsageError(
+            f"feature_bounds={told(bounds)} and feature_norm={told(norm)}; expected one of them, not both."
+        )
     if isinstance(bounds, str):
         raise UsageError(
-            f"feature_bounds={bounds!r}; expected pairs (low, high). A fit puts features on a grid between their bounds before it asks "
+            f"feature_bounds={told(bounds)}; expected pairs (low, high). A fit puts features on a grid between their bounds before it asks "
             "anything, so it needs them first. Give generous ones (WeightedERM loses little by bounds nine times too wide), or buy them: "
             "session.quantiles(feature, [0.01, 0.99], epsilon=...)."
         )
@@ -150,7 +152,7 @@ def feature_map(
     given: Any = bounds
     if not hasattr(given, "__len__"):
         raise UsageError(
-            f"feature_bounds={bounds!r}; expected (low, high) for all features, or one pair each, chosen without looking at the data."
+            f"feature_bounds={told(bounds)}; expected (low, high) for all features, or one pair each, chosen without looking at the data."
         )
     if len(given) == 2 and all(np.ndim(bound) == 0 for bound in given):
         given = [given] * flags.count(False)

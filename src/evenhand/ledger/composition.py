@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Number
 
-from evenhand.guarantee import Amount, UsageError, fixed_context, plain
+from evenhand.guarantee import Amount, UsageError, fixed_context, plain, told
 
 _SUMS = fixed_context(160, exact=True)  # sums never round: a silent rounding would be a drift
 _LOGS, _UP = fixed_context(60), fixed_context(60, ROUND_CEILING)
@@ -285,9 +286,9 @@ def _exact(given: Amount, name: str) -> Decimal:
     """Read a nonnegative amount; unlike ``parse_epsilon`` a share may be 0 or arbitrarily small."""
     expected = f"expected a finite number >= 0 with at most 60 decimals, such as {name}=0.1"
     try:
-        value = Decimal(str(given))
+        value = Decimal(str(given) if isinstance(given, str | Number) else told(given))
     except ArithmeticError:
-        raise UsageError(f"{name}={given!r} is not a number; {expected}.") from None
+        raise UsageError(f"{name}={told(given)} is not a number; {expected}.") from None
     if not value.is_finite() or value < 0 or value.adjusted() > 12:
         raise UsageError(f"{name}={given} is out of range; {expected}.")
     exponent = value.as_tuple().exponent

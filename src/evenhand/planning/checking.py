@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from evenhand.guarantee import Relation, UsageError, suggest
+from evenhand.guarantee import Relation, UsageError, suggest, told
 from evenhand.profiles import Profile
 from evenhand.statistics import STATISTICS
 
@@ -51,7 +51,7 @@ def parse_value_bounds(statistic: str, bounds: tuple[float, float] | None) -> tu
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
-        raise UsageError(f"bounds={bounds!r} is not a range; expected two numbers such as (0, 5).") from None
+        raise UsageError(f"bounds={told(bounds)} is not a range; expected two numbers such as (0, 5).") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise UsageError(f"bounds=({low:g}, {high:g}) is not a range; expected finite numbers, the lower one first.")
     return low, high

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from numbers import Number
 from typing import Any, Self
 
-from evenhand.guarantee import UsageError, parse_fraction
+from evenhand.guarantee import UsageError, parse_fraction, told
 from evenhand.statistics.ranks import OfRanks
 from evenhand.tables import Bounds, OpenBounds, parse_open_bounds
 
@@ -62,11 +63,13 @@ def parse_quantiles(given: object) -> tuple[Fraction, ...]:
     """Read one or several numbers strictly between 0 and 1."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     try:
-        wanted = tuple(parse_fraction(str(quantile)) for quantile in several)
+        wanted = tuple(parse_fraction(str(quantile)) for quantile in several if isinstance(quantile, str | Number))
     except ValueError:
         wanted = ()
-    if not wanted or not all(0 < quantile < 1 and quantile.denominator <= 1000 for quantile in wanted):
+    if len(wanted) < max(len(several), 1) or not all(
+        0 < quantile < 1 and quantile.denominator <= 1000 for quantile in wanted
+    ):
         raise UsageError(
-            f"quantiles={given!r}: expected numbers strictly between 0 and 1 with at most three decimals, such as [0.5, 0.9]."
+            f"quantiles={told(given)}: expected numbers strictly between 0 and 1 with at most three decimals, such as [0.5, 0.9]."
         )
     return wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from evenhand.guarantee import EvenhandError, Relation, UsageError
@@ -14,6 +14,7 @@ from evenhand.statistics.statistic import Estimate, Statistic
 from evenhand.tables import Bounds, Table
 from evenhand.tables.expressions import Integers
 from evenhand.tables.views import rows
+from evenhand.tables.views.binding import as_written
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Share(Statistic):
 
     name = "share"
 
-    condition: object
+    condition: object = field(repr=False)  # an Ibis expression may print rows
     of: Literal["rows", "users"] = "rows"
 
     def __post_init__(self) -> None:
@@ -42,7 +43,7 @@ class Share(Statistic):
         column = f"{rows.RESERVED}share_{len(table.columns)}"
         kind = ShareOfRows if self.of == "rows" else ShareOfUsers
         made = rows.indicator(table, column, self.condition)
-        return made, kind(column, (0, 1), condition=str(self.condition))
+        return made, kind(column, (0, 1), condition=as_written(self.condition))
 
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
@@ -50,7 +51,7 @@ class Share(Statistic):
 
     @property
     def words(self) -> str:
-        return f"share of {self.of} with {self.condition}"
+        return f"share of {self.of} with {as_written(self.condition)}"
 
     def integers(self, weight: Integers, values: Sequence[Integers]) -> dict[str, Integers]:
         raise self._unprepared()

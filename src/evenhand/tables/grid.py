@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from evenhand.guarantee import UsageError
+from evenhand.guarantee import UsageError, told
 
 BITS = 28
 """Row values span at most 2^28 grid steps either way: fine enough for hundreds of millions of users, and 2^24 rows of one
@@ -42,16 +42,16 @@ def parse_open_bounds(given: Iterable[float | None] | None, name: str = "bounds"
     try:
         low, high = () if isinstance(given, str) else given
     except (TypeError, ValueError):
-        raise UsageError(f"{name}={given!r} is not a pair; {expected}.") from None
+        raise UsageError(f"{name}={told(given)} is not a pair; {expected}.") from None
     if low is not None and high is not None:
         return parse_bounds((low, high), name)
     try:
         ends = tuple(None if end is None else float(end) for end in (low, high))
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{name}={given!r} is not a pair of numbers; {expected}.") from None
+        raise UsageError(f"{name}={told(given)} is not a pair of numbers; {expected}.") from None
     if not all(end is None or abs(end) <= LARGEST_OPEN for end in ends):
         raise UsageError(
-            f"{name}={given!r}: where one end is left out, the other lies between ±{LARGEST_OPEN:g}; {expected}."
+            f"{name}={told(given)}: where one end is left out, the other lies between ±{LARGEST_OPEN:g}; {expected}."
         )
     return ends[0], ends[1]
 
@@ -66,7 +66,7 @@ def parse_bounds(given: Iterable[float] | None, name: str = "bounds") -> Bounds:
     try:
         low, high = (float(bound) for bound in (() if isinstance(given, str) else given))
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{name}={given!r} is not a pair of numbers; {expected}.") from None
+        raise UsageError(f"{name}={told(given)} is not a pair of numbers; {expected}.") from None
     if not (math.isfinite(low) and math.isfinite(high)):
         raise UsageError(f"{name}=({low}, {high}) are not finite; {expected}.")
     if low >= high:

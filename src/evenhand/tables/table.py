@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest
+from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest, told
 from evenhand.pages.notebook import Card
 from evenhand.tables.columns import Column as Facts
 from evenhand.tables.columns import description
@@ -247,7 +247,7 @@ class Table:
     def require(self, column: str, role: str = "column") -> str:
         """Check that a column exists; else say which ones do."""
         if not isinstance(column, str):
-            raise UsageError(f"{role} {column!r} is not a column name; expected one of {list(self.columns)}.")
+            raise UsageError(f"{role} {told(column)} is not a column name; expected one of {list(self.columns)}.")
         if column not in self.columns:
             raise DataError(
                 f"there is no {role} {column!r} in the table; its columns are {list(self.columns)}."

@@ -1,10 +1,16 @@
-"""Expressions as people give them: Ibis (`evenhand._`), SQL text, or a constant."""
+"""Expressions as people give them: Ibis (`evenhand._`), SQL text, or a constant.
+
+An Ibis expression is never printed here: it may run its query, or show the rows of a table in memory.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import TYPE_CHECKING
 
-from evenhand.guarantee import DataError, UsageError, suggest
+from evenhand.guarantee import DataError, UsageError, suggest, told
 from evenhand.tables.expressions import Column
 
 if TYPE_CHECKING:
@@ -32,6 +38,61 @@ def bound(table: Table, given: object, role: str) -> Column:
     )
 
 
+def as_written(given: object) -> str:
+    """An expression in words, for people and for the ledger: as it was given, or what it does with which columns."""
+    import ibis.expr.operations as ops
+    import ibis.expr.types as ir
+    from ibis.common.deferred import Deferred
+
+    def words(part: object) -> str:
+        if isinstance(part, ir.Value):
+            return words(part.op())
+        if isinstance(part, ops.Field):
+            return str(part.name)
+        if isinstance(part, ops.Literal):
+            return told(part.value)
+        if isinstance(part, tuple):
+            return ", ".join(words(each) for each in part)
+        if isinstance(part, ops.Value):
+            return f"{type(part).__name__}({', '.join(words(each) for each in part.args if each is not None)})"
+        return told(part) if isinstance(part, bool | int | float | str) else type(part).__name__
+
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Deferred):
+        with unprinted():
+            return str(given)
+    return words(given) if isinstance(given, ir.Value) else told(given)
+
+
+def problem(error: Exception) -> str:
+    """What Ibis finds wrong with an expression, in a line that holds no value: its own message prints what it was given."""
+    from ibis.common.annotations import SignatureValidationError
+
+    if not isinstance(error, SignatureValidationError):
+        with unprinted():
+            return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    given = [*error.args, *error.kwargs.values()]
+    kinds = [str(each.type()) if hasattr(each, "type") and callable(each.type) else told(each) for each in given]
+    return f"{error.func.__name__} is not defined for {', '.join(kinds)}"
+
+
+@contextmanager
+def unprinted() -> Iterator[None]:
+    """A block in which Ibis runs no query when it names an expression, as it does in a notebook's interactive mode."""
+    import ibis
+
+    with _PRINTING:
+        before, ibis.options.interactive = ibis.options.interactive, False
+        try:
+            yield
+        finally:
+            ibis.options.interactive = before
+
+
+_PRINTING = RLock()
+
+
 def _resolved(table: Table, given: Column, role: str) -> object:
     """A deferred expression on the table's rows; what Ibis finds wrong with it, in our words."""
     import ibis.common.exceptions as ibis_errors
@@ -39,17 +100,18 @@ def _resolved(table: Table, given: Column, role: str) -> object:
 
     rows = table.expression
     try:
-        return given.resolve(rows)
+        with unprinted():
+            return given.resolve(rows)
     except AttributeError as error:
         name = str(getattr(error, "name", "") or "")
         if isinstance(error.obj, type(rows)):
             raise DataError(
                 f"{role} uses a column {name!r}, and there is none; the columns are {list(table.columns)}.{suggest(name, table.columns)}"
             ) from None
-        problem = str(error)
+        found = problem(error)
     except (ibis_errors.IbisError, SignatureValidationError, TypeError, ValueError, ArithmeticError) as error:
-        problem = str(error).splitlines()[0]
+        found = problem(error)
     text = f" The columns {sorted(table.text)} were read as text: write _.name.cast('float64')." if table.text else ""
     methods = [name for name in table.columns if callable(getattr(type(rows), name, None))]
     named = f" Ibis has methods with the names of the columns {methods}: write _[{methods[0]!r}]." if methods else ""
-    raise UsageError(f"{role} can't be understood: {problem.rstrip('.')}.{text}{named}")
+    raise UsageError(f"{role} can't be understood: {found}.{text}{named}")

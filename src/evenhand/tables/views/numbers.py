@@ -138,13 +138,18 @@ def modulus(guard: Guard, node: Operation) -> Operand:
 def negate(guard: Guard, node: Operation) -> Operand:
     kind, (one,) = numbers(guard, [node.arg], "the negative")
     one = one if kind is Kind.REAL or one.range.most < 63 else tamed(one)
-    return Operand(-one.value, one.range)
+    ends = one.range.ends
+    return Operand(-one.value, replace(one.range, ends=ends and (-ends[1], -ends[0])))
 
 
 def absolute(guard: Guard, node: Operation) -> Operand:
     kind, (one,) = numbers(guard, [node.arg], "the magnitude")
     one = one if kind is Kind.REAL or one.range.most < 63 else tamed(one)
-    return Operand(one.value.abs(), one.range)
+    ends = one.range.ends
+    if ends is not None:
+        sizes = abs(ends[0]), abs(ends[1])
+        ends = (0.0 if ends[0] <= 0 <= ends[1] else min(sizes)), max(sizes)
+    return Operand(one.value.abs(), replace(one.range, ends=ends))
 
 
 def power(guard: Guard, node: Operation) -> Operand:
@@ -218,7 +223,7 @@ def ceiling(guard: Guard, node: Operation) -> Operand:
     kind, (one,) = numbers(guard, [node.arg], "the ceiling")
     if kind is Kind.WHOLE:
         return one
-    below = floored(guard, Operand(-one.value, one.range))
+    below = floored(guard, Operand(-one.value, replace(one.range, ends=None)))
     return Operand(-below.value, below.range)
 
 
@@ -268,7 +273,7 @@ def clip(guard: Guard, node: Operation) -> Operand:
     found, constants = widest(operands), [end.literal for end in ends]
     if len(constants) == 2 and all(isinstance(end, int | float) for end in constants):
         low, high = (float(str(end)) for end in constants)
-        found = replace(found, ends=(low, max(low, high)))
+        found = replace(found, ends=(min(low, high), max(low, high)))  # exchanged ends give either of them
     return Operand(ibis.cases(*branches, else_=value), found)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from evenhand.guarantee import DataError, UsageError, suggest
 from evenhand.tables.engines import DEFAULT
 from evenhand.tables.expressions import Column, Rows
+from evenhand.tables.views.binding import problem, unprinted
 from evenhand.tables.views.sql_words import BINARY, PARTS, TYPES, UNARY, UNITS
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ def sql_value(node: Parsed, rows: Rows, names: Callable[[Parsed], str] | None = 
 
     reader = _Reader(rows, names or (lambda column: named(column, rows)))
     try:
-        return reader.read(node)
+        with unprinted():
+            return reader.read(node)
     except (ibis_errors.IbisError, SignatureValidationError, TypeError, AttributeError, ArithmeticError) as error:
         raise UsageError(
-            f"{_shown(node)} can't be understood: {str(error).splitlines()[0].rstrip('.')}. If a column was read as text, cast it: CAST(amount AS "
+            f"{_shown(node)} can't be understood: {problem(error)}. If a column was read as text, cast it: CAST(amount AS "
             "DOUBLE)."
         ) from None
 
