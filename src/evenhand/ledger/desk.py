@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, TypeVar
 
 from evenhand.guarantee import LedgerError, UsageError
+from evenhand.ledger import failures
 from evenhand.ledger.batches import Batches
 from evenhand.ledger.composition import Budget
 from evenhand.ledger.ledger import Ledger
@@ -33,6 +34,8 @@ from evenhand.ledger.questions import (
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from evenhand.ledger.events import Record
 
 Written = TypeVar("Written")
 
@@ -244,15 +247,24 @@ class Desk:
     def verify(self) -> None:
         """Recompute who spent what from the ledger's events, and raise LedgerError where the desk says otherwise."""
         from evenhand.ledger import desk_tables
+        from evenhand.ledger import state as ledger_state
+
+        def work(
+            connection: Connection,
+        ) -> tuple[list[tuple[Record, str]], Mapping[tuple[str, int, bool], Budget]]:  # of one moment: debits go on
+            return ledger_state.records(connection), desk_tables.spent(connection)
 
         self.ledger.verify()
+        records, spent = self._run(work)
         sums: dict[tuple[str, int, bool], Budget] = {}
-        for event in self.ledger.events:
+        with failures.damaged(self.ledger.location):
+            events = [record.read() for record, _ in records]
+        for event in events:
             signed = event.query.get("desk")
             if isinstance(signed, Mapping):
                 for holder in (str(signed["by"]), EVERYBODY):
                     place = (holder, int(signed["period"]), bool(signed["approved"]))
                     before = sums.get(place, Budget(Decimal(0)))
                     sums[place] = desk_tables.plus(before, event.cost)
-        if sums != self._run(desk_tables.spent):
+        if sums != spent:
             raise LedgerError(f"ledger {self.ledger.location}: what analysts spent does not agree with its events.")

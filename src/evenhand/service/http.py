@@ -45,7 +45,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _BUSY = "more than {} requests in a minute; wait and ask again."
 _MANY = "too many requests of this address are open at the same time; wait for the earlier ones."
 PAUSE = 0.5
-"""Seconds before "too many requests" is said: whoever asks again at once, on many connections, costs the others little."""
+"""Seconds before "too many requests" is said to an account: who asks again at once, on many connections, costs the others little."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -83,14 +83,16 @@ def application(
             try:
                 response = await go_on(request) if entered else _error(Refused(429, "too many requests", _MANY))
                 who = getattr(request.state, "who", who)
-                if response.status_code == 429:
-                    await asyncio.sleep(PAUSE)
             except ClientDisconnect:
                 response = _error(Refused(408, "usage", "the request ended before it was complete."))
             except Exception as error:  # a defect: its text may hold anything, so only its kind is logged
                 log.error("defect", extra={"request": number, "error": type(error).__name__})
                 told = f"something failed on the server; the keeper finds it under {number}."
                 response = _error(Refused(500, "defect", told))
+        if response.status_code == 429 and getattr(
+            request.state, "known", False
+        ):  # strangers could hold connections with it
+            await asyncio.sleep(PAUSE)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         route = request.scope.get("route")
@@ -121,6 +123,7 @@ def application(
         """Whose request it is, if one of these roles may make it."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         account = await threads.checked(found, token.strip()) if scheme.lower() == "bearer" else None
+        request.state.known = account is not None
         if not (rates.account(account.name) if account else rates.stranger(party(_address(request)))):
             raise Refused(429, "too many requests", _BUSY.format(per_minute))
         if account is None:

@@ -30,7 +30,7 @@ from evenhand.service import questions
 from evenhand.service.begun import MARKED, Begun
 from evenhand.service.granted import Analyst, Offered
 from evenhand.service.jobs import Job, Lane
-from evenhand.service.pricing import Prices
+from evenhand.service.pricing import Price, Prices
 from evenhand.service.schedule import SHARE, Place
 from evenhand.service.stored import Answer, answer_text
 from evenhand.service.storing import Closing, Storing
@@ -87,6 +87,7 @@ class Keeper:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
     _profiles: dict[tuple[str, str], list[tuple[datetime, Profile]]] = field(default_factory=dict, repr=False)
+    _pricing: dict[str, threading.Lock] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.prices = Prices({name: one.table for name, one in self.tables.items()}, self.price_workers)
@@ -115,7 +116,7 @@ class Keeper:
         """What a question would cost; from public facts only."""
         name, offered = self._table(analyst, table)
         text = self._text(name, question)
-        price = self.prices.price(name, text, question, self._profile(analyst, name))
+        price = self._priced(analyst, name, text, question)
         self._check_price(price.cost)
         return price.told(offered.desk.question_ledger(analyst, "preview", text, self._analyst(analyst).limits))
 
@@ -135,9 +136,10 @@ class Keeper:
         name, offered = self._table(analyst, table)
         text, desk = self._text(name, question), offered.desk
         question_ledger = desk.question_ledger(analyst, key, text, self._analyst(analyst).limits, stored_first=True)
+        query = None
         if self.prices.are_work(text, question) and desk.by_key(analyst, key) is None:
-            self.prices.price(name, text, question, self._profile(analyst, name))  # refuses what takes too much
-        planned = self._planned(analyst, name, question)
+            query = self._priced(analyst, name, text, question).query  # refuses what takes too much
+        planned = self._planned(analyst, name, question, query)
         self._check_price(planned.draft.cost)
         with self._being_asked(analyst, key) as alone:
             place = self._reserved(planned, desk, analyst, key)
@@ -159,7 +161,6 @@ class Keeper:
             place = place or planned.lane.schedule.insist(
                 analyst, planned.slot
             )  # known by its key, and not paid for yet
-            self._workers.note_reading(name, planned, place)
             self._start(desk, asked, planned.lane, place, lambda: planned.draft.drawn(receipt))
             return asked
 
@@ -299,9 +300,18 @@ class Keeper:
         """Whether an answer was not stored when it should have been shown."""
         return asked.id in self._late and asked.standing is Standing.PAID
 
-    def _planned(self, analyst: str, name: str, question: Mapping[str, Any]) -> Planned:
+    def _priced(self, analyst: str, name: str, text: str, question: Mapping[str, Any]) -> Price:
+        """The price of a question; one at a time for each analyst, who else could take all that works prices out."""
+        with self._lock:
+            turn = self._pricing.setdefault(analyst, threading.Lock())
+        with turn:
+            return self.prices.price(name, text, question, self._profile(analyst, name))
+
+    def _planned(
+        self, analyst: str, name: str, question: Mapping[str, Any], query: Mapping[str, Any] | None = None
+    ) -> Planned:
         """What a question is before it is paid for, from public facts alone."""
-        return self._workers.planned(name, self._profile(analyst, name), question)
+        return self._workers.planned(name, self._profile(analyst, name), question, query)
 
     def _reserved(self, planned: Planned, desk: Desk, analyst: str, key: str) -> Place | None:
         """A place for a question; None for one that is known by its key already, which is not kept from its answer."""

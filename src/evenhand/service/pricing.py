@@ -60,11 +60,13 @@ class Price:
     Args:
         cost: what the ledger is asked for; None for a public fact.
         guarantee: of the answer.
+        query: as the ledger notes it.
         shown: by whether it is affordable.
     """
 
     cost: Cost
     guarantee: Guarantee
+    query: Mapping[str, Any]
     shown: Mapping[bool, dict[str, Any]]
 
     @classmethod
@@ -75,6 +77,7 @@ class Price:
         return cls(
             draft.cost or NOTHING,
             draft.guarantee,
+            dict(draft.query),
             {one: {**each.to_dict(), "text": str(each)} for one, each in both.items()},
         )
 

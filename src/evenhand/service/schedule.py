@@ -41,7 +41,7 @@ class Schedule:
     """The declared slots of one worker.
 
     An analyst may have as much waiting as is left free for others: alone half of the time, one of two a third, one of n an n+1-th. So
-    there is always room for somebody who has nothing waiting.
+    somebody who has nothing waiting finds room for a slot of a quarter of the window beside one who floods.
 
     Args:
         deadline: seconds from a question to its answer.
@@ -69,14 +69,18 @@ class Schedule:
         with self._lock:
             return max(0.0, self._free - self.clock())
 
-    def reserve(self, analyst: str, slot: float) -> Place:
-        """A place for a question; raises Busy if there is none now, and UsageError if there never is."""
+    def require_room(self, slot: float) -> None:
+        """Refuse what never fits."""
         if slot > self.largest:
             raise UsageError(
                 f"this question is too large for the keeper's deadline: its declared time is {slot:.2g} s, and with a deadline of "
                 f"{self.deadline:g} s it may be {self.largest:.2g} s. Ask for fewer groups, quantiles or settings, or have the keeper "
                 "raise the deadline. Nothing was read or spent."
             )
+
+    def reserve(self, analyst: str, slot: float) -> Place:
+        """A place for a question; raises Busy if there is none now, and UsageError if there never is."""
+        self.require_room(slot)
         with self._lock:
             now = self.clock()
             begin = max(now, self._free)
@@ -110,12 +114,17 @@ class Schedule:
         return min(GRACE, max(0.0, RESERVE * self.deadline + ahead))
 
     def cancel(self, place: Place) -> None:
-        """Give back a place whose question was not paid."""
+        """Give back a place whose question was not paid, as far as its time lies ahead; what comes after it moves up."""
         with self._lock:
             places = self._places.get(place.analyst, deque())
-            if place in places and place.end > self.clock():
-                places.remove(place)
-                self._free -= place.slot
+            back = min(place.slot, place.end - self.clock())
+            if place not in places or back <= 0:
+                return
+            places.remove(place)
+            self._free -= back
+            for later in itertools.chain.from_iterable(self._places.values()):
+                if later.end > place.end:
+                    later.end -= back
 
     def _pruned(self, analyst: str, now: float) -> deque[Place]:
         places = self._places.get(analyst)

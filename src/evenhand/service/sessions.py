@@ -80,6 +80,7 @@ class Sessions:
                     account = await self._threads.checked(self._accounts.find, signed.token)  # it may be revoked by now
             except EvenhandError:
                 return html(not_done(_AWAY), 503)
+            request.state.known = account is not None
             if not (self._rates.account(account.name) if account else self._rates.stranger(_party(request))):
                 return html(not_done(_BUSY), 429)
             if signed is None or account is None:

@@ -6,9 +6,8 @@ A slot is a limit: whatever takes longer is stopped. So the figures below are ab
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 MILLION = 1_000_000
@@ -36,33 +35,10 @@ _STEP = 0.015
 _USUAL_STEPS = 100
 _USUAL_FEATURES = range(20)  # where all columns are features
 
-SHAPES = 16
-"""Questions whose per-user summaries are remembered here: half of what the engine keeps (`copied.SUMMARIES`), since one may need two."""
-AGAIN = 600.0
-"""Seconds after which a reading is given up: one that failed has left nothing to be found. After half of them one question has its whole slot again."""
-_KEPT = ("count", "users")
-"""Statistics whose reading is kept by the engine: asked again, they read a summary of their users."""
-_SUMMARY = 0.02
-"""Of the seconds for a reading: what is left when its summary is there. Declared rows, not users: a user has a row at least."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A reading that a worker's engine keeps.
-
-    Args:
-        worker: its name.
-        since: from when on it is surely there, by the clock of the schedule.
-        renewed: from when on questions have their whole slot, until one of them was paid for.
-        until: when it is given up, if none was.
-        slot: what a question has that finds it.
-    """
-
-    worker: str
-    since: float
-    renewed: float
-    until: float
-    slot: float
+_OF_USERS = ("count", "users")
+"""Statistics that need no more than how many rows each user has, which is read when the server starts and held (`Workers.warm`)."""
+_HELD = 0.05
+"""Of the seconds for a reading: what it takes to read that instead. Declared rows, not users: a user has a row at least."""
 
 
 @dataclass
@@ -72,11 +48,12 @@ class Slots:
     Args:
         rows: what each table is declared to hold at most, by name.
         slowness: how many times slower the machine is than the one that was measured on.
+        held: tables of which the worker for short questions holds how many rows each user has, as long as the server runs.
     """
 
     rows: Mapping[str, int]
     slowness: float = 1.0
-    _shapes: OrderedDict[str, Kept] = field(default_factory=OrderedDict)
+    held: set[str] = field(default_factory=set)
 
     def of_fit(self, table: str, query: Mapping[str, Any], question: Mapping[str, Any]) -> float:
         """Seconds for a model: what the ledger notes of it, and the question itself, which names the estimator of a search."""
@@ -88,8 +65,8 @@ class Slots:
         each = _FIT + self._millions(table) * (_FIT_READ + _STEP * steps * (features + 1))
         return self.slowness * fits * each
 
-    def of(self, table: str, query: Mapping[str, Any], *, again: bool = False) -> float:
-        """Seconds for a question, from its public parameters as the ledger notes them; ``again`` says that its reading is kept."""
+    def of(self, table: str, query: Mapping[str, Any], *, held: bool = False) -> float:
+        """Seconds for a question, from its public parameters as the ledger notes them; ``held`` says that its worker holds what it reads."""
         millions = self._millions(table)
         parts = _parts(query)
         reading = millions * sum(_READ.get(str(part["statistic"]), _READ_OTHER) for part in parts)
@@ -98,47 +75,21 @@ class Slots:
         by, keys = query.get("by") or (), query.get("keys")
         if (by and not isinstance(keys, int)) or any(part["statistic"] in ("top", "distinct") for part in parts):
             reading += millions * _HIDDEN * max(1, len(by)) ** 2 * len(parts)
-        elif again:
-            reading *= _SUMMARY
+        elif held:
+            reading *= _HELD
         groups = keys if isinstance(keys, int) else 1
         cells = sum(groups * (_SEARCHED * _searches(part) if _searches(part) else _KEY) for part in parts)
         return self.slowness * (_ANSWER + reading + cells)
 
-    def kept(self, table: str, query: Mapping[str, Any], now: float) -> Kept | None:
-        """Where the reading of a question is kept now, told from the questions that were paid for, whatever is in the table."""
-        shape = _shape(table, query)
-        found = None if shape is None else self._shapes.get(shape)
-        if shape is None or found is None or not found.since <= now < found.renewed:
-            return None
-        self._shapes.move_to_end(shape)
-        return found
-
-    def note(self, table: str, query: Mapping[str, Any], worker: str, whole: float, since: float) -> None:
-        """Note that a question with a slot ``whole`` was paid for, which a worker will have read by a time."""
-        shape = _shape(table, query)
-        if shape is None:
-            return
-        found, slot = self._shapes.get(shape), self.of(table, query, again=True)
-        if found is None or since >= found.until:
-            self._shapes[shape] = Kept(worker, since, since + AGAIN / 2, since + AGAIN, slot)
-        elif whole >= self.of(table, query) and since >= found.renewed:
-            self._shapes[shape] = replace(found, renewed=since + AGAIN / 2, until=since + AGAIN)
-        self._shapes.move_to_end(shape)
-        while len(self._shapes) > SHAPES:
-            self._shapes.popitem(last=False)
+    def reads_held(self, table: str, query: Mapping[str, Any]) -> bool:
+        """Whether a question reads nothing but how many rows each user has, where that is held."""
+        how = query.get("bounding")
+        draws = isinstance(how, Mapping) and how.get("strategy") == "RowLimit"
+        plain = not query.get("by") and "sql" not in query and "parts" not in query
+        return table in self.held and plain and not draws and query.get("statistic") in _OF_USERS
 
     def _millions(self, table: str) -> float:
         return self.rows.get(table, DECLARED_ROWS) / MILLION
-
-
-def _shape(table: str, query: Mapping[str, Any]) -> str | None:
-    """What two questions share that read the same, if their reading is one that engines keep."""
-    if query.get("by") or not all(part["statistic"] in _KEPT for part in _parts(query)):
-        return None
-    how = query.get("bounding")
-    if isinstance(how, Mapping) and how.get("strategy") == "RowLimit":  # draws rows anew
-        return None
-    return repr((table, query.get("statistic"), query.get("sql"), query.get("parts")))
 
 
 def _parts(query: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

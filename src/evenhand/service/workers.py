@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from evenhand.service import questions
 from evenhand.service.begun import MARKED, MARKING
 from evenhand.service.jobs import Lane
 from evenhand.service.pricing import drafts
-from evenhand.service.schedule import Place, Schedule
+from evenhand.service.schedule import Schedule
 from evenhand.service.slots import Slots
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
@@ -59,7 +60,7 @@ class Workers:
         model_deadline: float,
         slowness: float,
     ) -> None:
-        self._slots = Slots(rows, slowness)
+        self._slots, self._holding = Slots(rows, slowness), ExitStack()
         self.short, self.long = (Lane(name, Schedule(deadline)) for name in ("short questions", "long questions"))
         self.models = Lane("models", Schedule(model_deadline))
         # Each worker has connections of its own where it can, so that no statement waits for one of another worker.
@@ -68,39 +69,44 @@ class Workers:
             name: replace(table, expression=table.expression.limit(0)) for name, table in beside(tables).items()
         }
 
-    def planned(self, name: str, profile: Profile | None, question: Mapping[str, Any]) -> Planned:
-        """What a question is before it is paid for, from public facts alone."""
+    def planned(
+        self, name: str, profile: Profile | None, question: Mapping[str, Any], query: Mapping[str, Any] | None = None
+    ) -> Planned:
+        """What a question is before it is paid for, from public facts alone.
+
+        ``query`` is what the ledger will note of it, where that is known: a large question is drafted once, and not if there is no room.
+        """
         if question.get("ask") == "fit":
             draft = questions.ask(self._drafts(name, profile, self.models), question)
             return Planned(draft, self.models, self._slots.of_fit(name, draft.query, question))
-        draft = questions.ask(self._drafts(name, profile, self.short), question)
-        kept = self._slots.kept(name, draft.query, self.short.schedule.clock())
-        slot = kept.slot if kept else self._slots.of(name, draft.query)
-        slot += MARKING if slot > MARKED else 0.0
-        if (slot <= SHORT) if kept is None else (kept.worker == self.short.name):
-            return Planned(draft, self.short, slot)
-        return Planned(questions.ask(self._drafts(name, profile, self.long), question), self.long, slot)
+        if query is not None:
+            self.long.schedule.require_room(self._slot(name, query))
+        else:
+            draft = questions.ask(self._drafts(name, profile, self.short), question)
+            slot = self._slot(name, draft.query, held=self._slots.reads_held(name, draft.query))
+            if slot <= SHORT:
+                return Planned(draft, self.short, slot)
+            query = draft.query
+        slot = self._slot(name, query)
+        lane = self.short if slot <= SHORT else self.long
+        return Planned(questions.ask(self._drafts(name, profile, lane), question), lane, slot)
 
-    def note_reading(self, name: str, planned: Planned, place: Place) -> None:
-        """Note that the engine of a worker will have read what a question asks for, by the time at which it has surely been worked out."""
-        if planned.lane is not self.models and isinstance(self.tables[planned.lane.name][name].engine, CopiedEngine):
-            self._slots.note(name, planned.draft.query, planned.lane.name, planned.slot, place.latest)
+    def _slot(self, name: str, query: Mapping[str, Any], *, held: bool = False) -> float:
+        slot = self._slots.of(name, query, held=held)
+        return slot + (MARKING if slot > MARKED else 0.0)
 
     def warm(self) -> None:
-        """Read how many rows each user has, for tables whose engines keep that, so that the first counts don't have to."""
-        count = {"statistic": "count"}
-        for name in self.tables[self.short.name]:
-            whole = self._slots.of(name, count)
-            lane = self.short if whole + MARKING <= SHORT else self.long
-            table = self.tables[lane.name][name]
+        """Read how many rows each user has, for tables whose engines keep that, and hold it: no count of a table reads its rows again."""
+        for name, table in self.tables[self.short.name].items():
             if not isinstance(table.engine, CopiedEngine):
                 continue
             try:
-                with table.engine.kept(per_user(table, ()), lasting=True):
-                    self._slots.note(name, count, lane.name, whole, lane.schedule.clock())
+                self._holding.enter_context(table.engine.kept(per_user(table, ()), lasting=True))
             except DataError as error:
                 log.error("table can't be read", extra={"table": name, "error": type(error).__name__})
-            log.info("table is read", extra={"table": name})
+            else:
+                self._slots.held.add(name)
+                log.info("table is read", extra={"table": name})
 
     def about_nothing(self, name: str, profile: Profile | None, question: Mapping[str, Any]) -> Draft:
         """A question about the empty table, on a connection that no worker uses."""
@@ -113,6 +119,7 @@ class Workers:
             lane.end()
         for lane, patience in ((self.short, 10.0), (self.long, 10.0), (self.models, 1.0)):
             lane.close(now + patience)
+        self._holding.close()
 
     def _drafts(self, name: str, profile: Profile | None, lane: Lane) -> Drafts:
         return drafts(self.tables[lane.name][name], profile)

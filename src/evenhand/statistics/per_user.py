@@ -59,9 +59,12 @@ class PerUser(ABC):
         if strategy is not None:
             users = per_user(request.table, self.columns, strategy.rows_kept)
             error, choice = self.forecast(users, strategy), Choice(strategy)
-            return self._draft(
-                choice.bounding, error, None, lambda receipt: self.finish(users, choice, request.epsilon, receipt)
-            )
+
+            def run(receipt: Receipt) -> Outcome:
+                with request.table.engine.held(users) as kept:
+                    return self.finish(kept, choice, request.epsilon, receipt)
+
+            return self._draft(choice.bounding, error, None, run)
         about = self.about()
         wanted = request.wants(about, about.quantity == "rows")
 
@@ -201,10 +204,11 @@ class Total(PerUser):
 def public_total(request: Request, statistic: Statistic, value: Callable[[Rows], Integers]) -> Draft:
     """An exact answer: under values, who is there and with how many rows is public."""
     users = per_user(request.table)
-    totals = fetch_totals(request.table, users, [value(users)])
 
     def run(receipt: Receipt) -> Outcome:
-        exact = receipt.public(totals(), request.relation)[0]
+        with request.table.engine.held(users) as kept:
+            totals = fetch_totals(request.table, kept, [value(kept)])
+            exact = receipt.public(totals(), request.relation)[0]
         return Outcome(exact, Exact(exact), UNBOUNDED, EXACT)
 
     return Draft(statistic.words, request.free, None, statistic.query, UNBOUNDED, EXACT, run)

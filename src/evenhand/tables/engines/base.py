@@ -220,6 +220,10 @@ class Engine(Dialect):
             with spared(), self._turn:
                 self.quietly(drop)
 
+    def held(self, expression: Rows) -> AbstractContextManager[Rows]:
+        """What is kept of an expression already, for as long as the block lasts; else the expression itself."""
+        return nullcontext(expression)
+
     def remembered(self, asked: Hashable, build: Callable[[], T]) -> T:
         """What ``build`` makes of ``asked``, which is all that it depends on; from memory where summaries last."""
         return build()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -93,6 +93,10 @@ class CopiedEngine(DuckDBEngine):
         finally:
             with self._turn:
                 summary.readers -= 1
+
+    def held(self, expression: Rows) -> AbstractContextManager[Rows]:
+        kept = expression.op() in self._summaries
+        return self.kept(expression, lasting=True) if kept else nullcontext(expression)
 
     def fetch(self, expression: Rows) -> Secret[ArrowTable]:
         found = self._results.get(expression.op())
