@@ -142,6 +142,7 @@ CLAIMS: Mapping[str, Claim] = {
         '`Campaign(names, "pairwise", ...)`',
         "N log N people where w = Θ(N)",
         ("exponent",),
+        "from ε = 0.5 to 2 the people needed fall faster than tanh(ε/2) to the power -2",
     ),
     "banerjee-exact-several": Claim(
         "Theorem 5.3, exact recovery",

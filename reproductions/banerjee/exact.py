@@ -103,7 +103,7 @@ def pairwise(out: Path, size: Size = "full") -> Outcome:
     by_level, of_level = series("pairwise", tastes, [Place(items[1], items[1] // 2, e) for e in levels], size)
     checks = [
         exponent("exponent of N ln N", [n * math.log(n) for n in items], found, 0.7, 1.3),
-        exponent("exponent of tanh(ε/2)", [strength(e) for e in levels], of_level, -2.4, -1.6),
+        exponent("exponent of tanh(ε/2)", [strength(e) for e in levels], of_level, -2.6, -1.6),
     ]
     title = "Pairwise-Preference: users until all items are right (w = N/2, ε = 1)"
     return _drawn(out, "banerjee-exact-pairwise", title, checks, by_items, by_level)
