@@ -17,7 +17,7 @@ FRAME = pd.DataFrame({
     "x": [1000.0 + user for user in range(12)],
     "s": [f"secret of {user}" for user in range(12)],
 })  # fmt: skip
-SECRET = ("secret", "person", "1003")
+SECRET = ("secret", "person", "1003", "┃")  # the last is the frame of a printed table
 
 
 @pytest.fixture(params=["not interactive", "interactive"])
