@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from evenhand.tables.views.binding import as_written
 
 FRAME = pd.DataFrame({
     "u": [f"person {user}" for user in range(12)],
@@ -59,6 +60,17 @@ ASKS: dict[str, Callable[[Any, Any], object]] = {
     "over all rows": lambda ask, it: ask.table.derive(y=it.x.median()),
     "select": lambda ask, it: ask.table.select(it.x),
 }  # fmt: skip
+
+
+def test_parts_that_are_shared_do_not_double_the_text() -> None:
+    table = eh.read(FRAME, user="u")
+    value = table.expression.x
+    for _ in range(60):
+        value = value + value
+    words = as_written(value > 1)
+    assert words.startswith("Greater(Add(")
+    assert len(words) < 1100
+    assert as_written(table.expression.x.isin([1, 2])) == "InValues(x, 1, 2)"
 
 
 @pytest.mark.parametrize("name", ASKS)

@@ -11,10 +11,13 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import DataError, UsageError, suggest, told
-from evenhand.tables.expressions import Column
+from evenhand.tables.expressions import Column, Operation
 
 if TYPE_CHECKING:
     from evenhand.tables.table import Table
+
+_LONGEST = 1000
+"""Characters of an expression in words: a ledger keeps them, and people read them."""
 
 
 def bound(table: Table, given: object, role: str) -> Column:
@@ -40,29 +43,31 @@ def bound(table: Table, given: object, role: str) -> Column:
 
 def as_written(given: object) -> str:
     """An expression in words, for people and for the ledger: as it was given, or what it does with which columns."""
-    import ibis.expr.operations as ops
     import ibis.expr.types as ir
     from ibis.common.deferred import Deferred
 
-    def words(part: object) -> str:
-        if isinstance(part, ir.Value):
-            return words(part.op())
-        if isinstance(part, ops.Field):
-            return str(part.name)
-        if isinstance(part, ops.Literal):
-            return told(part.value)
-        if isinstance(part, tuple):
-            return ", ".join(words(each) for each in part)
-        if isinstance(part, ops.Value):
-            return f"{type(part).__name__}({', '.join(words(each) for each in part.args if each is not None)})"
-        return told(part) if isinstance(part, bool | int | float | str) else type(part).__name__
-
-    if isinstance(given, str):
-        return given
     if isinstance(given, Deferred):
         with unprinted():
             return str(given)
-    return words(given) if isinstance(given, ir.Value) else told(given)
+    if isinstance(given, ir.Value):
+        node = given.op()
+        return str(node.map(_words)[node])
+    return given if isinstance(given, str) else told(given)
+
+
+def _words(node: Operation, _: object, **parts: object) -> str:
+    """One operation, whose parts are in words already. Parts that are shared would double the text with each step, so it is cut."""
+    import ibis.expr.operations as ops
+
+    if isinstance(node, ops.Field):
+        return str(node.name)
+    if isinstance(node, ops.Literal):
+        return told(node.value)
+    if not isinstance(node, ops.Value):
+        return type(node).__name__  # tables, which may hold rows
+    inner = [each for part in parts.values() for each in (part if isinstance(part, tuple) else (part,))]
+    words = ", ".join(str(each) for each in inner if each is not None)
+    return f"{type(node).__name__}({words if len(words) <= _LONGEST else words[:_LONGEST] + '…'})"
 
 
 def problem(error: Exception) -> str:
