@@ -113,6 +113,7 @@ def release(
     csv: options.Csv = None,
     who: options.Who = None,
     note: options.Note = None,
+    explain: options.Explain = False,
 ) -> None:
     """Release one statistic about people (the help text is `HELP`)."""
     from evenhand.session import Drafts
@@ -123,7 +124,7 @@ def release(
             f"{suggest(statistic, STATISTICS)}"
         )
     kind = STATISTICS[statistic]
-    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note)
+    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note, explain)
     paid.check()
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
     given = {"value": value, "condition": condition, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}

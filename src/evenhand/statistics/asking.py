@@ -9,6 +9,7 @@ from typing import Any
 
 from evenhand.guarantee import UsageError, parse_fraction
 from evenhand.statistics.draft import Draft
+from evenhand.statistics.formula import Formula, Formulas
 from evenhand.statistics.found_bounds import By, with_bounds
 from evenhand.statistics.keys import UNGROUPED, Keys, parse_by, parse_keys
 from evenhand.statistics.per_row import PerRow
@@ -86,6 +87,11 @@ def ask_together(
     if not given:
         raise UsageError(f"aggregate() was given no statistic; {example}.")
     parts: dict[str, Statistic] = {}
+    formulas = Formulas(given)
+    if any(isinstance(one, Formula) for one in given.values()):
+        given = formulas.asked
+        if weights is not None:
+            raise UsageError("weights= can't be given with formulas: the statistics in them share ε equally.")
     for name, statistic in given.items():
         if not isinstance(statistic, Statistic) or not statistic.aggregates:
             raise UsageError(
@@ -102,7 +108,11 @@ def ask_together(
             statistic.check(request.table)
         return _by_row(request, parts, by, keys, other, limit, listed=False, weights=shares)
 
-    return facts.told(with_bounds(request, bounded, by, asked), bounded)
+    draft = facts.told(with_bounds(request, bounded, by, asked), bounded)
+    if given is formulas.given:
+        return draft
+    words = {name: one.words for name, one in formulas.given.items() if isinstance(one, Formula)}
+    return replace(draft, query={**draft.query, "computed": words}, finish=formulas.of_release)
 
 
 def parse_weights(given: Mapping[str, float] | None, parts: Mapping[str, Statistic]) -> dict[str, Fraction]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from evenhand.guarantee import Guarantee, plain
@@ -84,6 +84,8 @@ class Draft:
         rules: when a number is precise enough to be used, by column.
         foreseen: works out, by statistic, the forecast for groups.
         units: of the released numbers, by column; empty if none has one.
+        additive: the columns whose groups add up to a total.
+        finish: computes what was asked for from what was released.
         source: the name of the table, for the ledger.
         engine: where the table is; what it can't evaluate is refused before the debit.
     """
@@ -98,12 +100,14 @@ class Draft:
     rules: Mapping[str, Rule] = field(default_factory=dict)
     foreseen: Callable[[], Mapping[str, Foreseen]] = dict
     units: Mapping[str, str] = field(default_factory=dict)
+    additive: tuple[str, ...] = ()
+    finish: Callable[[Release], Release] = lambda release: release
     source: str | None = None
     engine: Engine | None = field(default=None, repr=False, compare=False)
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
-        return self.drawn(self.pay(ledger))
+        return replace(self.drawn(self.pay(ledger)), _left=str(ledger.remaining))
 
     def pay(self, ledger: Ledger) -> Receipt:
         """Debit, and nothing else."""
@@ -116,7 +120,7 @@ class Draft:
     def drawn(self, receipt: Receipt) -> Release:
         """The release that was paid for."""
         outcome = self.measure(receipt)
-        return Release(
+        release = Release(
             statistic=self.statistic,
             value=outcome.value,
             guarantee=self.guarantee,
@@ -127,8 +131,10 @@ class Draft:
             cells=outcome.cells,
             rules=outcome.rules or self.rules,
             units=self.units,
+            additive=self.additive,
             _interval=outcome.interval,
         )
+        return self.finish(release)
 
     def measure(self, receipt: Receipt) -> Outcome:
         """Run on one reading of the table."""
