@@ -71,6 +71,9 @@ Join = Annotated[
 ]
 Who = Annotated[str | None, typer.Option(help="Who asks, for the ledger; the name of the account unless given.")]
 Note = Annotated[str | None, typer.Option(help="One line for the ledger, such as 'nightly, 2026-11-16'.")]
+Totals = Annotated[
+    bool, typer.Option("--totals", help="With --by: also the total, fitted to the groups; of counts and sums.")
+]
 Explain = Annotated[
     bool,
     typer.Option("--explain", help="Also say how the answer was made, what its interval covers, and the guarantee."),

@@ -98,6 +98,7 @@ def release(
     keys: options.Keys = None,
     other: options.Other = None,
     groups_per_user: options.GroupsPerUser = None,
+    totals: options.Totals = False,
     bounding: options.BoundingName = "auto",
     delta: options.Delta = "0",
     protects: options.Protects = "presence",
@@ -141,6 +142,9 @@ def release(
         asked |= group_options(by, keys, other)
         if by is not None and kind.selects_keys:
             asked["groups_per_user"] = groups_per_user
+    if totals and not kind.additive:
+        raise UsageError(f"--totals with {statistic}: its groups don't add up; expected a count or a sum.")
+    asked |= {"totals": True} if totals else {}
     rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), join, derive, where)
     # Everything that can be wrong is found here, before a ledger file is made.
     paid.settle(getattr(Drafts(rows), statistic)(**asked))

@@ -52,6 +52,9 @@ ALIKE = 0.3
 """A prior: the correlation of what bounding took from two numbers, of their normal scores. The bounds cut the same users in both, but what is not known about each
 loss is mostly the noise of the histogram that it was seen through, and each has its own."""
 
+MOST_OPERATIONS = 200
+"""In one formula: draws are computed anew for each."""
+
 _VIEWS: dict[View, Callable[[Interval], Interval]] = {"truth": lambda one: one, "noise": noise_only, "judged": judged}
 
 
@@ -69,13 +72,13 @@ class Law(ABC):
 
 
 @dataclass(frozen=True)
-class Constant(Law):
-    """A number that everybody knows."""
+class Known(Law):
+    """Numbers that everybody knows."""
 
-    value: float
+    values: Array
 
     def draws(self, view: View, places: Places, count: int) -> Array:
-        return np.full((len(places), count), self.value)
+        return np.repeat(self.values[places][:, None], count, axis=1)
 
     @property
     def sources(self) -> tuple[Interval, ...]:
@@ -151,25 +154,53 @@ class Computed(Law):
 
 
 @dataclass(frozen=True)
-class Total(Law):
-    """The sum over all groups. Where only the ends of their intervals are known, they are taken to err together."""
+class Sums(Law):
+    """Sums over groups. Where only the ends of their intervals are known, they are taken to err together.
+
+    Args:
+        law: of the groups.
+        members: the groups in each sum.
+    """
 
     law: Law
-    groups: int
+    members: tuple[Places, ...]
 
     def draws(self, view: View, places: Places, count: int) -> Array:
-        total = np.zeros((1, count))
-        for start in range(0, self.groups, _AT_ONCE):
-            some = np.arange(start, min(start + _AT_ONCE, self.groups))
-            found = self.law.draws(view, some, count)
-            if any(isinstance(one, Levels) for one in self.law.sources):
-                found = np.sort(found, axis=1)
-            total += found.sum(axis=0)
-        return np.repeat(total, len(places), axis=0)
+        return np.stack([self._sum(view, self.members[place], count) for place in places])
+
+    def _sum(self, view: View, groups: Places, count: int) -> Array:
+        together = any(isinstance(one, Levels) for one in self.law.sources)
+        total = np.zeros(count)
+        for start in range(0, len(groups), _AT_ONCE):
+            found = self.law.draws(view, groups[start : start + _AT_ONCE], count)
+            total += (np.sort(found, axis=1) if together else found).sum(axis=0)
+        return total
 
     @property
     def sources(self) -> tuple[Interval, ...]:
         return self.law.sources
+
+
+@dataclass(frozen=True)
+class Stacked(Law):
+    """The groups of one law, then those of another."""
+
+    first: Law
+    groups: int
+    second: Law
+
+    def draws(self, view: View, places: Places, count: int) -> Array:
+        found = np.empty((len(places), count))
+        upper = places < self.groups
+        if upper.any():
+            found[upper] = self.first.draws(view, places[upper], count)
+        if not upper.all():
+            found[~upper] = self.second.draws(view, places[~upper] - self.groups, count)
+        return found
+
+    @property
+    def sources(self) -> tuple[Interval, ...]:
+        return (*self.first.sources, *self.second.sources)
 
 
 @dataclass(frozen=True)
@@ -263,7 +294,7 @@ class Operand:
         events: the guarantee of each debit behind them.
         additive: whether groups add up to a total.
         rules: of a number as it was released, when it is precise enough to be used.
-        atom: whether the words need no brackets.
+        operations: how many made them; none of what was released.
     """
 
     words: str
@@ -278,7 +309,7 @@ class Operand:
     events: Mapping[str, Guarantee]
     additive: bool = False
     rules: tuple[Rule | None, ...] | None = None
-    atom: bool = True
+    operations: int = 0
 
     @property
     def groups(self) -> list[tuple[Any, ...]]:
@@ -306,7 +337,7 @@ class Operand:
             self,
             words=f"total {self.words}",
             values=self.values.sum(keepdims=True),
-            law=Total(self.law, len(self.values)),
+            law=Sums(self.law, (np.arange(len(self.values)),)),
             keys=None,
             allowed=PART * abs(self.values.sum(keepdims=True)),
             whys=("; ".join(dict.fromkeys(filter(None, self.whys))),),
@@ -334,7 +365,7 @@ def _key(row: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(None if cell is None or cell != cell else cell for cell in plain_cells)
 
 
-_SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
+SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "×": operator.mul,
@@ -345,18 +376,21 @@ _SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
 @np.errstate(all="ignore")  # a warning would show what was released
 def computed(symbol: str, left: Operand, right: Operand) -> Operand:
     """The sum, difference, product or quotient, group by group."""
+    operations = left.operations + right.operations + 1
+    if operations > MOST_OPERATIONS:
+        raise UsageError(f"this takes {operations} operations on released numbers; expected at most {MOST_OPERATIONS}.")
     keys, places = _aligned(left, right)
     first, second = (part.values[at] for part, at in zip((left, right), places, strict=True))
-    values = first / second if symbol == "/" else _SYMBOLS[symbol](first, second)
+    values = first / second if symbol == "/" else SYMBOLS[symbol](first, second)
     reach = [part.allowed[at] for part, at in zip((left, right), places, strict=True)]
     if symbol == "/":
         allowed = reach[0] / abs(second)
     elif symbol == "×":
         allowed = np.maximum(reach[0] * abs(second), reach[1] * abs(first))
     else:
-        numbers = [isinstance(part.law, Constant) for part in (left, right)]
+        numbers = [isinstance(part.law, Known) for part in (left, right)]
         allowed = reach[numbers[0]] if any(numbers) else PART * (reach[0] + reach[1])
-    constants = [part for part in (left, right) if isinstance(part.law, Constant)]
+    constants = [part for part in (left, right) if isinstance(part.law, Known)]
     whys = zip(
         *([part.whys[place] for place in at] for part, at in zip((left, right), places, strict=True)), strict=True
     )
@@ -365,7 +399,7 @@ def computed(symbol: str, left: Operand, right: Operand) -> Operand:
         f"{_bracketed(left, symbol, first=True)} {symbol} {_bracketed(right, symbol)}",
         left.column if left.column == right.column or not left.events or not right.events else "value",
         values,
-        Computed(_SYMBOLS[symbol], tuple(zip((left.law, right.law), places, strict=True))),
+        Computed(SYMBOLS[symbol], tuple(zip((left.law, right.law), places, strict=True))),
         keys,
         np.maximum(allowed, PART * abs(values)),
         tuple("; ".join(dict.fromkeys(filter(None, pair))) for pair in whys),
@@ -373,12 +407,12 @@ def computed(symbol: str, left: Operand, right: Operand) -> Operand:
         _unit(symbol, left, right),
         _union(left.events, right.events),
         scaling or (symbol in "+-" and not constants and left.additive and right.additive),
-        atom=False,
+        operations=operations,
     )
 
 
 def _bracketed(part: Operand, symbol: str, first: bool = False) -> str:
-    return part.words if part.atom or (first and symbol in "+-") else f"({part.words})"
+    return part.words if not part.operations or (first and symbol in "+-") else f"({part.words})"
 
 
 def _unit(symbol: str, left: Operand, right: Operand) -> str:
@@ -651,7 +685,7 @@ def operand(given: object) -> Operand:
             raise UsageError(f"can't compute with {given}; expected a finite number.")
         value = float(given)
         one = np.array([value])
-        return Operand(f"{value:.15g}", "value", one, Constant(value), None, np.zeros(1), ("",), "", "", {})
+        return Operand(f"{value:.15g}", "value", one, Known(one), None, np.zeros(1), ("",), "", "", {})
     columns = operands(given)
     if len(columns) != 1:
         raise UsageError(
@@ -820,16 +854,22 @@ def released(given: Arithmetic, columns: Mapping[str, Operand], event: str | Non
     noise = {name: _deviation(interval, one) for name, one in columns.items()}
     parts = noise if first.keys is not None or len(columns) > 1 else {}
     words = f"computed from {len(events)} answer{'s' * (len(events) > 1)}"
+    if event is None:
+        example = replace(
+            example,
+            bounding=Bounding(
+                "as released", None, "as in the answers that it is computed from", "nothing more was chosen"
+            ),
+            details={"computed": {"events": costs, "words": words}},
+            cells=False,
+        )
     return replace(
         example,
         statistic=", ".join(one.words for one in columns.values()),
         value=value,
         guarantee=together(events),
-        bounding=Bounding("as released", None, "as in the answers that it is computed from", "nothing more was chosen"),
         error=Error(None if parts else next(iter(noise.values())), None, "as far as the interval says", parts),
         event=event,
-        details={"computed": {"events": costs, "words": words}},
-        cells=False,
         rules={name: rule for name, one in columns.items() for rule in rules_of(one)[:1] if rule is not None},
         units={name: one.unit for name, one in columns.items()} if any(one.unit for one in columns.values()) else {},
         additive=tuple(name for name, one in columns.items() if one.additive),
@@ -842,3 +882,69 @@ def _deviation(interval: Combination, one: Operand) -> float:
     low, high = interval.noise_only._ends(one, _DEVIATION)
     half = float(np.median(high - low)) / 2
     return half if math.isfinite(half) else math.inf
+
+
+def deviations(one: Operand) -> Array:
+    """By group, half of the 68% interval: a standard deviation, what bounding may have done included."""
+    low, high = Combination({one.column: one})._ends(one, _DEVIATION)
+    found: Array = (high - low) / 2
+    return found
+
+
+def known(values: Array, keys: pd.DataFrame) -> Operand:
+    """A number for each group that everybody knows."""
+    count = len(values)
+    return Operand("factors", "value", values, Known(values), keys, np.zeros(count), ("",) * count, "", "", {})
+
+
+def number(release: Arithmetic, words: str, value: float, interval: Interval) -> Operand:
+    """One more number that was released in the event of a release."""
+    whole = next(iter(operands(release).values()))
+    (event,) = whole.events
+    law = Released(event, event, words, [interval])
+    values = np.array([value], dtype=np.float64)
+    return replace(
+        whole,
+        words=words,
+        values=values,
+        law=law,
+        keys=None,
+        allowed=PART * abs(values),
+        whys=(why_not(interval),),
+        rules=None,
+    )
+
+
+def with_margins(one: Operand, label: str, whole: bool) -> Operand:
+    """The groups, and below them their sums: over all of them, and of a cross table over each column of keys.
+
+    Args:
+        one: additive.
+        label: of a sum, in the place of a key.
+        whole: whether values are whole numbers.
+    """
+    import pandas as pd
+
+    assert one.keys is not None
+    names, groups = list(one.keys.columns), one.groups
+    members: dict[tuple[Any, ...], list[int]] = {}
+    for left_out in sorted(range(1, 2 ** len(names)), key=lambda mask: (mask.bit_count(), mask)):
+        for place, key in enumerate(groups):
+            margin = tuple(label if left_out >> at & 1 else cell for at, cell in enumerate(key))
+            members.setdefault(margin, []).append(place)
+    values = np.rint(one.values) if whole else one.values
+    sums = np.array([values[places].sum() for places in members.values()])
+    rows = [*one.keys.itertuples(index=False, name=None), *members]
+    return replace(
+        one,
+        values=np.concatenate([values, sums]),
+        law=Stacked(one.law, len(values), Sums(one.law, tuple(map(np.array, members.values())))),
+        keys=pd.DataFrame(rows, columns=names, dtype=object),
+        allowed=np.abs(np.concatenate([values, sums])) * PART,
+        whys=(
+            *one.whys,
+            *("; ".join(dict.fromkeys(filter(None, (one.whys[at] for at in places)))) for places in members.values()),
+        ),
+        rules=None,
+        additive=False,
+    )

@@ -18,6 +18,7 @@ from evenhand.statistics.selection import parse_groups_per_user
 from evenhand.statistics.several import ask_several
 from evenhand.statistics.stated import Stated
 from evenhand.statistics.statistic import OfColumn, Statistic
+from evenhand.statistics.totals import REST, with_totals
 from evenhand.tables import Table
 
 __all__ = ["By", "ask_columns", "ask_one", "ask_together", "of_columns", "parse_weights"]
@@ -31,8 +32,11 @@ def ask_one(
     other: str | None,
     limit: object,
     name: str | None = None,
+    totals: bool = False,
 ) -> Draft:
     """One statistic: a number, or a frame when grouped, with the column ``name``."""
+    if totals:
+        return _with_totals(request, statistic, by, keys, other, limit, name)
     if not isinstance(statistic, Statistic):
         raise UsageError(f'ask({statistic!r}): expected a statistic such as eh.mean("rating", bounds=(0.5, 5)).')
     if statistic.groups_by:
@@ -53,6 +57,28 @@ def ask_one(
         return _by_row(request, parts, by, keys, other, limit, listed=by is None and one.aggregates)
 
     return facts.told(with_bounds(request, parts, by, asked), parts)
+
+
+def _with_totals(
+    request: Request, statistic: Statistic, by: By, keys: object, other: str | None, limit: object, name: str | None
+) -> Draft:
+    columns = parse_by(request.table, by)
+    if not columns:
+        raise UsageError("totals=True without by=: of which groups is this the total? For example by='month'.")
+    facts = Stated(request.table)
+    keys, statistic = facts.keys(by, keys), next(iter(facts.bounded({"": statistic}).values()))
+    listed = None if keys is None else parse_keys(request.table, columns, keys, None).rows
+    labels = {str(cell) for row in listed or () for cell in row}
+    rest = other or (REST if REST not in labels else f"({REST})")
+
+    def ask(request: Request, by_group: bool) -> Draft:
+        if by_group:
+            return ask_one(request, statistic, by, keys, rest, limit, name)
+        return ask_one(request, statistic, None, None, None, None)
+
+    return with_totals(
+        request, statistic, ask, [*statistic.reads, *columns], len(listed or ()) or None, {*labels, rest}
+    )
 
 
 def ask_columns(

@@ -55,7 +55,7 @@ class Outcome:
     """What running a draft yields: a value that may leave, and what is now known about it.
 
     ``public_rows`` is the number of rows, where counts are public; ``cells``, whether groups are the cells of a histogram; ``rules``
-    say by column when a number is precise enough to be used, where the columns were not known before.
+    say by column when a number is precise enough to be used, where the columns were not known before; ``total`` was measured beside groups.
     """
 
     value: Any
@@ -66,6 +66,7 @@ class Outcome:
     public_rows: int | None = None
     cells: bool = False
     rules: Mapping[str, Rule] = field(default_factory=dict)
+    total: Outcome | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Draft:
     foreseen: Callable[[], Mapping[str, Foreseen]] = dict
     units: Mapping[str, str] = field(default_factory=dict)
     additive: tuple[str, ...] = ()
-    finish: Callable[[Release], Release] = lambda release: release
+    finish: Callable[[Release, Outcome], Release] = lambda release, outcome: release
     source: str | None = None
     engine: Engine | None = field(default=None, repr=False, compare=False)
 
@@ -134,7 +135,7 @@ class Draft:
             additive=self.additive,
             _interval=outcome.interval,
         )
-        return self.finish(release)
+        return self.finish(release, outcome)
 
     def measure(self, receipt: Receipt) -> Outcome:
         """Run on one reading of the table."""

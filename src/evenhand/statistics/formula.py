@@ -6,12 +6,13 @@ A formula is asked as the statistics in it, which share ε, one reading and one 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import UsageError, told
-from evenhand.release.arithmetic import Operand, computed, operand, operands, released
+from evenhand.release.arithmetic import MOST_OPERATIONS, SYMBOLS, Operand, computed, operand, operands, released
 
 if TYPE_CHECKING:
     from evenhand.release import Release
@@ -61,7 +62,9 @@ class Formula(Operators):
 
     @classmethod
     def of(cls, symbol: str, left: object, right: object) -> Formula:
-        """Check the parts."""
+        """Check the symbol and the parts."""
+        if symbol not in SYMBOLS:
+            raise UsageError(f"{told(symbol)} is no operation; expected one of {', '.join(SYMBOLS)}.")
         for part in (left, right):
             if not isinstance(part, Operators):
                 if isinstance(part, bool) or not isinstance(part, int | float):
@@ -69,7 +72,15 @@ class Formula(Operators):
                         f"can't compute with {told(part)}; expected a statistic such as eh.count(), or a number."
                     )
                 operand(part)
-        return cls(symbol, left, right)
+        made = cls(symbol, left, right)
+        if made.operations > MOST_OPERATIONS:
+            raise UsageError(f"this formula has {made.operations} operations; expected at most {MOST_OPERATIONS}.")
+        return made
+
+    @functools.cached_property
+    def operations(self) -> int:
+        """How many it takes."""
+        return 1 + sum(part.operations for part in (self.left, self.right) if isinstance(part, Formula))
 
     @property
     def words(self) -> str:
@@ -121,7 +132,7 @@ class Formulas:
                         found[f"{name}: {statistic.words}"] = statistic
         return found
 
-    def of_release(self, release: Release) -> Release:
+    def of_release(self, release: Release, outcome: object) -> Release:
         """The columns that were asked for, from a release of the statistics."""
         columns, asked = operands(release), self.asked
         answers = {
