@@ -95,7 +95,8 @@ def test_most_groups_decide() -> None:
     assert Verdict({"n": [good, good, bad]}, "groups").usable
     assert not Verdict({"n": [good, bad]}, "groups").usable
     one_column = Verdict({"n": [good, good, good], "m": [good, bad, bad]}, "groups")
-    assert one_column.usable and "m: 2 of 3 groups are too noisy" in one_column.words
+    assert one_column.usable
+    assert "m: 2 of 3 groups are too noisy" in one_column.words
     assert not Verdict({"n": [good, bad, bad], "m": [good, bad, bad]}, "groups").usable
     assert Verdict({"n": [good, good, bad]}, "groups").why == "1 of 3 groups is too noisy to use (below about 400)"
     assert Verdict({"n": [good], "m": [good]}, "groups").why == ""

@@ -2,33 +2,36 @@
 
 Behind each released number stands a law of where the truth lies: the noise, and what bounding may have taken away. Arithmetic draws from these
 laws, computes with the draws, and reads intervals, verdicts and comparisons off the results. It reads released numbers only, so it costs nothing.
-
-Draws are keyed by the event in the ledger, the column and the place of the group: the same release always has the same draws, so that
-``2 * a - a`` is ``a``, and two releases never share the draws of their noise. What a model believes about heavy users is drawn once for all
-numbers that rest on the same event.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
-import operator
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
-from evenhand.guarantee import Guarantee, UsageError, exact_sum, exact_text, told
+from evenhand.guarantee import Guarantee, UsageError, exact_text, told
 from evenhand.pages.numbers import percent
-from evenhand.release.believed import Believed
 from evenhand.release.described import Bounding, Error
-from evenhand.release.intervals import Ends, Exact, Interval, Scaled, covers, judged, noise_only, why_not
+from evenhand.release.draws import (
+    AT_ONCE,
+    DRAWS,
+    DRAWS_BY_GROUP,
+    VIEWS,
+    Array,
+    Known,
+    Levels,
+    Places,
+    Released,
+    View,
+)
+from evenhand.release.intervals import Ends, Interval, covers, judged, noise_only, why_not
+from evenhand.release.operands import Operand, computed, lookup_key, together, union
 from evenhand.release.rules import PART, NothingFound, OfComputed, OfQuantiles, Rule
 from evenhand.release.together import ends_of
 
@@ -37,437 +40,8 @@ if TYPE_CHECKING:
 
     from evenhand.release.result import Release
 
-Array: TypeAlias = npt.NDArray[np.float64]
-Places: TypeAlias = npt.NDArray[np.intp]
-View: TypeAlias = Literal["truth", "noise", "judged"]
 
-_DRAWS = 10_000
-"""Of a number. They are stratified, so a 95% interval of one release is its own to three digits."""
-_DRAWS_BY_GROUP, _AT_ONCE = 2_000, 256
-"""Of a number in each group, and how many groups are drawn at a time."""
-_CONFIDENCES = (0.02, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999)
-"""At which a law is read where only its intervals are known; between them the logarithm of the odds is interpolated."""
-_USUAL, _DEVIATION = 0.95, 0.6827
-ALIKE = 0.3
-"""A prior: the correlation of what bounding took from two numbers, of their normal scores. The bounds cut the same users in both, but what is not known about each
-loss is mostly the noise of the histogram that it was seen through, and each has its own."""
-
-MOST_OPERATIONS = 200
-"""In one formula: draws are computed anew for each."""
-
-_VIEWS: dict[View, Callable[[Interval], Interval]] = {"truth": lambda one: one, "noise": noise_only, "judged": judged}
-
-
-class Law(ABC):
-    """Numbers whose truth is not known, one for each group."""
-
-    @abstractmethod
-    def draws(self, view: View, places: Places, count: int) -> Array:
-        """So many draws of each of these groups, by group and draw; NaN where a draw may be anything."""
-
-    @property
-    @abstractmethod
-    def sources(self) -> tuple[Interval, ...]:
-        """The intervals of the released numbers behind them: one of each kind."""
-
-
-@dataclass(frozen=True)
-class Known(Law):
-    """Numbers that everybody knows."""
-
-    values: Array
-
-    def draws(self, view: View, places: Places, count: int) -> Array:
-        return np.repeat(self.values[places][:, None], count, axis=1)
-
-    @property
-    def sources(self) -> tuple[Interval, ...]:
-        return ()
-
-
-@dataclass(frozen=True)
-class Released(Law):
-    """A released column.
-
-    Args:
-        event: of the debit, which keys the draws of the noise; with it ``column``.
-        belief: the event of the purchase that a model read, which keys what bounding may have done.
-        column: its name.
-        intervals: one for each group.
-    """
-
-    event: str
-    belief: str
-    column: str
-    intervals: Sequence[Interval]
-
-    def draws(self, view: View, places: Places, count: int) -> Array:
-        wanted, back = np.unique(places, return_inverse=True)
-        noise = self._uniforms(wanted, count)
-        belief = self._belief(count)
-        found = [
-            drawn(_VIEWS[view](self.intervals[place]), own, belief) for place, own in zip(wanted, noise, strict=True)
-        ]
-        return np.stack(found)[back]
-
-    def _belief(self, count: int) -> Array:
-        """One for all groups of the column, and like that of other columns as far as `ALIKE` says (a Gaussian copula)."""
-        shared, own = (
-            ndtri(_permuted(key, 1, count)[0]) for key in (self.belief, f"{self.event}/{self.column}/belief")
-        )
-        found: Array = ndtr(math.sqrt(ALIKE) * shared + math.sqrt(1 - ALIKE) * own)
-        return found
-
-    def _uniforms(self, places: Places, count: int) -> Array:
-        size = min(_AT_ONCE, len(self.intervals))
-        parts = [
-            _permuted(f"{self.event}/{self.column}/{chunk}", size, count)[
-                places[places // _AT_ONCE == chunk] % _AT_ONCE
-            ]
-            for chunk in np.unique(places // _AT_ONCE)
-        ]
-        return np.concatenate(parts)
-
-    @property
-    def sources(self) -> tuple[Interval, ...]:
-        return tuple({type(one): one for one in self.intervals}.values())
-
-
-@dataclass(frozen=True)
-class Computed(Law):
-    """A function of other numbers, group by group.
-
-    Args:
-        function: of their draws.
-        parts: each with the place of each of the groups in it.
-    """
-
-    function: Callable[..., Array]
-    parts: tuple[tuple[Law, Places], ...]
-
-    def draws(self, view: View, places: Places, count: int) -> Array:
-        return self.function(*(law.draws(view, at[places], count) for law, at in self.parts))
-
-    @property
-    def sources(self) -> tuple[Interval, ...]:
-        return tuple(one for law, _ in self.parts for one in law.sources)
-
-
-@dataclass(frozen=True)
-class Sums(Law):
-    """Sums over groups. Where only the ends of their intervals are known, they are taken to err together.
-
-    Args:
-        law: of the groups.
-        members: the groups in each sum.
-    """
-
-    law: Law
-    members: tuple[Places, ...]
-
-    def draws(self, view: View, places: Places, count: int) -> Array:
-        return np.stack([self._sum(view, self.members[place], count) for place in places])
-
-    def _sum(self, view: View, groups: Places, count: int) -> Array:
-        together = any(isinstance(one, Levels) for one in self.law.sources)
-        total = np.zeros(count)
-        for start in range(0, len(groups), _AT_ONCE):
-            found = self.law.draws(view, groups[start : start + _AT_ONCE], count)
-            total += (np.sort(found, axis=1) if together else found).sum(axis=0)
-        return total
-
-    @property
-    def sources(self) -> tuple[Interval, ...]:
-        return self.law.sources
-
-
-@dataclass(frozen=True)
-class Stacked(Law):
-    """The groups of one law, then those of another."""
-
-    first: Law
-    groups: int
-    second: Law
-
-    def draws(self, view: View, places: Places, count: int) -> Array:
-        found = np.empty((len(places), count))
-        upper = places < self.groups
-        if upper.any():
-            found[upper] = self.first.draws(view, places[upper], count)
-        if not upper.all():
-            found[~upper] = self.second.draws(view, places[~upper] - self.groups, count)
-        return found
-
-    @property
-    def sources(self) -> tuple[Interval, ...]:
-        return (*self.first.sources, *self.second.sources)
-
-
-@dataclass(frozen=True)
-class Levels:
-    """The interval of one number in a release that was read from a file or came from a server: its ends at some confidences."""
-
-    ends: Mapping[float, tuple[float, float]]
-    noise: Mapping[float, tuple[float, float]]
-    covers: str
-
-    def at(self, confidence: float) -> tuple[float, float]:
-        if confidence in self.ends:
-            return self.ends[confidence]
-        low, high = drawn(self, np.array([(1 - confidence) / 2, (1 + confidence) / 2]), np.zeros(0)).tolist()
-        return low, high
-
-    @property
-    def noise_only(self) -> Levels:
-        """The noise alone."""
-        return Levels(self.noise, self.noise, self.covers)
-
-    @property
-    def judged(self) -> Levels:
-        """What a verdict reads: the noise, where nothing is known about what the bound did."""
-        return self if all(map(math.isfinite, self.ends[_USUAL])) else self.noise_only
-
-
-def _permuted(key: str, rows: int, count: int) -> Array:
-    """Evenly spaced numbers between 0 and 1, in an order of its own in each row."""
-    seed = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=16).digest(), "big")
-    order = np.tile(np.arange(count), (rows, 1))
-    found: Array = (np.random.Generator(np.random.Philox(key=seed)).permuted(order, axis=1) + 0.5) / count
-    return found
-
-
-def drawn(interval: Interval, noise: Array, belief: Array) -> Array:
-    """Where the truth may lie: the quantiles of the law at these probabilities, one for its noise and one for what is believed beside it."""
-    if isinstance(interval, Exact):
-        return np.full(len(noise), interval.value)
-    if isinstance(interval, Scaled):
-        return drawn(interval.interval, noise, belief) * interval.factor
-    if isinstance(interval, Believed):
-        around = drawn(interval.noise_only, noise, belief)
-        if len(interval.amounts):
-            reached = np.cumsum(np.asarray(interval.weights, dtype=np.float64))
-            place = np.minimum(np.searchsorted(reached, belief * reached[-1]), len(reached) - 1)
-            around = around + np.asarray(interval.amounts, dtype=np.float64)[place]
-        return np.clip(around, *interval.feasible)
-    levels = sorted(interval.ends) if isinstance(interval, Levels) else _CONFIDENCES
-    ends = np.array([interval.at(level) for level in levels], dtype=np.float64)
-    odds = np.log((1 + np.array(levels)) / (1 - np.array(levels)))
-    wanted = np.log(noise / (1 - noise))
-    return np.where(wanted < 0, _between(-wanted, odds, ends[:, 0]), _between(wanted, odds, ends[:, 1]))
-
-
-def _between(wanted: Array, odds: Array, ends: Array) -> Array:
-    """Ends at other odds than those known: on lines between them, and further out on the last of these."""
-    known = np.isfinite(ends)
-    if not known.any():
-        return np.full(len(wanted), ends[0])
-    finite, last = ends[known], odds[known]
-    found: Array = np.interp(wanted, last, finite)
-    if not known.all():
-        found[wanted > last[-1]] = ends[~known][-1]
-    elif len(finite) > 1:
-        slope = (finite[-1] - finite[-2]) / (last[-1] - last[-2])
-        found = np.where(wanted > last[-1], finite[-1] + slope * (wanted - last[-1]), found)
-    return found
-
-
-def _divided(above: Array, below: Array) -> Array:
-    """A quotient; anything where the denominator may be 0 or of the other sign."""
-    sign = np.sign(np.median(below, axis=1, keepdims=True))
-    return np.where(below * sign > 0, above / below, np.nan)
-
-
-@dataclass(frozen=True)
-class Operand:
-    """Numbers to compute with.
-
-    Args:
-        words: what they are.
-        column: what they are called in a frame.
-        values: as released, one for each group.
-        law: where the truth lies.
-        keys: the frame of their groups; None without groups.
-        allowed: how far the interval of each may reach if it is to be used.
-        whys: why the truth of each can't be told; empty if it can.
-        covers: what intervals cover.
-        unit: of the values.
-        events: the guarantee of each debit behind them.
-        additive: whether groups add up to a total.
-        rules: of a number as it was released, when it is precise enough to be used.
-        operations: how many made them; none of what was released.
-    """
-
-    words: str
-    column: str
-    values: Array
-    law: Law
-    keys: pd.DataFrame | None
-    allowed: Array
-    whys: tuple[str, ...]
-    covers: str
-    unit: str
-    events: Mapping[str, Guarantee]
-    additive: bool = False
-    rules: tuple[Rule | None, ...] | None = None
-    operations: int = 0
-
-    @property
-    def groups(self) -> list[tuple[Any, ...]]:
-        """The key of each group."""
-        if self.keys is None or not len(self.keys.columns):
-            return [()]
-        return [_key(row) for row in self.keys.itertuples(index=False, name=None)]
-
-    def picked(self, place: int, words: str) -> Operand:
-        """The number of one group."""
-        return replace(
-            self,
-            words=words,
-            values=self.values[[place]],
-            law=Computed(_itself, ((self.law, np.array([place])),)),
-            keys=None,
-            allowed=self.allowed[[place]],
-            whys=(self.whys[place],),
-            rules=self.rules and (self.rules[place],),
-        )
-
-    def total(self) -> Operand:
-        """The sum over groups."""
-        return replace(
-            self,
-            words=f"total {self.words}",
-            values=self.values.sum(keepdims=True),
-            law=Sums(self.law, (np.arange(len(self.values)),)),
-            keys=None,
-            allowed=PART * abs(self.values.sum(keepdims=True)),
-            whys=("; ".join(dict.fromkeys(filter(None, self.whys))),),
-            rules=None,
-        )
-
-    @property
-    def own(self) -> Sequence[Interval] | None:
-        """The intervals of numbers that are as they were released; None of what was computed."""
-        if isinstance(self.law, Released):
-            return self.law.intervals
-        if isinstance(self.law, Computed) and self.law.function is _itself:
-            ((law, places),) = self.law.parts
-            return [law.intervals[place] for place in places] if isinstance(law, Released) else None
-        return None
-
-
-def _itself(draws: Array) -> Array:
-    return draws
-
-
-def _key(row: Iterable[Any]) -> tuple[Any, ...]:
-    """A key that can be looked up: nulls are None, numbers are Python's."""
-    plain_cells = (cell.item() if hasattr(cell, "item") else cell for cell in row)
-    return tuple(None if cell is None or cell != cell else cell for cell in plain_cells)
-
-
-SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "×": operator.mul,
-    "/": _divided,
-}
-
-
-@np.errstate(all="ignore")  # a warning would show what was released
-def computed(symbol: str, left: Operand, right: Operand) -> Operand:
-    """The sum, difference, product or quotient, group by group."""
-    operations = left.operations + right.operations + 1
-    if operations > MOST_OPERATIONS:
-        raise UsageError(f"this takes {operations} operations on released numbers; expected at most {MOST_OPERATIONS}.")
-    keys, places = _aligned(left, right)
-    first, second = (part.values[at] for part, at in zip((left, right), places, strict=True))
-    values = first / second if symbol == "/" else SYMBOLS[symbol](first, second)
-    reach = [part.allowed[at] for part, at in zip((left, right), places, strict=True)]
-    if symbol == "/":
-        allowed = reach[0] / abs(second)
-    elif symbol == "×":
-        allowed = np.maximum(reach[0] * abs(second), reach[1] * abs(first))
-    else:
-        numbers = [isinstance(part.law, Known) for part in (left, right)]
-        allowed = reach[numbers[0]] if any(numbers) else PART * (reach[0] + reach[1])
-    constants = [part for part in (left, right) if isinstance(part.law, Known)]
-    whys = zip(
-        *([part.whys[place] for place in at] for part, at in zip((left, right), places, strict=True)), strict=True
-    )
-    scaling = bool(constants) and (symbol == "×" or (symbol == "/" and right is constants[0]))
-    return Operand(
-        f"{_bracketed(left, symbol, first=True)} {symbol} {_bracketed(right, symbol)}",
-        left.column if left.column == right.column or not left.events or not right.events else "value",
-        values,
-        Computed(SYMBOLS[symbol], tuple(zip((left.law, right.law), places, strict=True))),
-        keys,
-        np.maximum(allowed, PART * abs(values)),
-        tuple("; ".join(dict.fromkeys(filter(None, pair))) for pair in whys),
-        "; ".join(dict.fromkeys(part.covers for part in (left, right) if part.covers)),
-        _unit(symbol, left, right),
-        _union(left.events, right.events),
-        scaling or (symbol in "+-" and not constants and left.additive and right.additive),
-        operations=operations,
-    )
-
-
-def _bracketed(part: Operand, symbol: str, first: bool = False) -> str:
-    return part.words if not part.operations or (first and symbol in "+-") else f"({part.words})"
-
-
-def _unit(symbol: str, left: Operand, right: Operand) -> str:
-    if symbol in "+-":
-        return left.unit if left.unit == right.unit or not right.events else right.unit if not left.events else ""
-    if symbol == "/":
-        return left.unit if not right.unit else ""
-    return left.unit or right.unit if not (left.unit and right.unit) else ""
-
-
-def _aligned(left: Operand, right: Operand) -> tuple[pd.DataFrame | None, tuple[Places, Places]]:
-    """The groups that both have, and where each of them is in either; a single number goes with every group."""
-    if left.keys is None or right.keys is None:
-        size = max(len(left.values), len(right.values))
-        at = tuple(np.arange(size) if part.keys is not None else np.zeros(size, np.intp) for part in (left, right))
-        return (right.keys if left.keys is None else left.keys), (at[0], at[1])
-    columns = [list(part.keys.columns) for part in (left, right) if part.keys is not None]
-    if columns[0] != columns[1]:
-        raise UsageError(
-            f"{left.words} is by {columns[0]} and {right.words} by {columns[1]}: expected two answers with the same groups, or one "
-            "without groups."
-        )
-    place = {key: index for index, key in enumerate(right.groups)}
-    both = [(index, place[key]) for index, key in enumerate(left.groups) if key in place]
-    if not both:
-        raise UsageError(f"{left.words} and {right.words} have no group in common.")
-    first, second = (np.array(side, np.intp) for side in zip(*both, strict=True))
-    return left.keys.iloc[first].reset_index(drop=True), (first, second)
-
-
-def _union(first: Mapping[str, Guarantee], second: Mapping[str, Guarantee]) -> dict[str, Guarantee]:
-    union = {**first, **second}
-    promises = list(union.values())
-    for other in promises[1:]:
-        one = promises[0]
-        if (one.relation, one.unit) != (other.relation, other.unit):
-            raise UsageError(
-                f"these answers protect different things: one {one.protected}, the other {other.protected}; expected answers about the same "
-                "people under the same protects=."
-            )
-    return union
-
-
-def together(events: Mapping[str, Guarantee]) -> Guarantee:
-    """What several debits promise together: their ε and δ added up, each once."""
-    promises = list(events.values())
-    earlier = (purchase for promise in promises for purchase in promise.earlier if purchase.event not in events)
-    joint = replace(
-        promises[0],
-        epsilon=exact_sum(promise.epsilon for promise in promises),
-        delta=exact_sum(promise.delta for promise in promises),
-        public=tuple(dict.fromkeys(column for promise in promises for column in promise.public)),
-        earlier=(),
-    )
-    return joint.resting_on(*earlier)
+_DEVIATION = 0.6827
 
 
 @dataclass(frozen=True)
@@ -496,10 +70,10 @@ class Combination:
     def _ends(self, one: Operand, confidence: float) -> Array:
         """Lower and upper ends; what may be anything counts below as well as above. No estimate lies outside its interval."""
         if one.own is not None:
-            return np.array(ends_of([_VIEWS[self.view](each) for each in one.own], confidence)).T
+            return np.array(ends_of([VIEWS[self.view](each) for each in one.own], confidence)).T
         found = []
-        for start in range(0, len(one.values), _AT_ONCE):
-            some = np.arange(start, min(start + _AT_ONCE, len(one.values)))
+        for start in range(0, len(one.values), AT_ONCE):
+            some = np.arange(start, min(start + AT_ONCE, len(one.values)))
             draws = drawn_from(one, self.view, some)
             out = max(math.ceil((1 - confidence) / 2 * draws.shape[1]) - 1, 0)
             low, high = (np.sort(np.where(np.isnan(draws), end, draws), axis=1) for end in (-np.inf, np.inf))
@@ -551,7 +125,7 @@ def rules_of(one: Operand) -> list[Rule | None]:
 def drawn_from(one: Operand, view: View, places: Places) -> Array:
     """Draws of these groups."""
     with np.errstate(all="ignore"):  # a warning would show what was released
-        return one.law.draws(view, places, _DRAWS if len(one.values) == 1 else _DRAWS_BY_GROUP)
+        return one.law.draws(view, places, DRAWS if len(one.values) == 1 else DRAWS_BY_GROUP)
 
 
 @dataclass(frozen=True)
@@ -597,8 +171,8 @@ def _chance(probability: float) -> str:
 def compared(words: str, difference: Operand) -> Comparison:
     """How likely a difference is above 0; what may be anything is as likely above as below."""
     above = []
-    for start in range(0, len(difference.values), _AT_ONCE):
-        places = np.arange(start, min(start + _AT_ONCE, len(difference.values)))
+    for start in range(0, len(difference.values), AT_ONCE):
+        places = np.arange(start, min(start + AT_ONCE, len(difference.values)))
         draws = drawn_from(difference, "truth", places)
         above += np.where(np.isnan(draws), 0.5, draws > 0).mean(axis=1).tolist()
     if difference.keys is None:
@@ -825,7 +399,7 @@ def _picked(given: Arithmetic, key: Any) -> Release:  # noqa: ANN401 - a column,
         name = list(columns)[key]
         return released(given, {name: columns[name]})
     groups = next(iter(columns.values())).groups
-    wanted = _key(key if isinstance(key, tuple) else (key,))
+    wanted = lookup_key(key if isinstance(key, tuple) else (key,))
     if wanted not in groups:
         known = [group[0] if len(group) == 1 else group for group in groups[:5]]
         raise UsageError(
@@ -840,7 +414,7 @@ def _picked(given: Arithmetic, key: Any) -> Release:  # noqa: ANN401 - a column,
 def released(given: Arithmetic, columns: Mapping[str, Operand], event: str | None = None) -> Release:
     """Computed numbers as a release; with an event, they are all that was released in it."""
     example: Release = given  # type: ignore[assignment]
-    events = functools.reduce(_union, (one.events for one in columns.values()))
+    events = functools.reduce(union, (one.events for one in columns.values()))
     interval, first = Combination(columns), next(iter(columns.values()))
     costs = [
         {"event": name, "epsilon": exact_text(one.epsilon), "delta": exact_text(one.delta)}
@@ -891,12 +465,6 @@ def deviations(one: Operand) -> Array:
     return found
 
 
-def known(values: Array, keys: pd.DataFrame) -> Operand:
-    """A number for each group that everybody knows."""
-    count = len(values)
-    return Operand("factors", "value", values, Known(values), keys, np.zeros(count), ("",) * count, "", "", {})
-
-
 def number(release: Arithmetic, words: str, value: float, interval: Interval) -> Operand:
     """One more number that was released in the event of a release."""
     whole = next(iter(operands(release).values()))
@@ -912,39 +480,4 @@ def number(release: Arithmetic, words: str, value: float, interval: Interval) ->
         allowed=PART * abs(values),
         whys=(why_not(interval),),
         rules=None,
-    )
-
-
-def with_margins(one: Operand, label: str, whole: bool) -> Operand:
-    """The groups, and below them their sums: over all of them, and of a cross table over each column of keys.
-
-    Args:
-        one: additive.
-        label: of a sum, in the place of a key.
-        whole: whether values are whole numbers.
-    """
-    import pandas as pd
-
-    assert one.keys is not None
-    names, groups = list(one.keys.columns), one.groups
-    members: dict[tuple[Any, ...], list[int]] = {}
-    for left_out in sorted(range(1, 2 ** len(names)), key=lambda mask: (mask.bit_count(), mask)):
-        for place, key in enumerate(groups):
-            margin = tuple(label if left_out >> at & 1 else cell for at, cell in enumerate(key))
-            members.setdefault(margin, []).append(place)
-    values = np.rint(one.values) if whole else one.values
-    sums = np.array([values[places].sum() for places in members.values()])
-    rows = [*one.keys.itertuples(index=False, name=None), *members]
-    return replace(
-        one,
-        values=np.concatenate([values, sums]),
-        law=Stacked(one.law, len(values), Sums(one.law, tuple(map(np.array, members.values())))),
-        keys=pd.DataFrame(rows, columns=names, dtype=object),
-        allowed=np.abs(np.concatenate([values, sums])) * PART,
-        whys=(
-            *one.whys,
-            *("; ".join(dict.fromkeys(filter(None, (one.whys[at] for at in places)))) for places in members.values()),
-        ),
-        rules=None,
-        additive=False,
     )

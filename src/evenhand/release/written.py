@@ -60,6 +60,7 @@ def write(release: Release) -> dict[str, Any]:
         "cells": release.cells,
         "units": dict(release.units),
         "additive": list(release.additive),
+        "left": release._left,
     }
 
 
@@ -103,6 +104,7 @@ def read(data: Mapping[str, Any]) -> Release:
         data["cells"],
         units=data.get("units", {}),
         additive=tuple(data.get("additive", ())),
+        _left=data.get("left", ""),
         _interval=interval,
     )
     # A verdict is worked out once and kept: here it is the one that was stated.

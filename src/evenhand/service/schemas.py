@@ -16,7 +16,7 @@ from evenhand.bounding.strategy import Unset
 from evenhand.guarantee import UsageError
 from evenhand.guarantee.amounts import LARGEST_EPSILON, SMALLEST_EPSILON
 from evenhand.profiles import Profile
-from evenhand.release.arithmetic import SYMBOLS
+from evenhand.release.operands import SYMBOLS
 from evenhand.service import questions
 from evenhand.service.fits import KEEPERS, NUMBERS, kind_of
 from evenhand.service.parameters import MOST_SIZES

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import UsageError, told
-from evenhand.release.arithmetic import MOST_OPERATIONS, SYMBOLS, Operand, computed, operand, operands, released
+from evenhand.release.arithmetic import operand, operands, released
+from evenhand.release.operands import MOST_OPERATIONS, SYMBOLS, Operand, computed
 
 if TYPE_CHECKING:
     from evenhand.release import Release

@@ -14,7 +14,8 @@ from fractions import Fraction
 from evenhand.guarantee import UsageError, split
 from evenhand.ledger import Cost
 from evenhand.release import Receipt, Release
-from evenhand.release.arithmetic import computed, deviations, known, number, operand, released, with_margins
+from evenhand.release.arithmetic import deviations, number, operand, released
+from evenhand.release.operands import computed, known, with_margins
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
