@@ -42,6 +42,7 @@ from evenhand.statistics import (
     ask_together,
     of_columns,
 )
+from evenhand.statistics.formula import Formula
 from evenhand.tables import OpenBounds, PublicTable, Table
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
@@ -103,15 +104,21 @@ class Questions(ABC, Generic[A]):
         keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
+        totals: bool = False,
     ) -> A:
         """The number of rows.
+
+        Args:
+            totals: with groups, also their total, measured and fitted to them: what no group holds is in one for the rest, and of several
+                columns there is a total for each.
 
         Example:
             >>> session.count(epsilon=0.1)
             >>> session.count(by="genre", keys=["drama", "comedy"], epsilon=0.1)
+            >>> session.count(by=["month", "shop"], keys={"month": [1, 2], "shop": ["a", "b"]}, totals=True, epsilon=0.5)
         """
         request = self._request(epsilon, delta, bounding)
-        return self._answer(ask_one(request, Count(), by, keys, other, groups_per_user))
+        return self._answer(ask_one(request, Count(), by, keys, other, groups_per_user, totals=totals))
 
     def users(
         self,
@@ -144,6 +151,7 @@ class Questions(ABC, Generic[A]):
         keys: object = None,
         other: str | None = None,
         groups_per_user: int | None = None,
+        totals: bool = False,
     ) -> A:
         """The sum of a column, or of several.
 
@@ -151,11 +159,14 @@ class Questions(ABC, Generic[A]):
             column: a numeric column; a list releases one sum for each, ε shared equally.
             bounds: (low, high) for one value, chosen without looking at the data; values outside are clamped. Left out, or one of them
                 None: found privately, for 15% of ε, and shown.
+            totals: as in `count`.
 
         Example:
             >>> session.sum("minutes", bounds=(0, 240), epsilon=0.2)
         """
         request = self._request(epsilon, delta, bounding)
+        if totals:
+            return self._answer(ask_one(request, Sum(column, bounds), by, keys, other, groups_per_user, totals=True))  # type: ignore[arg-type]
         return self._of_column(request, Sum, column, bounds, by, keys, other, groups_per_user)
 
     def mean(
@@ -457,7 +468,7 @@ class Questions(ABC, Generic[A]):
         other: str | None = None,
         groups_per_user: int | None = None,
         weights: Mapping[str, float] | None = None,
-        **statistics: Statistic,
+        **statistics: Statistic | Formula,
     ) -> A:
         """Several statistics about one reading of the table; the value is a frame.
 
@@ -467,6 +478,7 @@ class Questions(ABC, Generic[A]):
         Example:
             >>> session.aggregate(by="genre", keys=["drama", "comedy"], epsilon=0.5,
             ...                   n=eh.count(), average=eh.mean("rating", bounds=(0.5, 5)))
+            >>> session.aggregate(spend_per_visit=eh.sum("spend", bounds=(0, 500)) / eh.count(), epsilon=0.5)
         """
         request = self._request(epsilon, delta, bounding)
         return self._answer(ask_together(request, statistics, by, keys, other, groups_per_user, weights))

@@ -147,8 +147,13 @@ def test_good_calls(arguments: tuple[str, ...], run: Run, folder: Path) -> None:
     result = run("release", *arguments, *PAID)
     assert (result.code, result.err) == (0, "")
     assert "95% interval" in result.out or "_low" in result.out
-    assert "Protects" in result.out
+    assert "--explain says how it was made" in result.out
     assert (folder / "b.db").exists()
+
+
+def test_explain_says_how_an_answer_was_made(run: Run) -> None:
+    result = run("release", "count", "r.csv", "--user", "user", "--explain", *PAID)
+    assert all(words in result.out for words in ("Protects", "bound on a user", "the interval", "left of"))
 
 
 def test_grouped_json_lists_every_public_key(run: Run) -> None:

@@ -56,7 +56,8 @@ def test_describe_writes_a_template_that_can_be_used_as_it_is_and_filled_in(run:
     assert not any(value in text for value in ("drama", "p17"))
     filled = text.replace("# bounds = [0, 100]", "bounds = [1, 5]", 1).replace('# unit = ""', 'unit = "stars"', 1)
     Path("facts.toml").write_text(filled.replace('# keys = ["a", "b"]', 'keys = ["comedy", "drama"]'))
-    shown = run("release", "mean", *FILMS, "--value", "stars", "--by", "genre", "--columns", "facts.toml", *PAID)
+    asked = ("mean", *FILMS, "--value", "stars", "--by", "genre", "--columns", "facts.toml", "--explain")
+    shown = run("release", *asked, *PAID)
     assert "2 groups, in stars" in shown
     assert "stated with the table: stars from 1 to 5, 2 keys of genre" in shown
     assert run("describe", *FILMS, "--out", "facts.toml").startswith(

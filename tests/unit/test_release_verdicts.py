@@ -94,7 +94,10 @@ def test_most_groups_decide() -> None:
     good, bad = Judged(100, 99, 101, OfSize()), Judged(100, 0, 200, OfSize())
     assert Verdict({"n": [good, good, bad]}, "groups").usable
     assert not Verdict({"n": [good, bad]}, "groups").usable
-    assert not Verdict({"n": [good, good, good], "m": [good, bad, bad]}, "groups").usable
+    one_column = Verdict({"n": [good, good, good], "m": [good, bad, bad]}, "groups")
+    assert one_column.usable
+    assert "m: 2 of 3 groups are too noisy" in one_column.words
+    assert not Verdict({"n": [good, bad, bad], "m": [good, bad, bad]}, "groups").usable
     assert Verdict({"n": [good, good, bad]}, "groups").why == "1 of 3 groups is too noisy to use (below about 400)"
     assert Verdict({"n": [good], "m": [good]}, "groups").why == ""
 

@@ -57,9 +57,10 @@ def aggregate(
     csv: options.Csv = None,
     who: options.Who = None,
     note: options.Note = None,
+    explain: options.Explain = False,
 ) -> None:
     """Release several statistics together (the help text is `HELP`)."""
-    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note)
+    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note, explain)
     paid.check()
     statistics = _named(ask)
     by_keys = group_options(by, keys, other)

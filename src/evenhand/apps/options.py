@@ -71,6 +71,13 @@ Join = Annotated[
 ]
 Who = Annotated[str | None, typer.Option(help="Who asks, for the ledger; the name of the account unless given.")]
 Note = Annotated[str | None, typer.Option(help="One line for the ledger, such as 'nightly, 2026-11-16'.")]
+Totals = Annotated[
+    bool, typer.Option("--totals", help="With --by: also the total, fitted to the groups; of counts and sums.")
+]
+Explain = Annotated[
+    bool,
+    typer.Option("--explain", help="Also say how the answer was made, what its interval covers, and the guarantee."),
+]
 Html = Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")]
 Csv = Annotated[Path | None, typer.Option(help="Also write the values with their intervals as CSV.")]
 
@@ -152,6 +159,7 @@ class Paid:
     csv: Path | None
     who: str | None = None
     note: str | None = None
+    explain: bool = False
 
     def check(self) -> None:
         """Refuse what can't be paid or written, before anything is read."""
@@ -180,7 +188,8 @@ class Paid:
         if self.as_json:
             show_json({**result.to_dict(), "ledger": ledger_facts(book)})
         else:
-            print(result)
+            short = result if isinstance(result, Preview) else result.text("--explain")
+            print(result.explain() if self.explain and not isinstance(result, Preview) else short)
             print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
 
 

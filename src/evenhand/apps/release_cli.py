@@ -98,6 +98,7 @@ def release(
     keys: options.Keys = None,
     other: options.Other = None,
     groups_per_user: options.GroupsPerUser = None,
+    totals: options.Totals = False,
     bounding: options.BoundingName = "auto",
     delta: options.Delta = "0",
     protects: options.Protects = "presence",
@@ -113,6 +114,7 @@ def release(
     csv: options.Csv = None,
     who: options.Who = None,
     note: options.Note = None,
+    explain: options.Explain = False,
 ) -> None:
     """Release one statistic about people (the help text is `HELP`)."""
     from evenhand.session import Drafts
@@ -123,7 +125,7 @@ def release(
             f"{suggest(statistic, STATISTICS)}"
         )
     kind = STATISTICS[statistic]
-    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note)
+    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note, explain)
     paid.check()
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
     given = {"value": value, "condition": condition, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}
@@ -140,6 +142,9 @@ def release(
         asked |= group_options(by, keys, other)
         if by is not None and kind.selects_keys:
             asked["groups_per_user"] = groups_per_user
+    if totals and not kind.additive:
+        raise UsageError(f"--totals with {statistic}: its groups don't add up; expected a count or a sum.")
+    asked |= {"totals": True} if totals else {}
     rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), join, derive, where)
     # Everything that can be wrong is found here, before a ledger file is made.
     paid.settle(getattr(Drafts(rows), statistic)(**asked))

@@ -61,6 +61,7 @@ def sql(
     csv: options.Csv = None,
     who: options.Who = None,
     note: options.Note = None,
+    explain: options.Explain = False,
 ) -> None:
     """Ask in SQL (the help text is `HELP`)."""
     from evenhand.session import Drafts
@@ -73,7 +74,9 @@ def sql(
             "--user and --epsilon are missing, and the query does not say: expected --user userId --epsilon 0.5, or SELECT WITH "
             "DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, privacy_unit_column = userId)."
         )
-    paid = Paid(ledger, spent, delta or said.delta or "0", budget, budget_delta, preview, as_json, html, csv, who, note)
+    paid = Paid(
+        ledger, spent, delta or said.delta or "0", budget, budget_delta, preview, as_json, html, csv, who, note, explain
+    )
     paid.check()
     groups = None if keys is None else parse_key_option(keys, [])
     rows = open_table(source, unit, table, columns, protects, public, population, engine)

@@ -38,6 +38,17 @@ def rounded(value: object, noise: float | None = None) -> str:
     return written(value)
 
 
+def meaningful(value: object, low: object, high: object) -> tuple[object, object, object]:
+    """A number and the ends of its interval without the digits that say nothing: a hundredth of the interval's width is kept."""
+    ends = (value, low, high)
+    if not all(isinstance(one, int | float) and math.isfinite(one) for one in ends) or low == high:
+        return ends
+    decimals = min(max(2 - math.floor(math.log10(high - low)), 0), 300)  # type: ignore[operator]
+    shown = (round(float(one), decimals) for one in ends)  # type: ignore[arg-type]
+    found = tuple(int(one) if not decimals and abs(one) < 2**53 else one for one in shown)
+    return found[0], found[1], found[2]
+
+
 def ends_in_words(low: float, high: float, noise: float | None = None) -> str:
     """An interval, open ends in words."""
     if math.isinf(high):

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.guarantee import Guarantee, UsageError, plain
-from evenhand.pages.numbers import ends_in_words, rounded
+from evenhand.pages.numbers import ends_in_words, meaningful, rounded
 from evenhand.pages.release import release_chart, release_fragment, release_page
 from evenhand.pages.style import written
+from evenhand.release.arithmetic import Arithmetic
 from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, check_confidence, covers, judged, noise_only
 from evenhand.release.rules import Rule
@@ -34,7 +35,7 @@ _USUAL = 0.95
 
 
 @dataclass(frozen=True, repr=False)
-class Release:
+class Release(Arithmetic):
     """A released statistic. Everything in it is safe to publish, up to its guarantee.
 
     Args:
@@ -47,6 +48,7 @@ class Release:
         cells: the groups are the cells of a histogram; the last two columns of their keys are the edges.
         rules: by column, when a number is precise enough to be used.
         units: by column, the unit of the numbers; empty if none has one.
+        additive: the columns whose groups add up to a total.
     """
 
     statistic: str
@@ -59,7 +61,9 @@ class Release:
     cells: bool = field(default=False, repr=False)
     rules: Mapping[str, Rule] = field(default_factory=dict, repr=False)
     units: Mapping[str, str] = field(default_factory=dict, repr=False)
+    additive: tuple[str, ...] = field(default=(), repr=False)
     _interval: Interval | None = field(default=None, repr=False)
+    _left: str = field(default="", repr=False, compare=False)
 
     def interval(self, confidence: float = 0.95) -> Ends:
         """The interval that holds the truth with this probability, on the model that ``.covers`` names; a frame when grouped.
@@ -113,7 +117,7 @@ class Release:
         return frame
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the values with their 95% intervals, and whether they can be used."""
+        """Write the values with their 95% intervals, each with the digits that its interval leaves meaningful, and whether they can be used."""
         import pandas as pd
 
         if self.grouped:
@@ -124,6 +128,10 @@ class Release:
             rows = zip(self.value if several else [self.value], ends if several else [ends], strict=True)
             frame = pd.DataFrame([(self.statistic, value, *pair) for value, pair in rows])
             frame.columns = pd.Index(["statistic", "value", "low", "high"])
+        for name in self.value_columns if self.grouped else ["value"]:
+            names = (name, f"{name}_low", f"{name}_high") if self.grouped else ("value", "low", "high")
+            shown = [meaningful(*row) for row in frame[[*names]].itertuples(index=False, name=None)]
+            frame[[*names]] = pd.DataFrame(shown, columns=[*names], index=frame.index, dtype=object)
         flags = self.verdict.rows if self.grouped else [flag for each in self.verdict.flags.values() for flag in each]
         frame[free("usable", frame)] = flags
         frame.to_csv(path, index=False)
@@ -211,11 +219,22 @@ class Release:
         noises = list(self.error.parts.values()) or [self.error.noise] * len(self.value)
         return list(zip(self.value, noises, strict=True))
 
-    def lines(self) -> list[tuple[str, str]]:
-        """What stands below the headline, by name: interval, whether to use it, the cost; then the rest."""
-        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
+    def brief(self) -> list[tuple[str, str]]:
+        """What stands below the headline, by name: the interval, whether to use it, the cost."""
+        lines = [] if self.grouped else [("95% interval", self._in_words(self.interval(_USUAL)))]
+        return [*lines, *([("usable", self._usable())] if self.usable else []), ("cost", self._cost())]
+
+    def _cost(self) -> str:
+        promise, computed = self.guarantee, self.details.get("computed")
+        epsilon, delta = promise.epsilon, promise.delta
         cost = f"ε = {plain(epsilon)}{f', δ = {plain(delta)}' if delta else ''}" if epsilon else "nothing"
-        lines = [*([("usable", self._usable())] if self.usable else []), ("cost", cost)]
+        if computed and self.event is None:
+            return f"nothing more: {computed['words']} ({cost})"
+        return f"{cost}{f'; {self._left} is left' if self._left else ''}"
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The same, then how the answer was made."""
+        lines: list[tuple[str, str]] = []
         if not self.grouped or len(self.value):
             lines.append(("the interval", self._meaning()))
         lines += [
@@ -227,8 +246,7 @@ class Release:
             lines.append(("groups", self.details["selection"]["words"]))
         if not self.grouped or len(self.value):
             lines += [("bound on a user", str(self.bounding)), ("error", str(self.error))]
-        lines.append(("guarantee", self.guarantee.words()))
-        return lines if self.grouped else [("95% interval", self._in_words(self.interval(_USUAL))), *lines]
+        return [*self.brief(), *lines, ("guarantee", self.guarantee.words())]
 
     def _usable(self) -> str:
         assert self._interval is not None
@@ -257,12 +275,33 @@ class Release:
                 if column in frame.columns:
                     frame[column] = frame[column].astype(float).round(digits).map(f"{{:,.{digits}f}}".format)
         if not all(self.verdict.rows):
-            frame[free("usable", frame)] = ["yes" if usable else "too noisy" for usable in self.verdict.rows]
+            frame[free("usable", frame)] = self._marks()
         return frame
 
+    def _marks(self) -> list[str]:
+        """By group, whether it can be used; where some of its numbers can, which can't."""
+        flags = self.verdict.flags
+        marks = []
+        for row in zip(*flags.values(), strict=True):
+            noisy = [name for name, usable in zip(flags, row, strict=True) if not usable]
+            named = f" ({', '.join(noisy)})" if len(noisy) < len(row) else ""
+            marks.append(f"too noisy{named}" if noisy else "yes")
+        return marks
+
     def __str__(self) -> str:
+        return self.text(".explain()")
+
+    def text(self, more: str) -> str:
+        """A few lines for a terminal; the last says where there is more."""
+        return f"{self._text(self.brief())}\n  {more} says how it was made"
+
+    def explain(self) -> str:
+        """The answer, and how it was made: what the interval covers, how users were bounded, the error, the guarantee."""
+        return self._text(self.lines())
+
+    def _text(self, lines: list[tuple[str, str]]) -> str:
         table = f"\n{self.table().to_string(index=False)}\n" if self.grouped and len(self.value) else "\n"
-        return f"{self.warning()}{self.headline()}{table}{hanging(self.lines())}"
+        return f"{self.warning()}{self.headline()}{table}{hanging(lines)}"
 
     def warning(self) -> str:
         """What a reader has to know first; empty if the answer can be used."""

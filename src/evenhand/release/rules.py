@@ -117,6 +117,23 @@ class OfDeviation(OfSize):
     who differ from all others would not show, and a few flags in a column of zeros are most of its variance."""
 
 
+@dataclass(frozen=True)
+class OfComputed(OfSize):
+    """For computed numbers: a quarter of the value, or what the numbers that it was computed from allow.
+
+    Args:
+        reach: that.
+    """
+
+    reach: float = 0.0
+
+    def allowed(self, value: float) -> float:
+        return max(super().allowed(value), self.reach)
+
+    def needed(self, reach: float, value: float, rows: float | None) -> str:
+        return f"wider than ± {rounded(self.allowed(value))}"
+
+
 _NO_BOUNDS = "no bounds"
 
 

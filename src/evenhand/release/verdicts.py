@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.pages.numbers import rounded, written
 from evenhand.release.intervals import Interval, why_not
-from evenhand.release.rules import PART, NothingFound, OfDeviation, OfQuantiles, OfSize, OfSpread, Rule
+from evenhand.release.rules import PART, NothingFound, OfComputed, OfDeviation, OfQuantiles, OfSize, OfSpread, Rule
 
 if TYPE_CHECKING:
     from evenhand.release.result import Release
@@ -56,6 +56,8 @@ class Judged:
             return ""
         if isinstance(self.rule, OfSpread) and self.reach > PART * abs(self.value):
             return f"± {rounded(self.reach, self.reach)}, which is little beside its bounds"
+        if isinstance(self.rule, OfComputed) and self.reach > PART * abs(self.value):
+            return f"± {rounded(self.reach, self.reach)}, which is little beside what it is computed from"
         if not self.value:
             return ""
         return f"± {written(100 * self.reach / abs(self.value), 2)}%" if self.reach else "exact"
@@ -94,8 +96,10 @@ class Verdict:
 
     @property
     def usable(self) -> bool:
-        """Whether most groups are usable; without groups, whether every number is."""
-        return bool(self.rows) and (sum(self.rows) > len(self.rows) / 2 if self.groups else all(self.rows))
+        """Whether most groups are usable, in one column at least; without groups, whether every number is."""
+        if not self.groups:
+            return bool(self.rows) and all(self.rows)
+        return any(sum(flags) > len(flags) / 2 for flags in self.flags.values())
 
     @property
     def words(self) -> str:
@@ -190,6 +194,7 @@ def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  #
             epsilon=float(release.guarantee.epsilon),
         )
     columns = {}
+    computed: Mapping[str, Sequence[Rule | None]] = getattr(source, "rules", {})
     each = [
         OfQuantiles.beside({name: rules[name] for name in rules if name in row}, row)
         for row in interval[release.value_columns].to_dict("records")
@@ -197,10 +202,10 @@ def verdict_of(release: Release, interval: Any, source: Interval) -> Verdict:  #
     for name in release.value_columns:
         numbers = (interval[column].tolist() for column in (name, f"{name}_low", f"{name}_high"))
         columns[name] = [
-            Judged(value, low, high, rule.get(name), rows, why)
+            Judged(value, low, high, rule, rows, why)
             for value, low, high, rule, rows, why in zip(
                 *numbers,
-                each,
+                computed.get(name) or [rule.get(name) for rule in each],
                 sizes.get(name) or [None] * len(interval),
                 whys.get(name) or [""] * len(interval),
                 strict=True,

@@ -59,6 +59,8 @@ def write(release: Release) -> dict[str, Any]:
         "details": plain_value(release.details),
         "cells": release.cells,
         "units": dict(release.units),
+        "additive": list(release.additive),
+        "left": release._left,
     }
 
 
@@ -101,6 +103,8 @@ def read(data: Mapping[str, Any]) -> Release:
         read_value(data["details"]),
         data["cells"],
         units=data.get("units", {}),
+        additive=tuple(data.get("additive", ())),
+        _left=data.get("left", ""),
         _interval=interval,
     )
     # A verdict is worked out once and kept: here it is the one that was stated.
@@ -145,6 +149,11 @@ class _Stated:
 
     def at(self, confidence: float) -> Ends:
         return _at(self.intervals, confidence)
+
+    @property
+    def confidences(self) -> list[float]:
+        """At which it was stated."""
+        return [float(level) for level in self.intervals]
 
     @property
     def noise_only(self) -> Interval:

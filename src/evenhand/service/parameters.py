@@ -20,6 +20,7 @@ from evenhand.bounding.strategy import UNSET
 from evenhand.guarantee import UsageError, exact_text, suggest
 from evenhand.profiles import Basis, Profile, Support
 from evenhand.statistics import STATISTICS, Statistic
+from evenhand.statistics.formula import Formula
 
 MOST_SIZES = 100_000
 """Different numbers of rows that a prior may name."""
@@ -36,6 +37,8 @@ def as_data(value: Any) -> Any:  # noqa: ANN401 - parameters of any question
         return {"auto": {name: as_data(part) for name, part in given.items() if part is not None}}
     if isinstance(value, Profile):
         return _prior_data(value)
+    if isinstance(value, Formula):
+        return {"formula": value.symbol, "left": as_data(value.left), "right": as_data(value.right)}
     if isinstance(value, type) and issubclass(value, Strategy):
         return {"strategy": value.title}
     if isinstance(value, Statistic | Strategy) and is_dataclass(value):
@@ -71,6 +74,8 @@ def from_data(data: Any) -> Any:  # noqa: ANN401 - parameters of any question
         if name not in STATISTICS:
             raise UsageError(f"there is no statistic {name!r}; expected one of {list(STATISTICS)}.")
         return _made(STATISTICS[name], rest)
+    if set(rest) == {"formula", "left", "right"}:
+        return Formula.of(rest["formula"], from_data(rest["left"]), from_data(rest["right"]))
     if "strategy" in rest:
         return _made(_strategy(str(rest.pop("strategy"))), rest)
     if set(rest) == {"mapping"} and isinstance(rest["mapping"], Mapping):

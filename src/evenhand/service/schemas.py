@@ -16,6 +16,7 @@ from evenhand.bounding.strategy import Unset
 from evenhand.guarantee import UsageError
 from evenhand.guarantee.amounts import LARGEST_EPSILON, SMALLEST_EPSILON
 from evenhand.profiles import Profile
+from evenhand.release.operands import SYMBOLS
 from evenhand.service import questions
 from evenhand.service.fits import KEEPERS, NUMBERS, kind_of
 from evenhand.service.parameters import MOST_SIZES
@@ -87,6 +88,9 @@ def question_schemas() -> dict[str, Schema]:
     auto = {field.name: _typed(hint) for field, hint in _fields(Auto)}
     named["Auto"] = _object({"auto": {"type": "object", "properties": auto, "additionalProperties": False}}, ["auto"])
     named |= _one_of("Statistic", "statistic", STATISTICS)
+    part: Schema = {"anyOf": [_ref("Statistic"), _ref("Formula"), {"type": "number"}]}
+    formula: dict[str, Schema] = {"formula": {"enum": list(SYMBOLS)}, "left": part, "right": part}
+    named["Formula"] = _object(formula, list(formula)) | {"description": "what is computed from released numbers"}
     asked = {name: _question(name) for name in questions.names() if name != "fit"}
     models = _models()
     if models:
@@ -107,7 +111,7 @@ def _question(name: str) -> Schema:
     if name != "sql":  # its OPTIONS may say it
         schema["required"].append("epsilon")
     if name == "aggregate":
-        schema["additionalProperties"] = _ref("Statistic")
+        schema["additionalProperties"] = {"anyOf": [_ref("Statistic"), _ref("Formula")]}
         schema["minProperties"] = len(schema["required"]) + 1
     return schema
 

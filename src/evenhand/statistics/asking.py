@@ -9,6 +9,7 @@ from typing import Any
 
 from evenhand.guarantee import UsageError, parse_fraction
 from evenhand.statistics.draft import Draft
+from evenhand.statistics.formula import Formula, Formulas
 from evenhand.statistics.found_bounds import By, with_bounds
 from evenhand.statistics.keys import UNGROUPED, Keys, parse_by, parse_keys
 from evenhand.statistics.per_row import PerRow
@@ -17,6 +18,7 @@ from evenhand.statistics.selection import parse_groups_per_user
 from evenhand.statistics.several import ask_several
 from evenhand.statistics.stated import Stated
 from evenhand.statistics.statistic import OfColumn, Statistic
+from evenhand.statistics.totals import REST, with_totals
 from evenhand.tables import Table
 
 __all__ = ["By", "ask_columns", "ask_one", "ask_together", "of_columns", "parse_weights"]
@@ -30,8 +32,11 @@ def ask_one(
     other: str | None,
     limit: object,
     name: str | None = None,
+    totals: bool = False,
 ) -> Draft:
     """One statistic: a number, or a frame when grouped, with the column ``name``."""
+    if totals:
+        return _with_totals(request, statistic, by, keys, other, limit, name)
     if not isinstance(statistic, Statistic):
         raise UsageError(f'ask({statistic!r}): expected a statistic such as eh.mean("rating", bounds=(0.5, 5)).')
     if statistic.groups_by:
@@ -52,6 +57,28 @@ def ask_one(
         return _by_row(request, parts, by, keys, other, limit, listed=by is None and one.aggregates)
 
     return facts.told(with_bounds(request, parts, by, asked), parts)
+
+
+def _with_totals(
+    request: Request, statistic: Statistic, by: By, keys: object, other: str | None, limit: object, name: str | None
+) -> Draft:
+    columns = parse_by(request.table, by)
+    if not columns:
+        raise UsageError("totals=True without by=: of which groups is this the total? For example by='month'.")
+    facts = Stated(request.table)
+    keys, statistic = facts.keys(by, keys), next(iter(facts.bounded({"": statistic}).values()))
+    listed = None if keys is None else parse_keys(request.table, columns, keys, None).rows
+    labels = {str(cell) for row in listed or () for cell in row}
+    rest = other or (REST if REST not in labels else f"({REST})")
+
+    def ask(request: Request, by_group: bool) -> Draft:
+        if by_group:
+            return ask_one(request, statistic, by, keys, rest, limit, name)
+        return ask_one(request, statistic, None, None, None, None)
+
+    return with_totals(
+        request, statistic, ask, [*statistic.reads, *columns], len(listed or ()) or None, {*labels, rest}
+    )
 
 
 def ask_columns(
@@ -86,6 +113,11 @@ def ask_together(
     if not given:
         raise UsageError(f"aggregate() was given no statistic; {example}.")
     parts: dict[str, Statistic] = {}
+    formulas = Formulas(given)
+    if any(isinstance(one, Formula) for one in given.values()):
+        given = formulas.asked
+        if weights is not None:
+            raise UsageError("weights= can't be given with formulas: the statistics in them share ε equally.")
     for name, statistic in given.items():
         if not isinstance(statistic, Statistic) or not statistic.aggregates:
             raise UsageError(
@@ -102,7 +134,11 @@ def ask_together(
             statistic.check(request.table)
         return _by_row(request, parts, by, keys, other, limit, listed=False, weights=shares)
 
-    return facts.told(with_bounds(request, bounded, by, asked), bounded)
+    draft = facts.told(with_bounds(request, bounded, by, asked), bounded)
+    if given is formulas.given:
+        return draft
+    words = {name: one.words for name, one in formulas.given.items() if isinstance(one, Formula)}
+    return replace(draft, query={**draft.query, "computed": words}, finish=formulas.of_release)
 
 
 def parse_weights(given: Mapping[str, float] | None, parts: Mapping[str, Statistic]) -> dict[str, Fraction]:

@@ -26,6 +26,7 @@ class Count(Statistic):
     """The number of rows; a public fact when counts are public."""
 
     name = "count"
+    additive = True
     planned_as: ClassVar[str | None] = "count"
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from evenhand.guarantee import Guarantee, plain
@@ -55,7 +55,7 @@ class Outcome:
     """What running a draft yields: a value that may leave, and what is now known about it.
 
     ``public_rows`` is the number of rows, where counts are public; ``cells``, whether groups are the cells of a histogram; ``rules``
-    say by column when a number is precise enough to be used, where the columns were not known before.
+    say by column when a number is precise enough to be used, where the columns were not known before; ``total`` was measured beside groups.
     """
 
     value: Any
@@ -66,6 +66,7 @@ class Outcome:
     public_rows: int | None = None
     cells: bool = False
     rules: Mapping[str, Rule] = field(default_factory=dict)
+    total: Outcome | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Draft:
         rules: when a number is precise enough to be used, by column.
         foreseen: works out, by statistic, the forecast for groups.
         units: of the released numbers, by column; empty if none has one.
+        additive: the columns whose groups add up to a total.
+        finish: computes what was asked for from what was released.
         source: the name of the table, for the ledger.
         engine: where the table is; what it can't evaluate is refused before the debit.
     """
@@ -98,12 +101,14 @@ class Draft:
     rules: Mapping[str, Rule] = field(default_factory=dict)
     foreseen: Callable[[], Mapping[str, Foreseen]] = dict
     units: Mapping[str, str] = field(default_factory=dict)
+    additive: tuple[str, ...] = ()
+    finish: Callable[[Release, Outcome], Release] = lambda release, outcome: release
     source: str | None = None
     engine: Engine | None = field(default=None, repr=False, compare=False)
 
     def release(self, ledger: Ledger) -> Release:
         """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
-        return self.drawn(self.pay(ledger))
+        return replace(self.drawn(self.pay(ledger)), _left=str(ledger.remaining))
 
     def pay(self, ledger: Ledger) -> Receipt:
         """Debit, and nothing else."""
@@ -116,7 +121,7 @@ class Draft:
     def drawn(self, receipt: Receipt) -> Release:
         """The release that was paid for."""
         outcome = self.measure(receipt)
-        return Release(
+        release = Release(
             statistic=self.statistic,
             value=outcome.value,
             guarantee=self.guarantee,
@@ -127,8 +132,10 @@ class Draft:
             cells=outcome.cells,
             rules=outcome.rules or self.rules,
             units=self.units,
+            additive=self.additive,
             _interval=outcome.interval,
         )
+        return self.finish(release, outcome)
 
     def measure(self, receipt: Receipt) -> Outcome:
         """Run on one reading of the table."""

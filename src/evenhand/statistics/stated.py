@@ -81,7 +81,8 @@ class Stated:
     def told(self, draft: Draft, statistics: Mapping[str, Statistic]) -> Draft:
         """The draft with units and the table's name, and with what was filled in, for the ledger and the release."""
         units = self._units(statistics)
-        draft = replace(draft, units=units, source=self.table.source, engine=self.table.engine)
+        additive = tuple(name for name, one in statistics.items() if one.additive)
+        draft = replace(draft, units=units, additive=additive, source=self.table.source, engine=self.table.engine)
         details = counted_values(statistics, self.table.relation)
         if self.used:
             details["facts"] = {**self.used, "words": _words(self.used)}

@@ -18,6 +18,7 @@ from evenhand.guarantee import Relation, UsageError
 from evenhand.noise import IntegerNoise
 from evenhand.profiles import NARROWEST, Support
 from evenhand.release import Interval, OfSize, Rule
+from evenhand.statistics.formula import Operators
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.wanted_bounds import WantedBounds
 from evenhand.statistics.weighted_rows import DistinctRows, WeightedRows
@@ -47,7 +48,7 @@ class Estimate:
     correction: float = 0.0
 
 
-class Statistic(ABC):
+class Statistic(Operators, ABC):
     """A question about a table. Subclasses are frozen dataclasses whose fields are the public parameters.
 
     A statistic from outside is such a class on the list (`evenhand.statistics.register`): ``session.ask(Mine("v"), epsilon=1)``,
@@ -77,6 +78,9 @@ class Statistic(ABC):
 
     has_groups: ClassVar[bool] = False
     """Whether it has group columns of itself (`groups_by`)."""
+
+    additive: ClassVar[bool] = False
+    """Whether the values of groups add up to that of all rows."""
 
     unit_power: ClassVar[int] = 0
     """The power of its column's unit that the value is in; 0 for a number without a unit."""
@@ -115,7 +119,7 @@ class Statistic(ABC):
         """The table with the column that it needs and that is made for it, and what is asked of that; most need none."""
         return table, self
 
-    def check(self, table: Table, by_row: bool = False) -> None:  # noqa: B027 (most need nothing)
+    def check(self, table: Table, by_row: bool = False) -> None:
         """Refuse, before any debit, a table that lacks what it needs; ``by_row``, also what the road per row can't do."""
 
     def check_integers(self, relation: Relation) -> None:

@@ -33,6 +33,7 @@ class Sum(OfColumn):
     """The sum of a column. When counts are public it is the number of rows times the mean: nothing is cut off."""
 
     name = "sum"
+    additive = True
     planned_as: ClassVar[str | None] = "sum"
     ease: ClassVar[float] = 10.0
     narrowest: ClassVar[int] = 64  # the grid is seen from zero

@@ -20,6 +20,7 @@ class Users(Count):
     """Each user counts once, in each of their groups."""
 
     name = "users"
+    additive = False
     planned_as = None
     distinct = True
 
