@@ -23,7 +23,7 @@ import evenhand as eh
 
 DOCS = Path(__file__).parent
 NEED_KEEPER = ("docs/keeper.md", "docs/tutorials/run-a-keeper.md")
-NEED_POSTGRES = ("docs/files.md", "docs/ledger.md", "docs/guides/postgres.md")
+NEED_POSTGRES = ("docs/files.md", "docs/ledger.md")
 
 
 @dataclass(frozen=True)
