@@ -22,7 +22,8 @@ import pandas as pd
 import evenhand as eh
 
 DOCS = Path(__file__).parent
-NEED_POSTGRES = ("docs/files.md", "docs/ledger.md", "docs/guides/postgres.md")
+NEED_KEEPER = ("docs/keeper.md", "docs/tutorials/run-a-keeper.md")
+NEED_POSTGRES = ("docs/files.md", "docs/ledger.md")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def brought(page: Path, postgres: str = "") -> Iterator[Brought]:
         postgres: the URL of an empty database; without it, a server is started where a page needs one.
     """
     name = page.relative_to(DOCS.parent).as_posix()
-    if name == "docs/keeper.md":
+    if name in NEED_KEEPER:
         with _keeper() as server:
             yield server
     elif name in NEED_POSTGRES:

@@ -58,8 +58,14 @@ def test_links_resolve(page: Path) -> None:
 
 
 def test_broken_links_are_noticed() -> None:
-    page = ROOT / "docs" / "statistics.md"
-    assert broken_links(page, "[a](nowhere.md) [b](#mean) [c](#nothing) [d](ledger.md)") == ["nowhere.md", "#nothing"]
+    page = ROOT / "docs" / "asking.md"
+    text = "[a](nowhere.md) [b](#hidden-group-names) [c](#nothing) [d](ledger.md)"
+    assert broken_links(page, text) == ["nowhere.md", "#nothing"]
+
+
+def test_the_page_of_statistics_says_what_their_docstrings_say() -> None:
+    made = load("docs/statistics_page.py")
+    assert made.PAGE.read_text(encoding="utf-8") == made.page(), "run `python docs/statistics_page.py --update`"
 
 
 @pytest.mark.parametrize("page", load("docs/run.py").PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -2,7 +2,7 @@
 
 Features are clipped and rounded in the engine, once. For full-batch minimisation rows are limited into a temporary table, and
 each step is one aggregate query. For noisy descent, whose clamp needs every user's gradient in every step, the rounded
-rows are fetched as 16-bit integers, users as numbers (docs/decisions/0017-rows-in-memory.md).
+rows are fetched as 16-bit integers, users as numbers (docs/decisions/README.md, 17).
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def plan(
         >>> plan("count", Profile.counts([1] * 900 + [50] * 100), epsilon=0.5).best.bound
         50.0
 
-    Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; docs/planning.md.
+    Reference: amin2019 §3 and §6; epasto2020 Lemma 3; rameshwar2024 Theorem III.1; docs/planning/README.md.
     """
     given = {
         "bounds": bounds, "row_sd": row_sd, "heterogeneity": heterogeneity, "spread": spread, "points": points, "groups": groups,

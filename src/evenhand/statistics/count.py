@@ -23,7 +23,17 @@ ONCE = Bounding("TotalCap", 1.0, "each user counts once, however many rows they 
 
 @dataclass(frozen=True)
 class Count(Statistic):
-    """The number of rows; a public fact when counts are public."""
+    """The number of rows.
+
+    Each user's rows count up to a bound.
+
+    Interval: discrete Laplace noise, and what the bound probably cut off. It may go below zero, since raising negative counts to zero would
+    bias sums of them.
+
+    Under values: public, exact, ε = 0.
+
+    Proof: total-cap, row-weights.
+    """
 
     name = "count"
     additive = True

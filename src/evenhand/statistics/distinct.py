@@ -138,7 +138,18 @@ class Supported(Road):
 
 @dataclass(frozen=True)
 class Distinct(OwnRoad):
-    """The number of different values of a column, of any type; nulls are none.
+    """The number of different values of a column of any type; nulls are none. By group with public keys.
+
+    A user may support ℓ values, so one user adds at most ℓ and the noise has scale ℓ/ε. Half of ε chooses ℓ among 1, 2, 3, 4, 6, ... 1,024. Users with few
+    values come first, and each supports values that nobody supported before.
+
+    Interval: the noise around the number of supported values, which is never above the truth. What only users with many values have is missing; how much is not known.
+
+    Under values: a declared public column is counted exactly, ε = 0.
+
+    Edge cases: pairs of user and value that are open after users with one value are assigned in memory, about 100 bytes each.
+
+    Proof: distinct.
 
     Args:
         column: its name.

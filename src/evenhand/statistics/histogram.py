@@ -65,7 +65,18 @@ class RowsInCells(Statistic):
 
 @dataclass(frozen=True)
 class Histogram(RowsInCells):
-    """Cells between public edges; values beyond the ends count in the first and last cell.
+    """The number of rows between public edges; a cell includes its lower edge, values beyond the ends count in the first and last cell.
+
+    A user's rows over all cells are bounded together, so more cells cost no more ε, but each has the same noise. Edges that are left out
+    are some ten to twenty round ones between bounds that are found.
+
+    Interval: as of a count by group.
+
+    Under values: private too, since the cell depends on a private value.
+
+    Edge cases: 2 to 4,096 strictly increasing finite edges.
+
+    Proof: row-weights.
 
     Args:
         column: a numeric column.

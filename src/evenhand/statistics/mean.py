@@ -55,7 +55,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mean(OfColumn):
-    """The mean of a column over rows: two noisy sums when counts are hidden, one over a public weight otherwise."""
+    """The mean of a column over rows (not over users); a list for several columns, which share ε equally.
+
+    Two numbers are released: how far values lie above the lower bound, and how far below the upper one. For each user they add up to the user's
+    weight, so the pair needs no more noise than one number. Around a located centre the numerator is the distance from the centre, and the number of
+    rows gets a fifth of ε.
+
+    Interval: bounding takes weight from busy users, so it rests on a model of how many rows users have, where user means lie, and how far busy users
+    differ, all weighted by how well they explain what was released. It does not know a single user with a large part of all rows, and is too
+    short where user means have a long tail on one side. Under a given bound it is the whole range. ``noise_interval`` covers both
+    numbers' noise (Fieller's method).
+
+    Several columns in a ball (``ball=``, under values): one user moves all columns together by at most twice the bound, so 30 columns have the noise of 3. For
+    shares of a whole, 0/1 codes, counts of a few events; rows outside are scaled to the ball. Up to 64 columns, without groups.
+
+    Edge cases: the value lies within the bounds; where the noisy weight is not positive, in their middle.
+
+    Proof: mean-pair, located-mean, group-means, ball.
+    """
 
     name = "mean"
     planned_as: ClassVar[str | None] = "mean"

@@ -36,7 +36,18 @@ _FEWEST_STEPS = 2**8
 
 @dataclass(frozen=True)
 class PerUserMean(Mean):
-    """The average over users of one value for each; by group, of one value for each user in each of their groups.
+    """The average over users of their own mean, or of their own total: each user counts once, by group once in each of their groups.
+
+    ``bounds`` are those of one value with ``of="mean"``, of one user's total (by group: in one group) with ``of="total"``.
+    Without groups part of ε buys a histogram of users by value, and values are capped where that forecasts the smallest error: bounds that are far too wide
+    cost little; ``bounding=eh.TotalCap(500)`` gives the cap. By group the bounds are the cap: state close ones.
+
+    Interval: as of a mean.
+
+    Edge cases: a user without a number is left out under presence; under values they count, a missing value as the middle of the bounds in a mean and as nothing in
+    a total. One row adds at most a thousand times the larger bound to a total.
+
+    Proof: per-user-mean.
 
     Args:
         column: a numeric column.

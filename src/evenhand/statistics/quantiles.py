@@ -15,7 +15,18 @@ from evenhand.tables import Bounds, OpenBounds, parse_open_bounds
 
 @dataclass(frozen=True)
 class Quantiles(OfRanks):
-    """One or several quantiles of a column, from one search.
+    """One or several quantiles of a column, from one search; by group a frame with columns ``q0.25``, ...
+
+    Values lie on a public grid of at most 4,096 steps between the bounds. Three times the weights of cells are released, the first time of 16 even cells, then of
+    cells that are finer where a quantile is likely. One user's weight is in one cell each time, so several quantiles and groups share ε. By group the first
+    two measurements are of all groups together.
+
+    Interval: in the unit of the column; ends where a cell does, so nothing is assumed about how values lie. It covers the noise and, by a
+    measurement or a prior of how far busy users differ, the bound. Under a given bound it is the bounds.
+
+    Edge cases: quantiles strictly between 0 and 1 with at most three decimals, returned in the order asked.
+
+    Proof: quantiles.
 
     Args:
         column: a numeric column.

@@ -38,6 +38,16 @@ USERS_SHARE = Fraction(1, 5)
 class RatioOf(Statistic):
     """One statistic over another: each a count, a number of users or a sum.
 
+    Each has half of ε, but a number of users a fifth. Both come from one reading. A row counts in each if it has what that one needs, as in SQL's
+    ``SUM(a) / SUM(b)``. A given ``bounding`` holds for both. For an average over users ``per_user_mean`` is more accurate.
+
+    Interval: every ratio that fits both numbers within their noise (Fieller's method).
+
+    Edge cases: where the denominator does not stand out from its noise the value is NaN and the upper end infinite; the lower end is still valid, unless
+    sums can be negative.
+
+    Proof: one-release.
+
     Args:
         numerator: such as ``eh.sum("clicks", bounds=(0, 50))``.
         denominator: such as ``eh.users()``.

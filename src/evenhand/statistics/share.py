@@ -19,9 +19,15 @@ from evenhand.tables.views.binding import as_written
 
 @dataclass(frozen=True)
 class Share(Statistic):
-    """The share of rows for which a condition is true, or of users who have such a row. Where it is null it counts as false.
+    """The share of rows for which a condition is true, or of users who have such a row; null counts as false.
 
-    By group it is the share of the group's rows, or of the users who have rows in the group.
+    By group it is the share of the group's rows, or of the users who have rows in the group. It is the mean of a column of zeros and ones: no ε is spent on
+    bounds, and of users nothing needs a bound. The same holds for boolean columns, whole numbers with ``bounds=(0, 1)`` and expressions whose ends
+    are known from constants.
+
+    Interval: as of a mean; of users without groups, the noise alone.
+
+    Proof: mean-pair, per-user-mean.
 
     Args:
         condition: an expression in ``eh._``, or SQL text.

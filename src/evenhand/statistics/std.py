@@ -32,7 +32,10 @@ class RootInterval(Derived):
 
 @dataclass(frozen=True)
 class Std(Variance):
-    """The standard deviation of a column over rows."""
+    """The standard deviation of a column over rows: the root of the variance, and so are the ends of its interval.
+
+    Proof: variance.
+    """
 
     name = "std"
     unit_power = 1

@@ -30,7 +30,16 @@ _FEWEST_STEPS = 2**8
 
 @dataclass(frozen=True)
 class Sum(OfColumn):
-    """The sum of a column. When counts are public it is the number of rows times the mean: nothing is cut off."""
+    """The sum of a column; a list for several columns, which share ε equally.
+
+    Each user's total is capped. ``bounds`` are those of one value; a range that is far too wide costs next to nothing without groups.
+
+    Interval: as of a count.
+
+    Under values: the public number of rows times the mean, so nothing is cut off.
+
+    Proof: total-cap, row-weights.
+    """
 
     name = "sum"
     additive = True

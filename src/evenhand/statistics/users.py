@@ -17,7 +17,16 @@ from evenhand.statistics.statistic import Estimate
 
 @dataclass(frozen=True)
 class Users(Count):
-    """Each user counts once, in each of their groups."""
+    """The number of distinct users; by group, each counts once in each of their groups.
+
+    Nobody is cut off, so there is no bias: the noise has scale 1/ε for every table.
+
+    Interval: the noise, exactly; it may go below zero.
+
+    Under values: public, exact, ε = 0.
+
+    Proof: total-cap, row-weights, key-selection.
+    """
 
     name = "users"
     additive = False
