@@ -17,7 +17,7 @@ from evenhand.apps.recommender_serve import serve
 from evenhand.apps.recommender_studies import plan, simulate
 from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender.messages import DEFAULT_SKETCH, SKETCHES, Groups, PublishedModel, Task, find_sketch
-from evenhand.recommender.messages.rounds import epoch_after
+from evenhand.recommender.messages.model import epoch_after
 from evenhand.recommender.messages.sketches import which
 
 if TYPE_CHECKING:

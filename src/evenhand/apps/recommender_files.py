@@ -10,7 +10,8 @@ import typer
 
 from evenhand.apps.console import show_json
 from evenhand.guarantee import DataError
-from evenhand.recommender.messages.files import read, read_message
+from evenhand.recommender.messages.exchange import read_message
+from evenhand.recommender.messages.wire import read
 
 if TYPE_CHECKING:
     from evenhand.recommender.messages import PublishedModel, Query, Report, Task

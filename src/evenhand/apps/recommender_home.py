@@ -88,7 +88,7 @@ def answer(
     """
     from evenhand.recommender.at_home import Diary, check_query, on_one_side, opinions_of_groups, read_ratings
     from evenhand.recommender.messages import Groups, PublishedModel, Query, Task, Token
-    from evenhand.recommender.messages.rounds import is_second_round
+    from evenhand.recommender.messages.model import is_second_round
 
     asked, right = read_message(Task, task_file), Token.parse(token)
     if query is not None:

@@ -25,7 +25,7 @@ from starlette.staticfiles import StaticFiles
 from evenhand.guarantee import DataError, EvenhandError, MessageError, UsageError
 from evenhand.recommender.at_server.store import Outcome
 from evenhand.recommender.messages import RECORD_SIZE, PublishedModel, Task
-from evenhand.recommender.messages.files import read_message
+from evenhand.recommender.messages.exchange import read_message
 from evenhand.service.campaign_config import Configured
 from evenhand.service.campaign_intake import Intake, Rate
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.recommender.at_server.reading import Floats, Reading
-from evenhand.recommender.at_server.sketches.base import Bits, Ints, Population, ServerSketch, Sums, remembers_last
-from evenhand.recommender.at_server.spectral import places_on_spectrum, read_spectrum
+from evenhand.recommender.at_server.reading import Floats, Reading, places_on_spectrum, read_spectrum
+from evenhand.recommender.at_server.sketches import Bits, Ints, Population, ServerSketch, Sums, remembers_last
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting, strength
 
