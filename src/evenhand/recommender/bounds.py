@@ -3,7 +3,7 @@
 The theorems are those of the paper with their constants, and with its errors put right (``docs/proofs/papers.md``). They are
 about items of two equally likely classes, people who each rated ``rated`` items chosen at random and like exactly those of
 one class, one ε-private report each, and the whole catalogue right with probability 1/2. `necessary_users` is for any
-tastes, and stronger. Information is in nats.
+tastes, and stronger. Information is in nats. `proven_bounds` has each bound with its question and its conditions.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ Question = Literal["share wrong", "share wrong half the time", "all right half t
 
 @dataclass(frozen=True)
 class Bound:
-    """Fewer than so many people are not enough.
+    """Fewer than so many people are not enough, for one question: a share of items wrong, on average or half the time, or all items right.
 
     Args:
         theorem: which one, as a person finds it in the paper or in the proofs.
@@ -302,7 +302,7 @@ def _of_two_classes(items: int, rated: int, epsilon: Decimal, public_rated: bool
 
 
 def telling(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
-    """Those that say something: not fewer people than a bound with no more conditions."""
+    """Those that say something, and are shown: not fewer people than a bound with no more conditions."""
     return tuple(one for one in bounds if not any(_says_more(other, one) for other in bounds))
 
 

@@ -1,4 +1,4 @@
-"""From ratings to a report: keep at most the public cap, compute the bits, flip each with a secret coin."""
+"""From ratings to a report: keep at most the public cap, compute the bits, flip each with a secret coin; and, before a second round, take sides."""
 
 from __future__ import annotations
 

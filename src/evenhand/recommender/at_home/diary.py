@@ -196,7 +196,7 @@ class Diary:
 
 
 def home_diary() -> Path:
-    """The diary of whoever runs this: in the folder that the operating system keeps for a person's data.
+    """The diary of whoever runs this, whatever folder they are in: where the operating system keeps a person's data.
 
     Its folder is made if it is missing, readable by its owner only.
     """

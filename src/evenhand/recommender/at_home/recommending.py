@@ -1,4 +1,4 @@
-"""Recommendations from the published model and one's own ratings: nothing is sent."""
+"""Recommendations from the published model, of items or of groups of items, and one's own ratings: nothing is sent."""
 
 from __future__ import annotations
 

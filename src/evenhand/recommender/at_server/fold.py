@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender.at_server import reports
-from evenhand.recommender.at_server.reports import Batch
+from evenhand.recommender.at_server.reports import Batch, fits
 from evenhand.recommender.at_server.sketches import RatedSets, Sums, sketch_for
 from evenhand.recommender.at_server.tokens import Issuer, Serials
 from evenhand.recommender.messages import Report, Task
@@ -77,24 +77,20 @@ class Fold:
             self._sums = self.sketch.zeros()
 
     def add(self, batch: Batch) -> None:
-        self.counts.malformed += batch.malformed
-        self.counts.foreign += batch.foreign
         serials, answers, tags = batch.serials, batch.answers, batch.tags
-        sound = (serials < self.task.tokens) & (answers >> np.uint32(self.task.questions - 1) <= 1)
-        if not sound.all():
-            self.counts.malformed += int(len(sound) - sound.sum())
-            serials, answers, tags = serials[sound], answers[sound], None if tags is None else tags[sound]
+        sound = fits(self.task, serials, answers)
+        genuine = sound.copy()
         if self.issuer is not None:
-            genuine = np.zeros(len(serials), bool) if tags is None else self.issuer.tags(serials) == tags
-            if not genuine.all():
-                self.counts.forged += int(len(genuine) - genuine.sum())
-                serials, answers = serials[genuine], answers[genuine]
+            genuine[sound] = tags is not None and self.issuer.tags(serials[sound]) == tags[sound]
+        serials, answers = serials[genuine], answers[genuine]
         fresh = self._seen.claim(serials)
-        if not fresh.all():
-            self.counts.duplicate += int(len(fresh) - fresh.sum())
-            serials, answers = serials[fresh], answers[fresh]
-        self.counts.accepted += len(serials)
-        self._add_up(serials, answers)
+        kept = [int(mask.sum()) for mask in (sound, genuine, fresh)]
+        self.counts.foreign += batch.foreign
+        self.counts.malformed += batch.malformed + len(sound) - kept[0]
+        self.counts.forged += kept[0] - kept[1]
+        self.counts.duplicate += kept[1] - kept[2]
+        self.counts.accepted += kept[2]
+        self._add_up(serials[fresh], answers[fresh])
 
     def _add_up(self, serials: Serials, answers: Serials) -> None:
         numbers = serials.astype(np.int64) % self.task.pool
@@ -195,7 +191,7 @@ class Seen:
     def __init__(self, tokens: int) -> None:
         self.bits = np.zeros((tokens + 7) // 8, np.uint8)
 
-    def claim(self, serials: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    def claim(self, serials: Serials) -> NDArray[np.bool_]:
         """Mark serials as seen; True for each that comes for the first time, here or in an earlier call."""
         order = _sorted(serials)
         ascending = serials if order is None else serials[order]
@@ -217,7 +213,7 @@ class Seen:
         return int(np.bitwise_count(self.bits & other.bits).sum())
 
 
-def _sorted(serials: NDArray[np.uint32]) -> NDArray[np.intp] | None:
+def _sorted(serials: Serials) -> NDArray[np.intp] | None:
     """The order that sorts serials, equal ones as they came; None if they ascend already."""
     if np.all(serials[1:] >= serials[:-1]):
         return None
@@ -237,7 +233,7 @@ _DAMAGE = (
 
 
 def _pack(arrays: Arrays) -> bytes:
-    """All arrays by name, as `numpy.load` reads them."""
+    """All arrays by name as a zip file, as `numpy.load` reads them."""
     file = io.BytesIO()
     # As np.savez_compressed does, at the level that is ten times faster: sums of noise hardly shrink.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:

@@ -1,4 +1,4 @@
-"""What the sums of many reports say about the items: the input to clustering."""
+"""What the sums of many reports say about the items, which is the input to clustering: eigenvectors of a matrix of sums, where it is one."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Each reads what it wrote; anything else is a `MessageError`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -19,66 +19,53 @@ RECORD_MAGIC = b"EHR1"
 RECORD_SIZE = len(RECORD_MAGIC) + SHORT_ID_SIZE + 4 + TAG_SIZE + 4
 """A binary report has this many bytes, always: files of reports are records one after the other."""
 
-_SIZES = {"task": SHORT_ID_SIZE, "tag": TAG_SIZE, "digest": 32}
+_DIGEST_SIZE = 32
 _LARGEST_ANSWER = (1 << 32) - 1
 
 
-@dataclass(frozen=True)
-class _OfOnePerson:
-    """A task's short id, a serial that some task could have, and what a subclass adds: bytes of the sizes above, numbers of 32 bits."""
-
-    task: bytes
-    serial: int
-
-    def __post_init__(self) -> None:
-        sizes = {name: size for name, size in _SIZES.items() if hasattr(self, name)}
-        if not all(wire.is_bytes(getattr(self, name), size) for name, size in sizes.items()):
-            expected = f"{SHORT_ID_SIZE} bytes of the task's id, and a tag or digest of {max(sizes.values())} bytes"
-            raise UsageError(f"Expected {expected}.")
-        if not wire.is_count(self.serial, 0, MOST_TOKENS - 1):
-            raise UsageError(f"The serial is out of range: expected a whole number from 0 to {MOST_TOKENS - 1}.")
-
-
-class _Record(_OfOnePerson):
-    """A message whose bytes are all fields in turn, each of its own size."""
+class _Record:
+    """A message whose bytes are those of its fields in turn; their sizes are the layout, and what has four is a number."""
 
     kind: ClassVar[str]
     magic: ClassVar[bytes]
+    layout: ClassVar[dict[str, int]]
 
     def to_bytes(self) -> bytes:
-        values = (value if isinstance(value, bytes) else wire.u32(value) for value in vars(self).values())
+        values = [value if type(value) is bytes else wire.u32(value) for value in vars(self).values()]
         return self.magic + b"".join(values)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        reader = wire.Reader(data, cls.kind, cls.magic)
-        found: dict[str, Any] = {}
-        for field in fields(cls):
-            found[field.name] = reader.take(_SIZES[field.name]) if field.name in _SIZES else reader.u32()
+        reader = wire.ByteReader(data, cls.kind, cls.magic)
+        found: list[Any] = [reader.u32() if size == 4 else reader.take(size) for size in cls.layout.values()]
         with wire.receiving(cls.kind):
-            message = cls(**found)
+            message = cls(*found)
         reader.end()
         return message
 
     def to_json(self) -> str:
-        values = {name: value.hex() if isinstance(value, bytes) else value for name, value in vars(self).items()}
+        values = {name: value.hex() if type(value) is bytes else value for name, value in vars(self).items()}
         return wire.to_json(self.kind, values)
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Self:
-        types = {field.name: str if field.name in _SIZES else int for field in fields(cls)}
-        found = wire.from_json(data, cls.kind, types)
-        for name in types.keys() & _SIZES:
-            found[name] = wire.from_hex(found[name], _SIZES[name], cls.kind)
+        found = wire.from_json(data, cls.kind, {name: int if size == 4 else str for name, size in cls.layout.items()})
+        for name, size in cls.layout.items():
+            found[name] = found[name] if size == 4 else wire.from_hex(found[name], size, cls.kind)
         with wire.receiving(cls.kind):
             return cls(**found)
 
 
 @dataclass(frozen=True)
-class Token(_OfOnePerson):
+class Token:
     """The right to answer a task once: a serial number, and the server's tag that proves it was issued."""
 
+    task: bytes
+    serial: int
     tag: bytes
+
+    def __post_init__(self) -> None:
+        _check(self.task, self.serial, self.tag, TAG_SIZE)
 
     def __str__(self) -> str:
         return f"{self.task.hex()}-{self.serial}-{self.tag.hex()}"
@@ -98,10 +85,16 @@ class Token(_OfOnePerson):
 class Query(_Record):
     """The server's statement of a token's query: the client derives it too, and compares the digests."""
 
-    kind: ClassVar[str] = "query"
-    magic: ClassVar[bytes] = b"EHQ1"
+    kind = "query"
+    magic = b"EHQ1"
+    layout: ClassVar = {"task": SHORT_ID_SIZE, "serial": 4, "digest": _DIGEST_SIZE}
 
+    task: bytes
+    serial: int
     digest: bytes
+
+    def __post_init__(self) -> None:
+        _check(self.task, self.serial, self.digest, _DIGEST_SIZE)
 
 
 @dataclass(frozen=True)
@@ -112,16 +105,27 @@ class Report(_Record):
         All that depends on the client's ratings is ``answer``; serial and tag are the token's.
     """
 
-    kind: ClassVar[str] = "report"
-    magic: ClassVar[bytes] = RECORD_MAGIC
+    kind = "report"
+    magic = RECORD_MAGIC
+    layout: ClassVar = {"task": SHORT_ID_SIZE, "serial": 4, "tag": TAG_SIZE, "answer": 4}
 
+    task: bytes
+    serial: int
     tag: bytes
     answer: int
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        _check(self.task, self.serial, self.tag, TAG_SIZE)
         if not wire.is_count(self.answer, 0, _LARGEST_ANSWER):
             raise UsageError("The answer is out of range: expected a whole number of at most 32 bits.")
+
+
+def _check(task: bytes, serial: int, proof: bytes, size: int) -> None:
+    """What token, query and report share: a task's short id, a serial that some task could have, and a proof."""
+    if not (wire.is_bytes(task, SHORT_ID_SIZE) and wire.is_bytes(proof, size)):
+        raise UsageError(f"Expected {SHORT_ID_SIZE} bytes of the task's id, and a tag or digest of {size} bytes.")
+    if not wire.is_count(serial, 0, MOST_TOKENS - 1):
+        raise UsageError(f"The serial is out of range: expected a whole number from 0 to {MOST_TOKENS - 1}.")
 
 
 M = TypeVar("M", PublishedModel, Query, Task)

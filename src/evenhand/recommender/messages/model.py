@@ -114,7 +114,7 @@ class PublishedModel:
     @classmethod
     def from_bytes(cls, data: bytes) -> PublishedModel:
         """Read what `to_bytes` wrote; anything else is a `MessageError`."""
-        reader = wire.Reader(data, "model", _MAGIC)
+        reader = wire.ByteReader(data, "model", _MAGIC)
         found = wire.from_json(reader.text(), "model", _FACTS)
         count = len(found["items"])
         dimensions, has_popularity = reader.u32(), reader.flag()
@@ -158,7 +158,7 @@ _MARK = re.compile(r"; side ([0-9]{1,3}) of model ([0-9a-f]{32})")
 
 
 def epoch_after(model: PublishedModel, axis: int, epoch: str) -> str:
-    """The epoch of a task that is asked on the sides of a model's axis, numbered from 1."""
+    """The epoch of a second round, asked on the sides of a model's axis (numbered from 1): it names the model, so that the task's id is bound to it."""
     if not 1 <= axis <= model.dimensions:
         raise UsageError(
             f"axis={axis} is out of range: the first round's model has {model.dimensions} axes. Sides need one that "

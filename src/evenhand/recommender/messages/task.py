@@ -159,7 +159,7 @@ class Task:
     @classmethod
     def from_bytes(cls, data: bytes) -> Task:
         """Read what `to_bytes` wrote; anything else, such as an altered task, is a `MessageError`."""
-        reader = wire.Reader(data, "task", _MAGIC)
+        reader = wire.ByteReader(data, "task", _MAGIC)
         stated = reader.take(32)
         found: dict[str, Any] = {name: reader.text() for name in ("sketch", "epsilon", "theta")}
         found |= {name: reader.u32() for name in _NUMBERS}

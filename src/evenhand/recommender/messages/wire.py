@@ -22,7 +22,7 @@ VERSION = 1
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,19})(\.[0-9]{0,63}[1-9])?")
 
 
-class Reader:
+class ByteReader:
     """Reads a binary message from front to back; whatever does not fit is a `MessageError`."""
 
     def __init__(self, data: bytes, kind: str, magic: bytes) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender.at_server.fold import Fold
 from evenhand.recommender.at_server.reports import Batch
-from evenhand.recommender.at_server.sketches import Bits, Ints, Opinions, Population, RatedSets, ServerSketch
+from evenhand.recommender.at_server.sketches import Bits, Bytes, Ints, Opinions, Population, RatedSets, ServerSketch
 from evenhand.recommender.at_server.sketches.maxsense import MaxSense
 from evenhand.recommender.simulation.quality import opinions_of
-from evenhand.recommender.tastes import Tastes
+from evenhand.recommender.tastes import Floats, Tastes
 from evenhand.recommender.tuning import strength
 
 _POOL_BATCH = 1 << 18  # a pool's counters are added as a whole: seldom enough not to matter
@@ -43,7 +42,11 @@ class People(Population):
 
 
 class ResampledPeople(People):
-    """A person of the table, drawn at random, for every report."""
+    """A person of a real table of ratings, drawn at random, for every report: everyone in it stands for many.
+
+    What comes out describes a larger population that looks like the table, not the table's people: an experiment for
+    whoever holds the table, and no private release.
+    """
 
     def __init__(self, opinions: Opinions, seed: int = 0) -> None:
         super().__init__(seed)
@@ -76,7 +79,7 @@ class ResampledPeople(People):
         first, second = self.table[who, low], self.table[who, high]
         return np.asarray((first != 0) & (first == second))
 
-    def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
+    def lean_alike(self, first: Bytes, second: Bytes, cap: int) -> Bits:
         """By two inner products; a coin decides where one is 0."""
         kept = self.opinions(len(first), cap).astype(np.float32)
         signs = []
@@ -96,15 +99,19 @@ _AT_ONCE = 4096  # people drawn item by item at a time: two floats per item each
 
 
 class BlockPeople(People):
-    """A fresh person for every report, who has ``rated`` ratings: no more than the task's public cap."""
+    """A fresh person of the block model for every report, who has ``rated`` ratings: no more than the task's public cap.
+
+    Their bits are exact in law, though nobody's ratings are drawn item by item. Given a query, a person's bit depends only on how
+    many of the rated items fall into each kind of item that the query tells apart, and those numbers are multivariate hypergeometric.
+    """
 
     def __init__(self, tastes: Tastes, items: int, rated: int, seed: int = 0) -> None:
         super().__init__(seed)
         self.tastes, self.items, self.rated = tastes, items, rated
         self.labels = tastes.labels(items)
         self._like = np.array(tastes.like)
-        self._tables: dict[int, NDArray[np.float64]] = {}
-        self._pool: tuple[bytes, NDArray[np.float64]] | None = None
+        self._tables: dict[int, Floats] = {}
+        self._pool: tuple[bytes, Floats] | None = None
 
     def _classes(self, count: int) -> Ints:
         edges = np.cumsum(self.tastes.people)[:-1]
@@ -135,7 +142,7 @@ class BlockPeople(People):
             quiet = np.take_along_axis(quiet, classes[:, None, None], axis=2)
         return self.random.random(quiet.shape[:2]) >= quiet[:, :, 0]
 
-    def _quiet_chances(self, sketch: MaxSense, numbers: Ints) -> NDArray[np.float64]:
+    def _quiet_chances(self, sketch: MaxSense, numbers: Ints) -> Floats:
         """The chance of liking nothing in each set of each query: queries x questions x classes of people."""
         sets = sketch.sets(numbers)
         base = sets.shape[2] + 1
@@ -164,7 +171,7 @@ class BlockPeople(People):
             return np.asarray(chances @ np.array(self.tastes.people)[:, None])
         return chances
 
-    def _compute_quiet(self, kinds: Ints, base: int) -> NDArray[np.float64]:
+    def _compute_quiet(self, kinds: Ints, base: int) -> Floats:
         """Reveal the set's items one by one: with r of w ratings placed among the n items so far, the next is rated
         with probability (w - r)/(N - n), and then not liked with probability 1 - b. ``chance[.., r]`` is the
         probability of r ratings and no like.
@@ -206,7 +213,7 @@ class BlockPeople(People):
 
         return RatedSets(drawn())
 
-    def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
+    def lean_alike(self, first: Bytes, second: Bytes, cap: int) -> Bits:
         """With A the sum of h1 x over items where the signs agree, and B where they differ, h1·x = A + B and
         h2·x = A - B: the signs are equal if |A| > |B|, opposite if |A| < |B|, and a coin decides a tie.
         """

@@ -1,4 +1,7 @@
-"""How many items a campaign gets wrong, as people come in."""
+"""Whole campaigns: how many items they get wrong as simulated people come in, and how good recommendations are to people of a real table.
+
+People of the table on whom recommendations are judged are in none of the campaigns.
+"""
 
 from __future__ import annotations
 

@@ -21,40 +21,27 @@ if TYPE_CHECKING:
     from evenhand.recommender.at_server.sketches.maxsense import MaxSense
 
 
-def half_of(sketch: str) -> type[ServerSketch]:
-    """The server's half of a sketch, by its name in the list."""
-    return load_half(SKETCHES[sketch].server)
-
-
-def sketch_for(task: Task, rated: RatedSets | None = None) -> ServerSketch:
-    """The server's half of the task's sketch; ``rated`` is for tasks that treat the rated items as public."""
-    return half_of(task.sketch)(task, rated)
-
-
-__all__ = ["Bits", "Ints", "Opinions", "Population", "RatedSets", "ServerSketch", "Sums", "half_of", "sketch_for"]
-
-
 Bits = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 Opinions = NDArray[np.int8]
 """People x items: 1 for a like, -1 for a dislike, 0 where not rated."""
-S = TypeVar("S")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., object])
 Sums = dict[str, NDArray[Any]]
 """Totals by name: those of disjoint reports add up to the total of all."""
 
 
-def remembers_last(derive: Callable[[S, NDArray[Any]], R]) -> Callable[[S, NDArray[Any]], R]:
+def remembers_last(derive: F) -> F:
     """Keep the queries derived last: a simulation looks at them to answer them, and folds them next."""
 
     @functools.wraps(derive)
-    def remembering(sketch: S, numbers: NDArray[Any]) -> R:
+    def remembering(sketch: ServerSketch, numbers: Ints) -> object:
         last = sketch.__dict__.get("_last")
         if last is None or not np.array_equal(last[0], numbers):
             last = sketch.__dict__["_last"] = (numbers.copy(), derive(sketch, numbers))
-        return cast(R, last[1])
+        return last[1]
 
-    return remembering
+    return cast(F, remembering)
 
 
 class RatedSets:
@@ -79,7 +66,7 @@ class Population(Protocol):
     def rate_alike(self, low: Ints, high: Ints, known: bool) -> Bits:
         """Whether they rated both items of each pair, and the same; ``known`` if they are known to have rated both."""
 
-    def lean_alike(self, first: NDArray[np.uint8], second: NDArray[np.uint8], cap: int) -> Bits:
+    def lean_alike(self, first: Bytes, second: Bytes, cap: int) -> Bits:
         """Whether their ratings have inner products of one sign with two ±1 vectors each, given as packed bits."""
 
 
@@ -111,7 +98,7 @@ class ServerSketch(ABC):
             part = slice(at, at + self.batch)
             self.add_batch(sums, numbers[part], asked[part], ones[part])
 
-    def stream(self, numbers: NDArray[Any], size: int) -> NDArray[np.uint8]:
+    def stream(self, numbers: NDArray[Any], size: int) -> Bytes:
         """The first ``size`` bytes of each query's public stream."""
         return keystream(self.task.query_key, QUERY, numbers, size)
 
@@ -139,3 +126,13 @@ class ServerSketch(ABC):
     @abstractmethod
     def truths(self, numbers: Ints, people: Population) -> Bits:
         """The simulation: a fresh person's bits for each query, before they are flipped; a column per question."""
+
+
+def half_of(sketch: str) -> type[ServerSketch]:
+    """The server's half of a sketch, by its name in the list."""
+    return load_half(SKETCHES[sketch].server)
+
+
+def sketch_for(task: Task, rated: RatedSets | None = None) -> ServerSketch:
+    """The server's half of the task's sketch; ``rated`` is for tasks that treat the rated items as public."""
+    return half_of(task.sketch)(task, rated)

@@ -25,7 +25,7 @@ class Pairwise(ServerSketch):
         return {"asked": np.zeros(pairs, np.int32), "ones": np.zeros(pairs, np.int32)}
 
     @remembers_last
-    def pairs(self, numbers: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    def pairs(self, numbers: NDArray[Any]) -> tuple[Ints, Ints, Bits]:
         """The two items of each query, the smaller number first, and whether there are two to ask about."""
         words = np.ascontiguousarray(self.stream(numbers, 8)).view("<u4").astype(np.int64)
         if self.rated is None:
