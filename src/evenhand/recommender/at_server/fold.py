@@ -27,6 +27,8 @@ from evenhand.recommender.messages import Report, Task
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Columns = tuple[Any, ...]
+
 
 @dataclass
 class Counts:
@@ -77,20 +79,19 @@ class Fold:
             self._sums = self.sketch.zeros()
 
     def add(self, batch: Batch) -> None:
-        serials, answers, tags = batch.serials, batch.answers, batch.tags
-        sound = fits(self.task, serials, answers)
-        genuine = sound.copy()
+        columns: Columns = (batch.serials, batch.answers, batch.tags)
+        malformed, (serials, answers, tags) = _kept(fits(self.task, batch.serials, batch.answers), columns)
+        forged = 0
         if self.issuer is not None:
-            genuine[sound] = tags is not None and self.issuer.tags(serials[sound]) == tags[sound]
-        serials, answers = serials[genuine], answers[genuine]
-        fresh = self._seen.claim(serials)
-        kept = [int(mask.sum()) for mask in (sound, genuine, fresh)]
+            genuine = np.zeros(len(serials), bool) if tags is None else self.issuer.tags(serials) == tags
+            forged, (serials, answers) = _kept(genuine, (serials, answers))
+        duplicate, (serials, answers) = _kept(self._seen.claim(serials), (serials, answers))
+        self.counts.malformed += batch.malformed + malformed
         self.counts.foreign += batch.foreign
-        self.counts.malformed += batch.malformed + len(sound) - kept[0]
-        self.counts.forged += kept[0] - kept[1]
-        self.counts.duplicate += kept[1] - kept[2]
-        self.counts.accepted += kept[2]
-        self._add_up(serials[fresh], answers[fresh])
+        self.counts.forged += forged
+        self.counts.duplicate += duplicate
+        self.counts.accepted += len(serials)
+        self._add_up(serials, answers)
 
     def _add_up(self, serials: Serials, answers: Serials) -> None:
         numbers = serials.astype(np.int64) % self.task.pool
@@ -183,6 +184,13 @@ class Fold:
             self.restore(Path(path).read_bytes())
         except OSError as error:
             raise DataError(f"{path} can't be read: {error.strerror}.") from None
+
+
+def _kept(mask: NDArray[np.bool_], columns: Columns) -> tuple[int, Columns]:
+    """How many rows the mask leaves out, and the columns without them; no copy where it leaves out none."""
+    if mask.all():
+        return 0, columns
+    return len(mask) - int(mask.sum()), tuple(None if column is None else column[mask] for column in columns)
 
 
 class Seen:
