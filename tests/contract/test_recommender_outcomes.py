@@ -31,7 +31,7 @@ from evenhand.recommender.at_home import Diary, answering, read_ratings, recomme
 from evenhand.recommender.at_home import ratings as ratings_module
 from evenhand.recommender.at_home.sketches import sketch_for
 from evenhand.recommender.messages import SKETCHES, PublishedModel, Query, Report, Task, Token
-from evenhand.recommender.messages.rounds import epoch_after
+from evenhand.recommender.messages.model import epoch_after
 
 NAMES = ("alien", "brazil", "casablanca", "dune", "élan", "fargo, again", 'the "heat"', " ikiru", "\ufffd", "n/a")
 

@@ -34,8 +34,8 @@ from evenhand.recommender.simulation import (
     study,
     study_ratings,
 )
-from evenhand.recommender.simulation.factorisation import factorise
-from evenhand.recommender.simulation.ratings_study import local_popularity
+from evenhand.recommender.simulation.quality import factorise
+from evenhand.recommender.simulation.study import local_popularity
 from evenhand.recommender.tastes import Tastes, preset
 from recommender_laws import law_of
 
@@ -92,7 +92,7 @@ def deviations(people: People, sketch: ServerSketch, clients: Clients, sampled: 
     rows, weights, size = clients
     draws, worst = 20_000, 0.0
     for serial in range(10):
-        found = people.truths(sketch, np.full(draws, serial)).mean(axis=0)
+        found = sketch.truths(np.full(draws, serial), people).mean(axis=0)
         wanted = shares_by_clients(sketch, serial, rows, weights)
         error = np.sqrt(wanted * (1 - wanted) * (1 / draws + sampled / size)) + 1e-12
         worst = max(worst, float((np.abs(found - wanted) / error).max()))

@@ -14,8 +14,7 @@ from evenhand.guarantee import UsageError
 from evenhand.recommender import Campaign
 from evenhand.recommender.at_server import Batch, Fold
 from evenhand.recommender.at_server.clustering import cluster, kmeans, kmeans_1d
-from evenhand.recommender.at_server.reading import Reading
-from evenhand.recommender.at_server.spectral import read_spectrum
+from evenhand.recommender.at_server.reading import Reading, read_spectrum
 from evenhand.recommender.messages import SKETCHES
 
 

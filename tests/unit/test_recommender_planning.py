@@ -10,9 +10,8 @@ import pytest
 
 from evenhand.guarantee import UsageError
 from evenhand.recommender import Campaign
-from evenhand.recommender.bounds import sufficient_users
+from evenhand.recommender.bounds import Bound, largest, sufficient_users, telling
 from evenhand.recommender.planning import forecast, plan, users_needed
-from evenhand.recommender.proven import Bound, largest, telling
 from evenhand.recommender.simulation import study
 from evenhand.recommender.tastes import PRESETS, Tastes, preset
 from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size

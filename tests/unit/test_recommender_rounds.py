@@ -18,7 +18,7 @@ from evenhand.recommender.at_home.sketches import sketch_for as at_home
 from evenhand.recommender.at_server import Fold
 from evenhand.recommender.at_server.sketches import sketch_for as at_server
 from evenhand.recommender.messages import PublishedModel, Report, Task, Token
-from evenhand.recommender.messages.rounds import axis_of, epoch_after, is_second_round
+from evenhand.recommender.messages.model import axis_of, epoch_after, is_second_round
 from evenhand.recommender.tastes import Tastes, preset
 from recommender_laws import all_ratings, worst_ratio
 

@@ -14,11 +14,11 @@ import pytest
 from evenhand.guarantee import DataError, MessageError, UsageError
 from evenhand.recommender import Campaign
 from evenhand.recommender.at_server import Fold
-from evenhand.recommender.at_server.store import Outcome, ReportStore, is_store
+from evenhand.recommender.at_server.store import ReportStatus, ReportStore, is_store
 from evenhand.recommender.messages import Report
 
 FILMS = ["alien", "brazil", "casablanca", "dune"]
-STORED, MALFORMED, FORGED, REDEEMED, CLOSED = Outcome
+STORED, MALFORMED, FORGED, REDEEMED, CLOSED = ReportStatus
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -123,7 +123,7 @@ def test_a_place_that_can_not_be_used_is_said_to_be_one_of_reports(tmp_path: Pat
     assert not re.search("ledger|spent", str(error.value))
 
 
-def reference(campaign: Campaign, kept: dict[int, bytes], body: bytes) -> Outcome:
+def reference(campaign: Campaign, kept: dict[int, bytes], body: bytes) -> ReportStatus:
     """What becomes of a report, one at a time."""
     task = campaign.task
     try:

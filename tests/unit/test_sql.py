@@ -350,8 +350,8 @@ def test_files_are_written_before_anything_is_printed(tmp_path: Path, monkeypatc
         raise BrokenPipeError
 
     monkeypatch.setattr(options, "show_json", closed)
-    paid = options.Paid(
-        str(tmp_path / "b.db"), "1", "0", None, None, False, True, None, tmp_path / "out.csv", None, None
+    paid = options.ReleaseOptions(
+        "", "", epsilon="1", ledger=str(tmp_path / "b.db"), as_json=True, csv=tmp_path / "out.csv"
     )
     with pytest.raises(BrokenPipeError):
         paid.settle(Drafts(TABLE).sql("SELECT genre, COUNT(*) AS n FROM table GROUP BY genre", epsilon=1))

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.apps import options
-from evenhand.apps.options import Paid, group_options, open_table, parse_statistic, parse_strategy, viewed
+from evenhand.apps.options import ReleaseOptions, parse_statistic, parse_strategy, takes_release_options
 from evenhand.guarantee import UsageError
 from evenhand.statistics import Request, Statistic, ask_together
 
@@ -28,46 +27,17 @@ evenhand aggregate sales.parquet --user household --join products.parquet:produc
 """
 
 
+@takes_release_options()
 def aggregate(
-    source: options.Source,
-    user: options.User,
-    epsilon: options.Epsilon,
-    ledger: options.LedgerAt,
+    asked: ReleaseOptions,
     ask: Annotated[list[str], typer.Option(help="NAME=STATISTIC[:COLUMN[:LOW:HIGH]], once for each statistic.")],
-    table: options.TableName = None,
-    join: options.Join = None,
-    derive: options.Derive = None,
-    where: options.Where = None,
-    by: options.By = None,
-    keys: options.Keys = None,
-    other: options.Other = None,
-    groups_per_user: options.GroupsPerUser = None,
-    bounding: options.BoundingName = "auto",
-    delta: options.Delta = "0",
-    protects: options.Protects = "presence",
-    public: options.Public = None,
-    population: options.Population = None,
-    columns: options.Columns = None,
-    budget: options.Budget = None,
-    budget_delta: options.BudgetDelta = None,
-    engine: options.EngineName = None,
-    preview: options.OnlyPreview = False,
-    as_json: options.AsJson = False,
-    html: options.Html = None,
-    csv: options.Csv = None,
-    who: options.Who = None,
-    note: options.Note = None,
-    explain: options.Explain = False,
 ) -> None:
     """Release several statistics together (the help text is `HELP`)."""
-    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note, explain)
-    paid.check()
-    statistics = _named(ask)
-    by_keys = group_options(by, keys, other)
-    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), join, derive, where)
-    request = Request.parse(rows, epsilon, delta, parse_strategy(bounding))
-    draft = ask_together(request, statistics, by_keys.get("by"), by_keys.get("keys"), other, groups_per_user)
-    paid.settle(draft)
+    asked.check()
+    statistics, groups = _named(ask), asked.groups()
+    request = Request.parse(asked.rows(), asked.epsilon, asked.delta, parse_strategy(asked.bounding))
+    by, keys = groups.get("by"), groups.get("keys")
+    asked.settle(ask_together(request, statistics, by, keys, asked.other, asked.groups_per_user))
 
 
 def _named(asked: list[str]) -> dict[str, Statistic]:

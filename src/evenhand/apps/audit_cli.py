@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.apps.console import check_writable, progress, show_json
+from evenhand.apps.console import AsJson, check_writable, progress, show_json
 from evenhand.guarantee import EvenhandError, UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def audit(
     samples: Annotated[int | None, typer.Option(help="Outputs per table where only noise is redrawn.")] = None,
     runs: Annotated[int | None, typer.Option(help="Outputs per table where everything runs again.")] = None,
     only: Annotated[str | None, typer.Option(help="Only what has this text in its name.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="Also write a dated page into this folder.")] = None,
 ) -> None:
     """Try to disprove every guarantee (the help text is `HELP`)."""
@@ -120,7 +120,7 @@ def _show(rows: list[Row]) -> None:
     from rich.table import Table
 
     console = Console()
-    for broken, heading in ((True, "Broken twins: must be caught"), (False, "Claims: must stand")):
+    for heading, broken in _PARTS.items():
         chosen = [row for row in rows if row.broken == broken]
         if not chosen:
             continue
@@ -140,6 +140,7 @@ def _verdict(rows: list[Row]) -> str:
     return f"All {len(rows)} as they should be."
 
 
+_PARTS = {"Broken twins: must be caught": True, "Claims: must stand": False}
 _COLUMNS = ("", "what", "claimed", "found at least", "samples", "seconds", "worst neighbours found")
 
 
@@ -164,8 +165,8 @@ def _page(rows: list[Row], fixed: int, again: int) -> str:
         f"**{_verdict(rows).removesuffix('.')}.**",
         "",
     ]
-    for broken, heading in ((True, "## Broken twins: must be caught"), (False, "## Claims: must stand")):
-        lines += [heading, "", "| " + " | ".join(_COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
+    for heading, broken in _PARTS.items():
+        lines += [f"## {heading}", "", "| " + " | ".join(_COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
         lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows if row.broken == broken]
         lines.append("")
     data = json.dumps([row.to_dict() for row in rows], ensure_ascii=False)

@@ -32,18 +32,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="release", help=release_cli.HELP, epilog=release_cli.EXAMPLES)(release_cli.release)
-app.command(name="aggregate", help=aggregate_cli.HELP, epilog=aggregate_cli.EXAMPLES)(aggregate_cli.aggregate)
-app.command(name="sql", help=sql_cli.HELP, epilog=sql_cli.EXAMPLES)(sql_cli.sql)
-app.command(name="describe", help=describe_cli.HELP, epilog=describe_cli.EXAMPLES)(describe_cli.describe)
-app.command(name="convert", help=convert_cli.HELP, epilog=convert_cli.EXAMPLES)(convert_cli.convert)
-app.command(name="plan", help=plan_cli.HELP, epilog=plan_cli.EXAMPLES)(plan_cli.plan)
-app.command(name="reproduce", help=reproduce_cli.HELP, epilog=reproduce_cli.EXAMPLES)(reproduce_cli.reproduce)
-app.command(name="audit", help=audit_cli.HELP, epilog=audit_cli.EXAMPLES)(audit_cli.audit)
-app.add_typer(serve_cli.app, name="serve")
-app.add_typer(ledger_cli.app, name="ledger")
-app.add_typer(learn_cli.app, name="learn")
-app.add_typer(recommender_cli.app, name="recommender")
+for module in (
+    release_cli, aggregate_cli, sql_cli, describe_cli, convert_cli, plan_cli, reproduce_cli, audit_cli
+):  # fmt: skip
+    name = module.__name__.rpartition(".")[2].removesuffix("_cli")
+    app.command(name, help=module.HELP, epilog=module.EXAMPLES)(getattr(module, name))
+for group in (serve_cli, ledger_cli, learn_cli, recommender_cli):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2].removesuffix("_cli"))
 
 
 @app.command()

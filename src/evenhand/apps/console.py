@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from evenhand.guarantee import EvenhandError, UsageError
+import typer
+
+from evenhand.guarantee import DataError, EvenhandError, UsageError
 from evenhand.pages.progress import shown
 
 End = TypeVar("End")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 # Which extra brings a package. SciPy comes with two; the other one, learning, asks for all of its packages at once.
 _EXTRAS = {"evenhand": "learning", "scipy": "recommender", "platformdirs": "recommender"}
@@ -46,10 +50,27 @@ def show_json(data: Mapping[str, Any]) -> None:
     print(json.dumps(data, ensure_ascii=False, default=str), flush=True)
 
 
+def say(as_json: bool, data: Mapping[str, Any], words: object) -> None:
+    """Print the one or the other."""
+    if as_json:
+        show_json(data)
+    else:
+        print(words)
+
+
 def require_server() -> None:
     """Say what to install, if servers can't run here."""
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise UsageError("the server is not installed. Install it with: pip install 'evenhand[service]'")
+
+
+def write(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write a file, in place of what it held."""
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise DataError(f"{path} can't be written: {error.strerror}.") from None
 
 
 def check_writable(path: Path, option: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.apps.console import parse_list, progress, show_json
+from evenhand.apps.console import AsJson, parse_list, progress, show_json
 
 HELP = """Convert CSV or JSON to Parquet, where a malformed value can't affect others.
 
@@ -35,7 +35,7 @@ def convert(
     drop_malformed: Annotated[
         bool, typer.Option("--drop-malformed", help="Leave records out that can't be read, and say how many.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Convert CSV or JSON to Parquet (the help text is `HELP`)."""
     from evenhand.tables.convert import to_parquet

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenhand.apps.console import show_json
+from evenhand.apps.console import AsJson, show_json
 from evenhand.guarantee import LedgerError, UsageError, plain
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ app = typer.Typer(no_args_is_help=True, help="A ledger: what was spent, on what,
 _WIDE = 400
 
 Location = Annotated[str, typer.Argument(help="The ledger: a SQLite file, or postgresql://...")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 @app.command()
@@ -85,8 +84,7 @@ def export(
 
     Example: evenhand ledger export budget.db --out events.csv
     """
-    if out.suffix not in (".csv", ".jsonl"):
-        raise UsageError(f"--out {out}: expected a path that ends in .csv or .jsonl.")
+    _check_ending(out, ".csv", ".jsonl")
     from evenhand.ledger import handout
 
     book = _opened(location)
@@ -104,8 +102,7 @@ def compliance(
 
     Example: evenhand ledger compliance budget.db --out compliance.html
     """
-    if out.suffix != ".html":
-        raise UsageError(f"--out {out}: expected a path that ends in .html.")
+    _check_ending(out, ".html")
     from evenhand.ledger import handout
     from evenhand.pages.compliance import compliance_page
 
@@ -127,12 +124,16 @@ def registry(
 
     Example: evenhand ledger registry budget.db --out entry.yaml --name "Views of films" --curator "A streaming service"
     """
-    if out.suffix != ".yaml":
-        raise UsageError(f"--out {out}: expected a path that ends in .yaml.")
+    _check_ending(out, ".yaml")
     from evenhand.ledger.registry import Told, entry, yaml
 
     told = Told(name, curator, use, region, author, why)
     _write(out, yaml(entry(_opened(location), told, out.stem)))
+
+
+def _check_ending(out: Path, *endings: str) -> None:
+    if out.suffix not in endings:
+        raise UsageError(f"--out {out}: expected a path that ends in {' or '.join(endings)}.")
 
 
 def _write(out: Path, text: str) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.apps.console import check_writable, parse_list, parse_open_pair, progress, show_json
+from evenhand.apps.console import AsJson, check_writable, parse_list, parse_open_pair, progress, show_json
 from evenhand.bounding import Auto, Strategy, named, offered_names, same_name
 from evenhand.guarantee import UsageError, parse_delta, parse_epsilon, suggest
 from evenhand.ledger.events import Asked
@@ -28,58 +30,168 @@ Source = Annotated[
     typer.Argument(help="A path or glob of Parquet, CSV or JSON files; with --table a DuckDB file or postgresql://..."),
 ]
 User = Annotated[str, typer.Option(help="The column (or columns, a,b) that name a person.")]
-Epsilon = Annotated[str, typer.Option(help="How much of the budget to spend, such as 0.2.")]
-LedgerAt = Annotated[str, typer.Option(help="The budget: a SQLite file, or postgresql://...")]
 TableName = Annotated[
     str | None, typer.Option("--table", help="Which table of a database, or a SELECT over its tables.")
 ]
-By = Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")]
-Keys = Annotated[
-    str | None,
-    typer.Option(help="Public groups: a,b,c, or col=a,b;other=x,y for several columns, or @FILE, one per line."),
-]
-Other = Annotated[str | None, typer.Option(help="A label for one more group that holds all other rows.")]
-GroupsPerUser = Annotated[int | None, typer.Option(help="Without --keys: in how many groups one user may count.")]
-BoundingName = Annotated[str, typer.Option(help="auto, or STRATEGY:BOUND such as smooth-weights:100 or total-cap:500.")]
-Delta = Annotated[str, typer.Option(help="The δ to spend; needed to select groups without --keys.")]
-Protects = Annotated[str, typer.Option(help="presence, or values (row counts are public).")]
-Public = Annotated[str | None, typer.Option(help="Columns that are public with --protects values: a,b.")]
-Population = Annotated[str | None, typer.Option(help="A name for the people, if tables share a ledger.")]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        help="FACTS.toml: what is known about columns (evenhand describe); or the columns of a JSON file: a,b,c."
-    ),
-]
-Budget = Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")]
-BudgetDelta = Annotated[str | None, typer.Option(help="Total delta of a ledger that does not exist yet.")]
 EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb (default) or spark.")]
-OnlyPreview = Annotated[bool, typer.Option("--preview", help="Only say what it would cost; spend nothing.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Where = Annotated[
-    list[str] | None, typer.Option(help="Only rows for which this is true, as SQL: 'amount > 0'. May be repeated.")
-]
-Derive = Annotated[
-    list[str] | None,
-    typer.Option(help="One more column, NAME=EXPRESSION as SQL: 'week=date_trunc(''week'', day)'. May be repeated."),
-]
-Join = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A public table beside the rows: FILE:COLUMN (or columns, a,b), or FILE:COLUMN:N where N of its rows may share a key. May be repeated."
-    ),
-]
-Who = Annotated[str | None, typer.Option(help="Who asks, for the ledger; the name of the account unless given.")]
-Note = Annotated[str | None, typer.Option(help="One line for the ledger, such as 'nightly, 2026-11-16'.")]
-Totals = Annotated[
-    bool, typer.Option("--totals", help="With --by: also the total, fitted to the groups; of counts and sums.")
-]
-Explain = Annotated[
-    bool,
-    typer.Option("--explain", help="Also say how the answer was made, what its interval covers, and the guarantee."),
-]
-Html = Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")]
-Csv = Annotated[Path | None, typer.Option(help="Also write the values with their intervals as CSV.")]
+
+
+@dataclass(frozen=True)
+class ReleaseOptions:
+    """What every command that asks about a table takes: which rows and groups, who pays, and what becomes of the answer.
+
+    The fields are options of the command line (`takes_release_options`), in the order in which help lists them.
+    """
+
+    source: Source
+    user: User
+    epsilon: Annotated[str, typer.Option(help="How much of the budget to spend, such as 0.2.")]
+    ledger: Annotated[str, typer.Option(help="The budget: a SQLite file, or postgresql://...")]
+    table: TableName = None
+    join: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A public table beside the rows: FILE:COLUMN (or columns, a,b), or FILE:COLUMN:N where N of its rows may share a key. May be repeated."
+        ),
+    ] = None
+    derive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="One more column, NAME=EXPRESSION as SQL: 'week=date_trunc(''week'', day)'. May be repeated."
+        ),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only rows for which this is true, as SQL: 'amount > 0'. May be repeated."),
+    ] = None
+    by: Annotated[str | None, typer.Option(help="Group by this column (or columns, a,b).")] = None
+    keys: Annotated[
+        str | None,
+        typer.Option(help="Public groups: a,b,c, or col=a,b;other=x,y for several columns, or @FILE, one per line."),
+    ] = None
+    other: Annotated[str | None, typer.Option(help="A label for one more group that holds all other rows.")] = None
+    groups_per_user: Annotated[
+        int | None, typer.Option(help="Without --keys: in how many groups one user may count.")
+    ] = None
+    bounding: Annotated[
+        str, typer.Option(help="auto, or STRATEGY:BOUND such as smooth-weights:100 or total-cap:500.")
+    ] = "auto"
+    delta: Annotated[str, typer.Option(help="The δ to spend; needed to select groups without --keys.")] = "0"
+    protects: Annotated[str, typer.Option(help="presence, or values (row counts are public).")] = "presence"
+    public: Annotated[str | None, typer.Option(help="Columns that are public with --protects values: a,b.")] = None
+    population: Annotated[str | None, typer.Option(help="A name for the people, if tables share a ledger.")] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="FACTS.toml: what is known about columns (evenhand describe); or the columns of a JSON file: a,b,c."
+        ),
+    ] = None
+    budget: Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")] = None
+    budget_delta: Annotated[str | None, typer.Option(help="Total delta of a ledger that does not exist yet.")] = None
+    engine: EngineName = None
+    preview: Annotated[bool, typer.Option("--preview", help="Only say what it would cost; spend nothing.")] = False
+    as_json: AsJson = False
+    html: Annotated[Path | None, typer.Option(help="Also write the release as a small HTML page.")] = None
+    csv: Annotated[Path | None, typer.Option(help="Also write the values with their intervals as CSV.")] = None
+    who: Annotated[str | None, typer.Option(help="Who asks, for the ledger; the name of the account unless given.")] = (
+        None
+    )
+    note: Annotated[str | None, typer.Option(help="One line for the ledger, such as 'nightly, 2026-11-16'.")] = None
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Also say how the answer was made: what its interval covers, the bound, the guarantee."
+        ),
+    ] = False
+
+    def check(self) -> None:
+        """Refuse what can't be paid or written, before anything is read."""
+        parse_epsilon(self.epsilon)
+        parse_delta(self.delta)
+        Asked(self.who, note=self.note)
+        for path, option in ((self.html, "html"), (self.csv, "csv")):
+            if path is not None:
+                check_writable(path, option)
+
+    def rows(self) -> eh.Table:
+        """The table beside what ``--join`` names, with the columns that ``--derive`` makes, each from those before it, then the rows that ``--where`` keeps."""
+        table = open_table(
+            self.source, self.user, self.table, self.columns, self.protects, self.public, self.population, self.engine
+        )
+        for text in self.join or []:
+            table = _joined(table, text)
+        for text in self.derive or []:
+            name, equals, expression = text.partition("=")
+            if not equals or not name.strip() or not expression.strip():
+                raise UsageError(f"--derive {text!r}: expected NAME=EXPRESSION, such as --derive 'large=amount > 100'.")
+            table = table.derive(**{name.strip(): expression})
+        return table.where(*self.where) if self.where else table
+
+    def groups(self) -> dict[str, Any]:
+        """``by=``, ``keys=`` and ``other=`` from their options."""
+        if self.by is None:
+            if self.keys is not None:
+                raise UsageError("--keys without --by: which column are these the keys of? For example --by genre.")
+            return {}
+        columns = parse_list(self.by)
+        return {"by": columns, "keys": parse_key_option(self.keys, columns), "other": self.other}
+
+    def settle(self, draft: Draft) -> None:
+        """Pay for a checked draft, release it and show it; or only preview it."""
+        if self.preview and not exists(self.ledger):
+            previewed = draft.preview(None)
+            show_json(previewed.to_dict()) if self.as_json else print(previewed)
+            return
+        book = open_ledger(self.ledger, self.epsilon, self.delta, self.budget, self.budget_delta)
+        book.who, book.note = self.who or book.who, self.note
+        with progress(f"Computing the {draft.statistic}"):
+            result = draft.preview(book) if self.preview else draft.release(book)
+        # Files first: what was paid for must not be lost because nobody reads on (`| head`).
+        if self.html is not None and not isinstance(result, Preview):
+            self.html.write_text(release_page(result), encoding="utf-8")
+        if self.csv is not None and not isinstance(result, Preview):
+            result.to_csv(self.csv)
+        if self.as_json:
+            show_json({**result.to_dict(), "ledger": ledger_facts(book)})
+        else:
+            short = result if isinstance(result, Preview) else result.text("--explain")
+            print(result.explain() if self.explain and not isinstance(result, Preview) else short)
+            print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
+
+
+_SHARED = signature(ReleaseOptions, eval_str=True).parameters
+
+
+def takes_release_options(
+    own: Mapping[str, Parameter] | None = None, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each field of `ReleaseOptions`, but for those ``without``; it gets them all as ``asked``.
+
+    ``own`` options, and those of its signature, come before the ones about groups, or in place of the field that is called so.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        declared = signature(command, eval_str=True).parameters.items()
+        mine = {name: one for name, one in declared if one.kind is not Parameter.VAR_KEYWORD} | dict(own or {})
+        names, order = list(mine), list(_SHARED)
+        place, groups = names.index("asked"), order.index("by")
+        order[groups:groups] = [name for name in names[place + 1 :] if name not in _SHARED]
+        options = {**_SHARED, **mine}
+        chosen = [
+            options[name].replace(kind=Parameter.KEYWORD_ONLY)
+            for name in [*names[:place], *order]
+            if name not in without
+        ]
+
+        @wraps(command)
+        def run(**given: Any) -> None:  # noqa: ANN401 - options of any type
+            asked = ReleaseOptions(**{name: value for name, value in given.items() if name in _SHARED})
+            command(asked=asked, **{name: value for name, value in given.items() if name in mine})
+
+        run.__signature__ = Signature(sorted(chosen, key=lambda one: one.default is not Parameter.empty))  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def _fields(name: str) -> set[str]:
@@ -112,18 +224,6 @@ def open_table(
         )  # fmt: skip
 
 
-def viewed(table: eh.Table, join: list[str] | None, derive: list[str] | None, where: list[str] | None) -> eh.Table:
-    """The table beside what ``--join`` names, with the columns that ``--derive`` makes, each from those before it, then the rows that ``--where`` keeps."""
-    for text in join or []:
-        table = _joined(table, text)
-    for text in derive or []:
-        name, equals, expression = text.partition("=")
-        if not equals or not name.strip() or not expression.strip():
-            raise UsageError(f"--derive {text!r}: expected NAME=EXPRESSION, such as --derive 'large=amount > 100'.")
-        table = table.derive(**{name.strip(): expression})
-    return table.where(*where) if where else table
-
-
 def _joined(table: eh.Table, text: str) -> eh.Table:
     import evenhand as eh
 
@@ -142,55 +242,6 @@ def hidden_password(source: str) -> str:
     """A source as it may be shown: of a URL only the part after what may hold a password."""
     scheme, found, rest = source.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if found else source
-
-
-@dataclass(frozen=True)
-class Paid:
-    """Who pays for a release, and what becomes of it."""
-
-    ledger: str
-    epsilon: str
-    delta: str
-    budget: str | None
-    budget_delta: str | None
-    preview: bool
-    as_json: bool
-    html: Path | None
-    csv: Path | None
-    who: str | None = None
-    note: str | None = None
-    explain: bool = False
-
-    def check(self) -> None:
-        """Refuse what can't be paid or written, before anything is read."""
-        parse_epsilon(self.epsilon)
-        parse_delta(self.delta)
-        Asked(self.who, note=self.note)
-        for path, option in ((self.html, "html"), (self.csv, "csv")):
-            if path is not None:
-                check_writable(path, option)
-
-    def settle(self, draft: Draft) -> None:
-        """Pay for a checked draft, release it and show it; or only preview it."""
-        if self.preview and not exists(self.ledger):
-            previewed = draft.preview(None)
-            show_json(previewed.to_dict()) if self.as_json else print(previewed)
-            return
-        book = open_ledger(self.ledger, self.epsilon, self.delta, self.budget, self.budget_delta)
-        book.who, book.note = self.who or book.who, self.note
-        with progress(f"Computing the {draft.statistic}"):
-            result = draft.preview(book) if self.preview else draft.release(book)
-        # Files first: what was paid for must not be lost because nobody reads on (`| head`).
-        if self.html is not None and not isinstance(result, Preview):
-            self.html.write_text(release_page(result), encoding="utf-8")
-        if self.csv is not None and not isinstance(result, Preview):
-            result.to_csv(self.csv)
-        if self.as_json:
-            show_json({**result.to_dict(), "ledger": ledger_facts(book)})
-        else:
-            short = result if isinstance(result, Preview) else result.text("--explain")
-            print(result.explain() if self.explain and not isinstance(result, Preview) else short)
-            print(f"  {'ledger':<16} {book.remaining} left of {book.total} in {book.location}")
 
 
 def open_ledger(location: str, epsilon: str, delta: str, budget: str | None, budget_delta: str | None) -> eh.Ledger:
@@ -248,16 +299,6 @@ def parse_key_option(
         return parse_list(text)
     pairs = [pair.partition("=") for pair in text.split(";")]
     return {name.strip(): parse_list(values) for name, _, values in pairs}
-
-
-def group_options(by: str | None, keys: str | None, other: str | None) -> dict[str, Any]:
-    """``by=``, ``keys=`` and ``other=`` from their options."""
-    if by is None:
-        if keys is not None:
-            raise UsageError("--keys without --by: which column are these the keys of? For example --by genre.")
-        return {}
-    columns = parse_list(by)
-    return {"by": columns, "keys": parse_key_option(keys, columns), "other": other}
 
 
 def parse_statistic(text: str | None, option: str, names: Sequence[str] = TOGETHER) -> Statistic:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.apps.console import check_writable, parse_pair, show_json
+from evenhand.apps.console import AsJson, check_writable, parse_pair, show_json
 from evenhand.guarantee import DataError, UsageError
 from evenhand.statistics import STATISTICS
 
 if TYPE_CHECKING:
-    from evenhand.planning import GroupPlan, ModelPlan, Plan, RowsPlan, SelectionPlan
+    from evenhand.planning import Plan
     from evenhand.profiles import Profile
 
 PLANNED = [name for name, kind in STATISTICS.items() if kind.planned_as or name == "users"]
@@ -91,92 +91,61 @@ def plan(
         str | None,
         typer.Option(help="For erm and selection: how many classes, or the size of each (a guess): 3, or 0.99,0.01."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: AsJson = False,
     html: Annotated[Path | None, typer.Option(help="Also write one self-contained page.")] = None,
 ) -> None:
     """Forecast the error before anything is spent (the help text is `HELP`)."""
     from evenhand.planning import plan as make_plan
 
     shape = _profile({"pareto": pareto, "zipf": zipf, "lognormal": lognormal}, users, rows, counts, profile)
-    if statistic in ("erm", "selection"):
-        asked: dict[str, Any] = {
-            "bounds": parse_pair(bounds, "bounds"), "heterogeneity": heterogeneity, "groups": groups, "hidden": hidden,
-            "groups_per_user": groups_per_user, "dimension": dimension, "hypotheses": hypotheses, "loss": loss,
-            "classes": None if classes is None else _sizes("classes", classes), "delta": None if delta == "0" else delta,
-        }  # fmt: skip
+    model = statistic in ("erm", "selection")
+    asked: dict[str, Any] = {"heterogeneity": heterogeneity}
+    if model:
         if for_error is not None:
             raise UsageError(
                 f"--for-error {for_error:g} is for statistics; a plan for {statistic} says which ε it would take."
             )
-        _show_model(make_plan(statistic, shape, epsilon, protects=protects, **asked), as_json, html)
-        return
-    if (dimension, hypotheses, loss, classes) != (None, None, None, None):
+        asked |= {
+            "groups": groups, "hidden": hidden, "groups_per_user": groups_per_user, "dimension": dimension, "hypotheses": hypotheses,
+            "loss": loss, "classes": None if classes is None else _sizes("classes", classes), "delta": None if delta == "0" else delta,
+        }  # fmt: skip
+    elif (dimension, hypotheses, loss, classes) != (None, None, None, None):
         raise UsageError(
             f"--dimension, --hypotheses, --loss and --classes go with erm and selection, not with {statistic}; leave them out."
         )
-    if groups is not None and heterogeneity is not None:
-        raise UsageError(f"--heterogeneity {heterogeneity:g} would change nothing in a plan by group; leave it out.")
-    if groups is not None:
-        by_group = make_plan(
-            statistic, shape, epsilon, parse_pair(bounds, "bounds"), protects, groups=_sizes("groups", groups), delta=delta, hidden=hidden,
-            groups_per_user=groups_per_user,
-        )  # fmt: skip
-        _show_groups(by_group, for_error, as_json, html)
-        return
-    if hidden or groups_per_user is not None or delta != "0":
+    elif groups is not None:
+        if heterogeneity is not None:
+            raise UsageError(
+                f"--heterogeneity {heterogeneity:g} would change nothing in a plan by group; leave it out."
+            )
+        sizes = _sizes("groups", groups)
+        asked = {"groups": sizes, "delta": delta, "hidden": hidden, "groups_per_user": groups_per_user}
+    elif hidden or groups_per_user is not None or delta != "0":
         raise UsageError("--delta, --hidden and --groups-per-user go with --groups; say how many: --groups 300.")
-    made = make_plan(
-        statistic, shape, epsilon, bounds=parse_pair(bounds, "bounds"), protects=protects, heterogeneity=heterogeneity
-    )
+    between = parse_pair(bounds, "bounds")
+    made: Any = make_plan(statistic, shape, epsilon, bounds=between, protects=protects, **asked)
     answers: dict[str, float] = {}
     if for_error is not None:
-        answers["epsilon"] = made.epsilon_for(for_error)
-        if statistic == "mean":  # more users make a sum larger, not its error smaller
+        answers = {"error": for_error, "epsilon": made.epsilon_for(for_error)}
+        if statistic == "mean" and groups is None:  # more users make a sum larger, not its error smaller
             answers["users"] = made.users_for(for_error)
     if html is not None:
-        check_writable(html, "html")
-        made.to_html(html)
-    if as_json:
-        show_json(made.to_dict() | ({"for_error": {"error": for_error, **answers}} if answers else {}))
-        return
-    _show(made)
-    if answers:
-        more = f", or {answers['users']:,} users at this ε" if "users" in answers else ""
-        print(f"\nFor an error of {for_error:g}: ε = {answers['epsilon']:.3g} with these users{more}.")
-    if html is not None:
-        print(f"\nWritten: {html}")
-
-
-def _show_model(
-    made: Plan | ModelPlan | RowsPlan | SelectionPlan | GroupPlan, as_json: bool, html: Path | None
-) -> None:
-    """A plan for a model or a selection, as text, data or, with rows per user to choose, a page."""
-    from evenhand.planning import RowsPlan
-
-    if html is not None:
-        if not isinstance(made, RowsPlan):
+        if not hasattr(made, "to_html"):
             raise UsageError("--html: this plan has no page; it is printed, or --json.")
         check_writable(html, "html")
         made.to_html(html)
     if as_json:
-        show_json(made.to_dict())
-    else:
-        print(made)
-
-
-def _show_groups(made: GroupPlan, for_error: float | None, as_json: bool, html: Path | None) -> None:
-    """A plan by groups, as text, data or a page."""
-    answer = None if for_error is None else {"error": for_error, "epsilon": made.epsilon_for(for_error)}
-    if html is not None:
-        check_writable(html, "html")
-        made.to_html(html)
-    if as_json:
-        show_json(made.to_dict() | ({"for_error": answer} if answer else {}))
+        show_json(made.to_dict() | ({"for_error": answers} if answers else {}))
         return
-    print(made)
-    if answer:
-        print(f"\nFor an error of {for_error:g} over all groups: ε = {answer['epsilon']:.3g} with these users.")
-    if html is not None:
+    if model or groups is not None:
+        print(made)
+    else:
+        _show_curve(made)
+    if answers:
+        over = " over all groups" if groups is not None else ""
+        more = f", or {answers['users']:,} users at this ε" if "users" in answers else ""
+        print(f"\nFor an error of {for_error:g}{over}: ε = {answers['epsilon']:.3g} with these users{more}.")
+    if html is not None and not model:
         print(f"\nWritten: {html}")
 
 
@@ -188,7 +157,7 @@ def _sizes(name: str, text: str) -> int | list[float]:
     return int(sizes[0]) if len(sizes) == 1 and sizes[0].is_integer() else sizes
 
 
-def _show(made: Plan) -> None:
+def _show_curve(made: Plan) -> None:
     from rich.console import Console
 
     from evenhand.pages.plan import small_curve

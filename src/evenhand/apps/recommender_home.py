@@ -6,16 +6,21 @@ What `answer` and `diary` print, write and end with never depends on ratings, bu
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from evenhand.apps.recommender_files import Json, TaskFile, encoded, read_message, say, write
+from evenhand.apps.console import AsJson, say, write
 from evenhand.guarantee import UsageError, plain
+from evenhand.recommender.messages.exchange import read_message
 
 if TYPE_CHECKING:
     from evenhand.recommender.at_home import Diary
+    from evenhand.recommender.messages import PublishedModel, Query, Report, Task
 
+Message: TypeAlias = "PublishedModel | Query | Report | Task"
+
+TaskFile = Annotated[Path, typer.Argument(help="The task, as published by the server.")]
 DiaryFile = Annotated[
     Path | None,
     typer.Option(
@@ -40,6 +45,11 @@ GroupsFile = Annotated[
 LikeFrom = Annotated[float, typer.Option(help="A rating of at least this is a like.")]
 
 
+def write_message(path: Path, message: Message) -> None:
+    """JSON for files that are called so, else binary."""
+    write(path, (message.to_json() + "\n").encode() if path.suffix == ".json" else message.to_bytes())
+
+
 def diary(
     diary_file: DiaryFile = None,
     ceiling: Ceiling = None,
@@ -51,7 +61,7 @@ def diary(
             help="Whether it may be public which items you rated: decided once, for all tasks. Private until you do.",
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """At home: begin your diary, decide for it, or see where it is and what was spent. It reads no ratings.
 
@@ -80,7 +90,7 @@ def answer(
     groups: GroupsFile = None,
     after: Annotated[Path | None, typer.Option(help="For a second round: the model of the first.")] = None,
     query: Annotated[Path | None, typer.Option(help="The server's statement of your query, to be checked.")] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """At home: answer a task with randomised bits. Asking again gives the same bytes again.
 
@@ -88,7 +98,7 @@ def answer(
     """
     from evenhand.recommender.at_home import Diary, check_query, on_one_side, opinions_of_groups, read_ratings
     from evenhand.recommender.messages import Groups, PublishedModel, Query, Task, Token
-    from evenhand.recommender.messages.rounds import is_second_round
+    from evenhand.recommender.messages.model import is_second_round
 
     asked, right = read_message(Task, task_file), Token.parse(token)
     if query is not None:
@@ -106,7 +116,7 @@ def answer(
     if catalogue is not None:
         liked = opinions_of_groups(liked, catalogue)
     report = book.answer(asked, right, liked if first is None else on_one_side(asked, right, first, liked))
-    write(out, encoded(report, out))
+    write_message(out, report)
     say(as_json, {"report": str(out), **_account(book)}, f"Wrote {out}: send it. {_spent(book)}")
 
 
@@ -116,7 +126,7 @@ def recommend(
     top: Annotated[int, typer.Option(help="How many items.")] = 10,
     like_from: LikeFrom = 4.0,
     groups: GroupsFile = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """At home: what to try next, from the published model and your own ratings. Nothing is sent.
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import resource
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.apps.console import parse_list, progress
-from evenhand.apps.recommender_files import Json, say, write
-from evenhand.apps.recommender_ratings import simulate_on_ratings
-from evenhand.guarantee import UsageError
+from evenhand.apps.console import AsJson, parse_list, progress, say, write
+from evenhand.guarantee import UsageError, parse_epsilon
 
 if TYPE_CHECKING:
-    from evenhand.recommender.simulation import Point, Quality
+    from evenhand.pages.charts import Chart
     from evenhand.recommender.tastes import Tastes
 
 _MOST_SIMULATED = 3_000_000
@@ -45,7 +45,7 @@ def plan(
     page: Annotated[
         Path | None, typer.Option(help="A file for a page with a chart: people needed by catalogue size and ε.")
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """How many people are needed, which sketch suits, and what can't be done. Reads nobody's data.
 
@@ -78,12 +78,8 @@ def plan(
         from evenhand.recommender.planning import limits
 
         along = "items in the catalogue" if groups is None else "groups of items"
-        write(
-            page,
-            limits_page(
-                "What a campaign takes", words, limits(items, rated, epsilon, assumed, public_rated), along
-            ).encode(),
-        )
+        panels = limits(items, rated, epsilon, assumed, public_rated)
+        write(page, limits_page("What a campaign takes", words, panels, along).encode())
         words += f"\nWrote {page}"
     say(as_json, data, words)
 
@@ -112,46 +108,29 @@ def simulate(
     like_from: Annotated[float, typer.Option(help="With --ratings: a rating of at least this is a like.")] = 4.0,
     out: Annotated[Path | None, typer.Option(help="A folder for pictures, as PNG, SVG and HTML.")] = None,
     seed: Annotated[int, typer.Option(help="Which simulated people; has no bearing on privacy.")] = 0,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Play whole campaigns with simulated people: items wrong, and how good the recommendations are.
 
     Examples: evenhand recommender simulate --tastes mirrored --users 10000,100000 --out pictures;
     evenhand recommender simulate --ratings ratings.csv --users 100000,1000000 --epsilon 1,4 --out pictures
     """
-    stops = _counts(users)
-    sketches = _sketches(sketch, public_rated)
-    if ratings is not None:
-        if public_rated:
-            raise UsageError("--public-rated is for assumed tastes; leave it out with --ratings.")
+    stops, names = _counts(users), _sketches(sketch, public_rated)
+    if ratings is None:
+        data, lines = _on_tastes(_tastes(tastes, like), items, rated, epsilon, stops, names, seed, public_rated, out)
+    elif public_rated:
+        raise UsageError("--public-rated is for assumed tastes; leave it out with --ratings.")
+    else:
         levels = parse_list(epsilon)
-        simulate_on_ratings(ratings, columns, like_from, items, rated, levels, stops, sketches, out, seed, as_json)
-        return
-    assumed = _tastes(tastes, like)
-    points, qualities = _on_tastes(assumed, items, rated, epsilon, stops, sketches, seed, public_rated)
-    about = f"{items} items, {rated} ratings per person, ε = {epsilon}"
-    files = [] if out is None else _draw(out, points, qualities, about, assumed)
-    data: dict[str, Any] = {
-        "about": about,
-        "simulated": True,
-        "not_private": False,
-        "items_wrong": [asdict(point) for point in points],
-        "quality": [quality.to_dict() for quality in qualities],
-        "files": files,
-    }
-    say(as_json, data, "\n".join([*_table_lines(points, qualities), *(f"Wrote {file}" for file in files)]))
+        data, lines = _on_ratings(ratings, columns, like_from, items, rated, levels, stops, names, seed, out)
+    say(as_json, data, "\n".join([*lines, *(f"Wrote {file}" for file in data["files"])]))
 
 
 def _on_tastes(
-    assumed: Tastes,
-    items: int,
-    rated: int,
-    epsilon: str,
-    stops: list[int],
-    sketches: list[str],
-    seed: int,
-    public_rated: bool,
-) -> tuple[list[Point], list[Quality]]:
+    assumed: Tastes, items: int, rated: int, epsilon: str, stops: list[int], sketches: list[str], seed: int, public_rated: bool, out: Path | None
+) -> tuple[dict[str, Any], list[str]]:  # fmt: skip
+    """Simulated people of assumed tastes: what came out, and the same as lines."""
+    from evenhand.recommender.planning import chance
     from evenhand.recommender.simulation import compare, draw_opinions, study
 
     models: dict[str, Any] = {}
@@ -160,25 +139,80 @@ def _on_tastes(
             assumed, items, rated, epsilon, stops, sketches, seed=seed, models=models, public_rated=public_rated
         )
         training, tests = (draw_opinions(assumed, items, rated, count, seed + count) for count in (5000, 1000))
-        return points, compare(models, training, tests, assumed.clusters, seed)
+        qualities = compare(models, training, tests, assumed.clusters, seed)
+    about, files = f"{items} items, {rated} ratings per person, ε = {epsilon}", []
+    if out is not None:
+        from evenhand.pages.simulation import quality_chart, wrong_chart
+
+        with progress("Drawing"):
+            files = _draw(out, "quality", quality_chart(qualities, about), about)
+            files += _draw(out, "items-wrong", wrong_chart(points, chance(assumed), about), about)
+    data = {
+        "about": about,
+        "simulated": True,
+        "not_private": False,
+        "items_wrong": [asdict(point) for point in points],
+        "quality": [quality.to_dict() for quality in qualities],
+        "files": files,
+    }
+    wrong = [f"{one.sketch:<16}{one.users:>12,}{one.wrong:>14.1%}{one.expected:>10.1%}" for one in points]
+    lines = [f"{'sketch':<16}{'people':>12}{'items wrong':>14}{'forecast':>10}", *wrong, ""]
+    lines.append(f"{'recommendations by':<30}{'hit rate@10':>12}{'NDCG@10':>9}")
+    return data, lines + [f"{one.method:<30}{one.hit_rate:>12.3f}{one.ndcg:>9.3f}" for one in qualities]
 
 
-def _draw(out: Path, points: list[Point], qualities: list[Quality], about: str, assumed: Tastes) -> list[str]:
+def _on_ratings(
+    path: Path, columns: str, like_from: float, items: int, rated: int, epsilons: list[str], stops: list[int], sketches: list[str], seed: int, out: Path | None
+) -> tuple[dict[str, Any], list[str]]:  # fmt: skip
+    """People resampled from a table of ratings: how good the recommendations get, and the same as lines."""
+    from evenhand.recommender.simulation import read_table, study_ratings, verdicts
+
+    names = parse_list(columns)
+    if len(names) != 3:
+        raise UsageError(f"--columns {columns!r}: expected three names, for user, item and rating.")
+    for epsilon in epsilons:
+        parse_epsilon(epsilon)
+    start, files = time.monotonic(), []
+    with progress("Reading") as tell:
+        table = read_table(path, names[0], names[1], names[2], like_from, items)
+        found = study_ratings(table, rated, epsilons, stops, sketches, seed=seed, tell=tell)
+        about = f"People resampled from {path.name}: {len(table.opinions):,} people, {len(table.items)} items"
+        if out is not None:
+            from evenhand.pages.simulation import ratings_chart
+
+            tell("Drawing")
+            files = _draw(out, "quality", ratings_chart(found, about), about)
+    judged, said = len(found[0].hits), verdicts(found)
+    seconds = round(time.monotonic() - start, 1)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    data = {
+        "about": about,
+        "simulated": True,
+        "not_private": True,
+        "quality": [quality.to_dict() for quality in found],
+        "judged_people": judged,
+        "verdicts": said,
+        "seconds": seconds,
+        "peak_memory_mb": memory,
+        "files": files,
+    }
+    lines = [
+        "NOT PRIVATE: computed from the ratings in the file, only for those who may see the file.",
+        f"{about}; judged on {judged} who are in no campaign, by one like each that was left out.",
+        f"{'recommendations by':<30}{'ε':>6}{'people':>12}{'hit rate@10':>13}{'± error':>9}{'NDCG@10':>9}",
+    ]
+    for one in found:
+        people = "" if one.users is None else f"{one.users:,}"
+        measured = f"{one.hit_rate:>13.3f}{one.hit_rate_error:>9.3f}{one.ndcg:>9.3f}"
+        lines.append(f"{one.method:<30}{one.epsilon or '':>6}{people:>12}{measured}")
+    return data, [*lines, *said, f"Took {seconds:.0f} s and at most {memory} MB."]
+
+
+def _draw(out: Path, name: str, chart: Chart, about: str) -> list[str]:
     from evenhand.pages.charts import save
-    from evenhand.pages.simulation import quality_chart, wrong_chart
-    from evenhand.recommender.planning import chance
 
     out.mkdir(parents=True, exist_ok=True)
-    charts = {"quality": quality_chart(qualities, about), "items-wrong": wrong_chart(points, chance(assumed), about)}
-    with progress("Drawing"):
-        return [file for name, chart in charts.items() for file in save(chart, out / name, about)]
-
-
-def _table_lines(points: list[Point], qualities: list[Quality]) -> list[str]:
-    lines = [f"{one.sketch:<16}{one.users:>12,}{one.wrong:>14.1%}{one.expected:>10.1%}" for one in points]
-    lines = [f"{'sketch':<16}{'people':>12}{'items wrong':>14}{'forecast':>10}", *lines, ""]
-    lines.append(f"{'recommendations by':<30}{'hit rate@10':>12}{'NDCG@10':>9}")
-    return lines + [f"{one.method:<30}{one.hit_rate:>12.3f}{one.ndcg:>9.3f}" for one in qualities]
+    return save(chart, out / name, about)
 
 
 def _tastes(name: str, like: str | None) -> Tastes:

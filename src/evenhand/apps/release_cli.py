@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from inspect import Parameter
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from evenhand.apps import options
 from evenhand.apps.console import parse_list, parse_open_pair
 from evenhand.apps.options import (
-    Paid,
-    group_options,
+    ReleaseOptions,
     numbers,
-    open_table,
     parse_key_option,
     parse_statistic,
     parse_strategy,
-    viewed,
+    takes_release_options,
 )
 from evenhand.guarantee import UsageError, suggest
 from evenhand.statistics import STATISTICS, Statistic
@@ -61,60 +60,73 @@ evenhand release sum 'logs/*.parquet' --user account,device --value minutes --bo
 """
 
 
+def _column(text: str, statistic: str) -> str | list[str]:
+    several = parse_list(text)
+    if not several:
+        raise UsageError(f"--value is missing: which column is the {statistic} of? For example --value rating.")
+    return several[0] if len(several) == 1 else several
+
+
+def _condition(text: str, _statistic: str) -> str:
+    if not text:
+        raise UsageError("--condition is missing: what has to be true? For example --condition 'amount > 100'.")
+    return text
+
+
+class StatisticParameter(NamedTuple):
+    """A parameter of statistics as an option: its help, and how it is read, given the statistic's name."""
+
+    help: str
+    read: Callable[[Any, str], Any] = lambda given, _statistic: given
+    kind: type = str
+    default: object = None
+    flag: str | None = None
+
+    def option(self, name: str) -> Parameter:
+        flag = self.flag or f"--{name.replace('_', '-')}"
+        kind = self.kind if self.default is not None else self.kind | None
+        annotation = Annotated[kind, typer.Option(flag, help=self.help)]  # type: ignore[valid-type]
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=self.default, annotation=annotation)
+
+
+_RATIO = ("count", "users", "sum")
+PARAMETERS = {
+    "column": StatisticParameter("The column (or columns, a,b) that the statistic is of.", _column, flag="--value"),
+    "bounds": StatisticParameter(
+        "LOW:HIGH for one value, or LOW: or :HIGH; found privately where left out.",
+        lambda text, _: parse_open_bounds(parse_open_pair(text, "bounds")),
+    ),
+    "condition": StatisticParameter("Of a share: what has to be true, as SQL: 'amount > 100'.", _condition),
+    "quantiles": StatisticParameter(
+        "Which quantiles: numbers between 0 and 1.", lambda text, _: parse_list(text), default="0.5"
+    ),
+    "edges": StatisticParameter(
+        "Edges of a histogram: 0,1,2,5; found privately if left out.", lambda text, _: numbers(text, "edges")
+    ),
+    "of": StatisticParameter("A per_user_mean of each user's mean or total; a top or a share of users or rows."),
+    "numerator": StatisticParameter(
+        "Of a ratio: count, users or sum:COLUMN:LOW:HIGH; bounds may be left out.",
+        lambda text, _: parse_statistic(text, "numerator", _RATIO),
+    ),
+    "denominator": StatisticParameter(
+        "The same, below the line.", lambda text, _: parse_statistic(text, "denominator", _RATIO)
+    ),
+    "k": StatisticParameter("For top: how many groups.", kind=int, default=10),
+    "values_per_user": StatisticParameter(
+        "For distinct: how many values one user may support; chosen unless given.", kind=int
+    ),
+}
+"""The parameters that statistics have, by the names of their fields."""
+
+
+@takes_release_options({name: parameter.option(name) for name, parameter in PARAMETERS.items()})
 def release(
     statistic: Annotated[str, typer.Argument(help="One of: " + ", ".join(STATISTICS) + ".")],
-    source: options.Source,
-    user: options.User,
-    epsilon: options.Epsilon,
-    ledger: options.LedgerAt,
-    table: options.TableName = None,
-    join: options.Join = None,
-    derive: options.Derive = None,
-    where: options.Where = None,
-    value: Annotated[str | None, typer.Option(help="The column (or columns, a,b) that the statistic is of.")] = None,
-    bounds: Annotated[
-        str | None, typer.Option(help="LOW:HIGH for one value, or LOW: or :HIGH; found privately where left out.")
-    ] = None,
-    condition: Annotated[
-        str | None, typer.Option(help="Of a share: what has to be true, as SQL: 'amount > 100'.")
-    ] = None,
-    quantiles: Annotated[str, typer.Option(help="Which quantiles: numbers between 0 and 1.")] = "0.5",
-    edges: Annotated[
-        str | None, typer.Option(help="Edges of a histogram: 0,1,2,5; found privately if left out.")
-    ] = None,
-    of: Annotated[
-        str | None,
-        typer.Option(help="A per_user_mean of each user's mean or total; a top or a share of users or rows."),
-    ] = None,
-    numerator: Annotated[
-        str | None, typer.Option(help="Of a ratio: count, users or sum:COLUMN:LOW:HIGH; bounds may be left out.")
-    ] = None,
-    denominator: Annotated[str | None, typer.Option(help="The same, below the line.")] = None,
-    k: Annotated[int, typer.Option("--k", help="For top: how many groups.")] = 10,
-    values_per_user: Annotated[
-        int | None, typer.Option(help="For distinct: how many values one user may support; chosen unless given.")
-    ] = None,
-    by: options.By = None,
-    keys: options.Keys = None,
-    other: options.Other = None,
-    groups_per_user: options.GroupsPerUser = None,
-    totals: options.Totals = False,
-    bounding: options.BoundingName = "auto",
-    delta: options.Delta = "0",
-    protects: options.Protects = "presence",
-    public: options.Public = None,
-    population: options.Population = None,
-    columns: options.Columns = None,
-    budget: options.Budget = None,
-    budget_delta: options.BudgetDelta = None,
-    engine: options.EngineName = None,
-    preview: options.OnlyPreview = False,
-    as_json: options.AsJson = False,
-    html: options.Html = None,
-    csv: options.Csv = None,
-    who: options.Who = None,
-    note: options.Note = None,
-    explain: options.Explain = False,
+    asked: ReleaseOptions,
+    totals: Annotated[
+        bool, typer.Option("--totals", help="With --by: also the total, fitted to the groups; of counts and sums.")
+    ] = False,
+    **more: Any,  # noqa: ANN401 - the parameters of the statistic
 ) -> None:
     """Release one statistic about people (the help text is `HELP`)."""
     from evenhand.session import Drafts
@@ -125,52 +137,29 @@ def release(
             f"{suggest(statistic, STATISTICS)}"
         )
     kind = STATISTICS[statistic]
-    paid = Paid(ledger, epsilon, delta, budget, budget_delta, preview, as_json, html, csv, who, note, explain)
-    paid.check()
-    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "bounding": parse_strategy(bounding)}
-    given = {"value": value, "condition": condition, "bounds": bounds, "quantiles": quantiles, "edges": edges, "of": of}
-    asked |= _parameters(
-        kind,
-        {**given, "numerator": numerator, "denominator": denominator},
-        {"k": k, "values_per_user": values_per_user},
-    )
-    if kind.has_groups and by is not None:
+    asked.check()
+    bounding = parse_strategy(asked.bounding)
+    given = {"epsilon": asked.epsilon, "delta": asked.delta, "bounding": bounding, **_parameters(kind, more)}
+    if kind.has_groups and asked.by is not None:
         raise UsageError(f"--by with {statistic}: the column that names its groups is --value; leave --by out.")
     if kind.has_groups:
-        asked |= {"keys": parse_key_option(keys, parse_list(value)), "groups_per_user": groups_per_user}
+        given["keys"] = parse_key_option(asked.keys, parse_list(more["column"]))
     else:
-        asked |= group_options(by, keys, other)
-        if by is not None and kind.selects_keys:
-            asked["groups_per_user"] = groups_per_user
+        given |= asked.groups()
+    if kind.has_groups or (asked.by is not None and kind.selects_keys):
+        given["groups_per_user"] = asked.groups_per_user
     if totals and not kind.additive:
         raise UsageError(f"--totals with {statistic}: its groups don't add up; expected a count or a sum.")
-    asked |= {"totals": True} if totals else {}
-    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), join, derive, where)
+    given |= {"totals": True} if totals else {}
     # Everything that can be wrong is found here, before a ledger file is made.
-    paid.settle(getattr(Drafts(rows), statistic)(**asked))
+    asked.settle(getattr(Drafts(asked.rows()), statistic)(**given))
 
 
-def _parameters(kind: type[Statistic], given: dict[str, str | None], plain: dict[str, Any]) -> dict[str, Any]:
-    """The options that the statistic has parameters for; ``plain`` ones as they are."""
-    own = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    parameters: dict[str, Any] = {name: value for name, value in plain.items() if name in own}
-    if "column" in own:
-        several = parse_list(given["value"])
-        if not several:
-            raise UsageError(f"--value is missing: which column is the {kind.name} of? For example --value rating.")
-        parameters["column"] = several[0] if len(several) == 1 else several
-    if "condition" in own:
-        if not given["condition"]:
-            raise UsageError("--condition is missing: what has to be true? For example --condition 'amount > 100'.")
-        parameters["condition"] = given["condition"]
-    if "bounds" in own:
-        parameters["bounds"] = parse_open_bounds(parse_open_pair(given["bounds"], "bounds"))
-    if "quantiles" in own:
-        parameters["quantiles"] = parse_list(given["quantiles"])
-    if "edges" in own:
-        parameters["edges"] = None if given["edges"] is None else numbers(given["edges"], "edges")
-    if "of" in own and given["of"] is not None:
-        parameters["of"] = given["of"]
-    for part in {"numerator", "denominator"} & own:
-        parameters[part] = parse_statistic(given[part], part, ("count", "users", "sum"))
-    return parameters
+def _parameters(kind: type[Statistic], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the statistic has parameters for; what it can't do without and was not given is read too, and refused."""
+    own = {field.name: field.default is MISSING for field in fields(kind)}  # type: ignore[arg-type]
+    return {
+        name: parameter.read("" if given[name] is None else given[name], kind.name)
+        for name, parameter in PARAMETERS.items()
+        if name in own and (given[name] is not None or own[name])
+    }

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand.apps.console import progress, show_json
+from evenhand.apps.console import AsJson, progress, show_json
 from evenhand.guarantee import UsageError, suggest
 
 PAPERS = ("amin2018", "amin2019", "epasto2020", "rameshwar2024", "banerjee")
@@ -44,7 +44,7 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="Your copy of the real data, where a reproduction can use it.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Reproduce a figure (the help text is `HELP`)."""
     known = registry()

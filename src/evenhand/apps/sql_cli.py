@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenhand.apps import options
-from evenhand.apps.options import Paid, open_table, parse_key_option, parse_strategy
+from evenhand.apps.options import ReleaseOptions, parse_key_option, parse_strategy, takes_release_options
 from evenhand.guarantee import UsageError
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
@@ -32,36 +32,19 @@ evenhand sql "SELECT COUNT(DISTINCT household) FROM sales" shop.duckdb --table s
 """
 
 
+@takes_release_options(without=("derive", "where", "by", "groups_per_user"))
 def sql(
     query: Annotated[str, typer.Argument(help="The SELECT.")],
-    source: options.Source,
-    ledger: options.LedgerAt,
+    asked: ReleaseOptions,
     user: Annotated[str | None, typer.Option(help="The column (or columns, a,b) that name a person.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="How much of the budget to spend, such as 0.2.")] = None,
-    table: options.TableName = None,
     join: Annotated[
         list[str] | None,
         typer.Option(help="A public table that the query joins: NAME=FILE, Parquet or CSV. May be repeated."),
     ] = None,
     fan_out: Annotated[int, typer.Option(help="How many rows one row may meet in each join.")] = LARGEST_FAN_OUT,
     keys: Annotated[str | None, typer.Option(help="Public groups, by group column: col=a,b;other=x,y.")] = None,
-    other: options.Other = None,
-    bounding: options.BoundingName = "auto",
     delta: Annotated[str | None, typer.Option(help="The δ to spend; needed to select hidden group names.")] = None,
-    protects: options.Protects = "presence",
-    public: options.Public = None,
-    population: options.Population = None,
-    columns: options.Columns = None,
-    budget: options.Budget = None,
-    budget_delta: options.BudgetDelta = None,
-    engine: options.EngineName = None,
-    preview: options.OnlyPreview = False,
-    as_json: options.AsJson = False,
-    html: options.Html = None,
-    csv: options.Csv = None,
-    who: options.Who = None,
-    note: options.Note = None,
-    explain: options.Explain = False,
 ) -> None:
     """Ask in SQL (the help text is `HELP`)."""
     from evenhand.session import Drafts
@@ -74,17 +57,14 @@ def sql(
             "--user and --epsilon are missing, and the query does not say: expected --user userId --epsilon 0.5, or SELECT WITH "
             "DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, privacy_unit_column = userId)."
         )
-    paid = Paid(
-        ledger, spent, delta or said.delta or "0", budget, budget_delta, preview, as_json, html, csv, who, note, explain
-    )
-    paid.check()
+    asked = replace(asked, user=unit, epsilon=spent, delta=delta or said.delta or "0", join=None)  # the query joins
+    asked.check()
     groups = None if keys is None else parse_key_option(keys, [])
-    rows = open_table(source, unit, table, columns, protects, public, population, engine)
-    draft = Drafts(rows).sql(
-        query, epsilon=epsilon, delta=delta, bounding=parse_strategy(bounding), keys=groups, other=other, tables=_public(join),
-        fan_out=fan_out,
+    draft = Drafts(asked.rows()).sql(
+        query, epsilon=epsilon, delta=delta, bounding=parse_strategy(asked.bounding), keys=groups, other=asked.other,
+        tables=_public(join), fan_out=fan_out,
     )  # fmt: skip
-    paid.settle(draft)
+    asked.settle(draft)
 
 
 def _public(given: list[str] | None) -> dict[str, eh.Table | PublicTable]:

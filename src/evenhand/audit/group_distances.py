@@ -44,7 +44,7 @@ class _Always(GroupMeans):
 
 
 @dataclass(frozen=True)
-class _Located(Mean):
+class _LocatedByGroup(Mean):
     """A mean that takes this road."""
 
     def road_for(self, request: Request) -> type[Part] | None:
@@ -62,7 +62,7 @@ def located_by_group(
     delta: Amount = 0,
 ) -> Draft:
     """The mean by group around located centres, all of its steps."""
-    mean, groups = _Located(column, bounds), parse_keys(ask.table, (by,), keys, other)
+    mean, groups = _LocatedByGroup(column, bounds), parse_keys(ask.table, (by,), keys, other)
     return PerRow(Request.parse(ask.table, epsilon, delta), {"mean": mean}, (by,), groups).draft()
 
 

@@ -15,9 +15,17 @@ from evenhand.guarantee import Amount, UsageError, parse_epsilon, plain
 from evenhand.pages.numbers import in_words
 from evenhand.pages.pictures import Range
 from evenhand.recommender.at_server.sketches import half_of
-from evenhand.recommender.bounds import necessary_if_adaptive, necessary_users, sufficient_users
+from evenhand.recommender.bounds import (
+    Bound,
+    Question,
+    largest,
+    necessary_if_adaptive,
+    necessary_users,
+    proven_bounds,
+    sufficient_users,
+    telling,
+)
 from evenhand.recommender.messages import SKETCHES
-from evenhand.recommender.proven import Bound, Question, largest, proven_bounds, telling
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting, best_questions, best_theta, pool_size
 

@@ -24,7 +24,8 @@ from evenhand.recommender.at_server import Issuer
 from evenhand.recommender.at_server.store import ReportStore
 from evenhand.recommender.at_server.tokens import read_secret
 from evenhand.recommender.messages import Groups, Task
-from evenhand.recommender.messages.files import read, read_message
+from evenhand.recommender.messages.exchange import read_message
+from evenhand.recommender.messages.wire import read
 from evenhand.service.listening import NAMES, Listening, listening
 from evenhand.service.toml_lines import read_toml
 

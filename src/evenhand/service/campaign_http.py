@@ -23,9 +23,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from evenhand.guarantee import DataError, EvenhandError, MessageError, UsageError
-from evenhand.recommender.at_server.store import Outcome
+from evenhand.recommender.at_server.store import ReportStatus
 from evenhand.recommender.messages import RECORD_SIZE, PublishedModel, Task
-from evenhand.recommender.messages.files import read_message
+from evenhand.recommender.messages.exchange import read_message
 from evenhand.service.campaign_config import Configured
 from evenhand.service.campaign_intake import Intake, Rate
 
@@ -40,10 +40,10 @@ HEADERS = {
 _COUNTED_FOR = 10.0  # seconds for which the status shows the same number
 _SAID_FOR = 10.0  # seconds for which a store that fails is not mentioned again
 _WORDS = {
-    Outcome.MALFORMED: "This is not a report about this campaign's task.",
-    Outcome.FORGED: "The token's tag is not that of its serial.",
-    Outcome.REDEEMED: "The token was used before, with another answer.",
-    Outcome.CLOSED: "The campaign takes no more reports.",
+    ReportStatus.MALFORMED: "This is not a report about this campaign's task.",
+    ReportStatus.FORGED: "The token's tag is not that of its serial.",
+    ReportStatus.REDEEMED: "The token was used before, with another answer.",
+    ReportStatus.CLOSED: "The campaign takes no more reports.",
 }
 
 M = TypeVar("M", Task, PublishedModel)
@@ -138,14 +138,14 @@ class CampaignServer:
             if len(record) > RECORD_SIZE:
                 break
         if len(record) != RECORD_SIZE:
-            return _error(400, _WORDS[Outcome.MALFORMED])
+            return _error(400, _WORDS[ReportStatus.MALFORMED])
         task = self._task.look()
         if task is None or task.beacon is None:
             return _error(503, "The task is not open yet.", wait=60)
         if self._intake.full:
             return _error(503, "Too many reports wait to be stored. Send the same report again later.", wait=5)
         outcome = await self._intake.put(record)
-        if outcome is Outcome.STORED:
+        if outcome is ReportStatus.STORED:
             return Response(None, 204, HEADERS)
         return _error(outcome, _WORDS[outcome])
 

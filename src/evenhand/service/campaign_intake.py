@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from evenhand.recommender.at_server.store import Outcome
+from evenhand.recommender.at_server.store import ReportStatus
 from evenhand.service.rates import refilled
 
 MOST_WAITING = 20_000
@@ -35,18 +35,18 @@ class Intake:
         take: stores some reports durably, and says what became of each; called in a thread, one call at a time.
     """
 
-    def __init__(self, take: Callable[[list[bytes]], list[Outcome]]) -> None:
+    def __init__(self, take: Callable[[list[bytes]], list[ReportStatus]]) -> None:
         self._take = take
-        self._waiting: list[tuple[bytes, asyncio.Future[Outcome]]] = []
+        self._waiting: list[tuple[bytes, asyncio.Future[ReportStatus]]] = []
         self._writer: asyncio.Task[None] | None = None
 
     @property
     def full(self) -> bool:
         return len(self._waiting) >= MOST_WAITING
 
-    async def put(self, record: bytes) -> Outcome:
+    async def put(self, record: bytes) -> ReportStatus:
         """What became of a report; raises what storing it raised."""
-        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[ReportStatus] = asyncio.get_running_loop().create_future()
         self._waiting.append((record, answer))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write())

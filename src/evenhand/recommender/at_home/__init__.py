@@ -4,12 +4,15 @@ Only the standard library, `messages` and `guarantee` are used here, so that it 
 or a browser; ``docs/recommender/wire-format.md`` gives test vectors for that.
 """
 
-from evenhand.recommender.at_home.answering import answer, check_query
+from evenhand.recommender.at_home.answering import answer, check_query, on_one_side
 from evenhand.recommender.at_home.diary import Diary
-from evenhand.recommender.at_home.grouped import opinions_of_groups, recommend_from_groups
 from evenhand.recommender.at_home.ratings import Ratings, read_ratings
-from evenhand.recommender.at_home.recommending import Recommendation, recommend
-from evenhand.recommender.at_home.rounds import on_one_side
+from evenhand.recommender.at_home.recommending import (
+    Recommendation,
+    opinions_of_groups,
+    recommend,
+    recommend_from_groups,
+)
 
 __all__ = [
     "Diary",

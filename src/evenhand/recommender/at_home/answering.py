@@ -1,18 +1,19 @@
-"""From ratings to a report: keep at most the public cap, compute the bits, flip each with a secret coin."""
+"""From ratings to a report: keep at most the public cap, compute the bits, flip each with a secret coin; and, before a second round, take sides."""
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 
-from evenhand.guarantee import DataError
+from evenhand.guarantee import DataError, UsageError
 from evenhand.recommender.at_home.coins import Coins, flip_threshold
 from evenhand.recommender.at_home.ratings import usable
 from evenhand.recommender.at_home.sketches import sketch_for
-from evenhand.recommender.messages import SKETCHES, Query, Report, Task, Token
+from evenhand.recommender.messages import SKETCHES, PublishedModel, Query, Report, Task, Token
+from evenhand.recommender.messages.model import axis_of
 
 
 def answer(task: Task, token: Token, ratings: Mapping[int, bool], coins: Coins) -> Report:
@@ -86,3 +87,33 @@ def _subsample(ratings: Mapping[int, bool], cap: int, coins: Coins) -> Mapping[i
         other = place + coins.below(len(items) - place)
         items[place], items[other] = items[other], items[place]
     return {item: ratings[item] for item in items[:cap]}
+
+
+def on_one_side(task: Task, token: Token, model: PublishedModel, liked: Mapping[int, bool]) -> dict[int, bool]:
+    """The ratings, with likes and dislikes exchanged for those who lean to the axis' negative side.
+
+    Where half the people like what the others dislike, averages show nothing. Once a first round has found an axis roughly,
+    everybody can bring their ratings to one side at home, and averages show everything.
+
+    The side is found from ratings of items that the question is not about. With all of them an item's own rating would help to
+    choose the sign that it then gets, and the second round would seem to confirm any first model, noise included.
+
+    Guarantee:
+        A fixed rule that is applied at home, before the bits are computed: whatever the ratings are, there is a result, and the
+        report made from it is ε-private in the ratings. Errors are about the task and the model, which are public.
+    """
+    if not SKETCHES[task.sketch].senses:
+        raise UsageError(f"sketch={task.sketch!r}: second rounds ask about sets of items; use maxsense.")
+    axis = axis_of(task, model)
+    liked = usable(liked, len(task.items))
+    asked = set(_flat(sketch_for(task).query(token.serial, [])))
+    lean = sum(axis[item] if like else -axis[item] for item, like in sorted(liked.items()) if item not in asked)
+    return {item: like == (lean >= 0) for item, like in liked.items()}
+
+
+def _flat(query: Iterable[int | Iterable[int]]) -> Iterable[int]:
+    for one in query:
+        if isinstance(one, int):
+            yield one
+        else:
+            yield from one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,6 @@ from evenhand.guarantee import (
 )
 from evenhand.recommender.at_home.answering import answer
 from evenhand.recommender.at_home.coins import Coins, SecureCoins
-from evenhand.recommender.at_home.place import home_diary, sync_folder
 from evenhand.recommender.messages import Report, Task, Token
 
 _SCHEMA = """
@@ -193,3 +193,45 @@ class Diary:
             f"The diary {self.path} can't be read or written: it is not a diary, is damaged, or its folder is missing "
             "or read-only."
         )
+
+
+def home_diary() -> Path:
+    """The diary of whoever runs this, whatever folder they are in: where the operating system keeps a person's data.
+
+    Its folder is made if it is missing, readable by its owner only.
+    """
+    try:
+        from platformdirs import user_data_path
+    except ImportError:
+        raise UsageError(
+            "platformdirs, which knows where your diary lives, is not installed: pip install 'evenhand[recommender]', "
+            "or name a diary file yourself."
+        ) from None
+    folder = user_data_path("evenhand", appauthor=False)
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    for place in reversed(missing):
+        try:
+            place.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"The folder {place} for your diary can't be made: {error.strerror}. Name a diary file elsewhere."
+            ) from None
+        sync_folder(place.parent)
+    return folder / "diary.db"
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the folder's list of files on disk before going on, so that a power cut forgets none of them."""
+    if os.name == "nt":  # Windows neither needs nor allows it
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise DataError(
+            f"The folder {folder} can't be synced to disk ({error.strerror}), so that a diary in it might be lost in a "
+            "power cut. Name a diary file elsewhere."
+        ) from None

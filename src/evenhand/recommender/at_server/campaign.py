@@ -15,7 +15,7 @@ from evenhand.recommender.at_server.fold import Fold
 from evenhand.recommender.at_server.sketches import RatedSets, sketch_for
 from evenhand.recommender.at_server.tokens import SECRET_SIZE, Issuer
 from evenhand.recommender.messages import DEFAULT_SKETCH, PublishedModel, Query, Task, Token, find_sketch
-from evenhand.recommender.messages.rounds import is_second_round
+from evenhand.recommender.messages.model import is_second_round
 from evenhand.recommender.tuning import best_questions, best_theta, pool_size
 
 

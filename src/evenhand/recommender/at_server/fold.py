@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import operator
 import os
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, astuple, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.guarantee import DataError, UsageError
-from evenhand.recommender.at_server import archive, reports
-from evenhand.recommender.at_server.reports import Batch
-from evenhand.recommender.at_server.seen import Seen
+from evenhand.recommender.at_server import reports
+from evenhand.recommender.at_server.reports import Batch, fits
 from evenhand.recommender.at_server.sketches import RatedSets, Sums, sketch_for
 from evenhand.recommender.at_server.tokens import Issuer, Serials
 from evenhand.recommender.messages import Report, Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Columns = tuple[Any, ...]
 
 
 @dataclass
@@ -73,22 +79,17 @@ class Fold:
             self._sums = self.sketch.zeros()
 
     def add(self, batch: Batch) -> None:
-        self.counts.malformed += batch.malformed
-        self.counts.foreign += batch.foreign
-        serials, answers, tags = batch.serials, batch.answers, batch.tags
-        sound = (serials < self.task.tokens) & (answers >> np.uint32(self.task.questions - 1) <= 1)
-        if not sound.all():
-            self.counts.malformed += int(len(sound) - sound.sum())
-            serials, answers, tags = serials[sound], answers[sound], None if tags is None else tags[sound]
+        columns: Columns = (batch.serials, batch.answers, batch.tags)
+        malformed, (serials, answers, tags) = _kept(fits(self.task, batch.serials, batch.answers), columns)
+        forged = 0
         if self.issuer is not None:
             genuine = np.zeros(len(serials), bool) if tags is None else self.issuer.tags(serials) == tags
-            if not genuine.all():
-                self.counts.forged += int(len(genuine) - genuine.sum())
-                serials, answers = serials[genuine], answers[genuine]
-        fresh = self._seen.claim(serials)
-        if not fresh.all():
-            self.counts.duplicate += int(len(fresh) - fresh.sum())
-            serials, answers = serials[fresh], answers[fresh]
+            forged, (serials, answers) = _kept(genuine, (serials, answers))
+        duplicate, (serials, answers) = _kept(self._seen.claim(serials), (serials, answers))
+        self.counts.malformed += batch.malformed + malformed
+        self.counts.foreign += batch.foreign
+        self.counts.forged += forged
+        self.counts.duplicate += duplicate
         self.counts.accepted += len(serials)
         self._add_up(serials, answers)
 
@@ -142,7 +143,7 @@ class Fold:
 
     def to_bytes(self) -> bytes:
         """The fold's state, without the issuer's secret."""
-        return archive.pack(self._parts())
+        return _pack(self._parts())
 
     def _parts(self) -> Sums:
         identity = np.frombuffer(self.task.id + (self.task.beacon or b""), np.uint8)
@@ -156,9 +157,9 @@ class Fold:
             raise UsageError("A fold that has begun can't be restored: restore into a new one, then merge.")
         ours = self._parts()
         # Before anything else, as the sizes of the rest follow from the task.
-        if archive.unpack(data, {"identity": ours["identity"]})["identity"].tobytes() != ours["identity"].tobytes():
+        if _unpack(data, {"identity": ours["identity"]})["identity"].tobytes() != ours["identity"].tobytes():
             raise DataError("The fold is of another task, or of another beacon: begin a new one.")
-        stored = archive.unpack(data, ours)
+        stored = _unpack(data, ours)
         other = Fold(self.task, rated=self.sketch.rated)
         other._seen.bits, other.counts = stored["seen"], Counts(*stored["counts"].tolist())
         other._sums = {name: stored[f"sum_{name}"] for name in self._sums}
@@ -183,3 +184,95 @@ class Fold:
             self.restore(Path(path).read_bytes())
         except OSError as error:
             raise DataError(f"{path} can't be read: {error.strerror}.") from None
+
+
+def _kept(mask: NDArray[np.bool_], columns: Columns) -> tuple[int, Columns]:
+    """How many rows the mask leaves out, and the columns without them; no copy where it leaves out none."""
+    if mask.all():
+        return 0, columns
+    return len(mask) - int(mask.sum()), tuple(None if column is None else column[mask] for column in columns)
+
+
+class Seen:
+    """A set of serials below ``tokens``, one bit each: its size is fixed when the tokens are issued."""
+
+    def __init__(self, tokens: int) -> None:
+        self.bits = np.zeros((tokens + 7) // 8, np.uint8)
+
+    def claim(self, serials: Serials) -> NDArray[np.bool_]:
+        """Mark serials as seen; True for each that comes for the first time, here or in an earlier call."""
+        order = _sorted(serials)
+        ascending = serials if order is None else serials[order]
+        first = np.ones(len(serials), bool)
+        first[1:] = ascending[1:] != ascending[:-1]
+        place, mask = ascending >> 3, (1 << (ascending & 7)).astype(np.uint8)
+        first &= (self.bits[place] & mask) == 0
+        place, mask = place[first], mask[first]
+        if len(place):
+            starts = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
+            self.bits[place[starts]] |= np.bitwise_or.reduceat(mask, starts)
+        if order is None:
+            return first
+        fresh = np.empty_like(first)
+        fresh[order] = first
+        return fresh
+
+    def overlap(self, other: Seen) -> int:
+        return int(np.bitwise_count(self.bits & other.bits).sum())
+
+
+def _sorted(serials: Serials) -> NDArray[np.intp] | None:
+    """The order that sorts serials, equal ones as they came; None if they ascend already."""
+    if np.all(serials[1:] >= serials[:-1]):
+        return None
+    # Sorting serial and place as one number is much faster than a stable argsort.
+    packed = serials.astype(np.uint64) << np.uint64(32) | np.arange(len(serials), dtype=np.uint64)
+    packed.sort()
+    return (packed & np.uint64(0xFFFFFFFF)).astype(np.intp)
+
+
+Arrays = dict[str, NDArray[Any]]
+
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
+    *(KeyError, ValueError, OSError, NotImplementedError, RuntimeError, OverflowError),
+)
+"""What the zip module raises for bytes that are no archive, or not one that was written here."""
+
+
+def _pack(arrays: Arrays) -> bytes:
+    """All arrays by name as a zip file, as `numpy.load` reads them."""
+    file = io.BytesIO()
+    # As np.savez_compressed does, at the level that is ten times faster: sums of noise hardly shrink.
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def _unpack(data: bytes, like: Arrays) -> Arrays:
+    """The arrays that `_pack` was given, if they have the names, types and shapes of those in ``like``.
+
+    Their headers are compared and never obeyed, and no more is read than is expected: a forged archive can claim
+    no type, no shape and no size.
+    """
+    found: Arrays = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for name, expected in like.items():
+                header = _header(expected)
+                with archive.open(f"{name}.npy") as member:
+                    raw = member.read(len(header) + expected.nbytes + 1)
+                if len(raw) != len(header) + expected.nbytes or not raw.startswith(header):
+                    raise DataError("The fold is damaged, or of another task: begin a new one.")
+                found[name] = np.frombuffer(raw, expected.dtype, offset=len(header)).reshape(expected.shape).copy()
+    except _DAMAGE:
+        raise DataError("The fold is damaged, or is no fold: fold the reports again.") from None
+    return found
+
+
+def _header(array: NDArray[Any]) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    return file.getvalue()

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import DataError, MessageError
-from evenhand.recommender.messages import RECORD_SIZE, Report
+from evenhand.recommender.at_server.stream import Words
+from evenhand.recommender.messages import RECORD_SIZE, Report, Task
 from evenhand.recommender.messages.exchange import RECORD_MAGIC
 
 if TYPE_CHECKING:
@@ -33,11 +34,16 @@ class Batch:
         foreign: reports for another task, left out of the columns.
     """
 
-    serials: NDArray[np.uint32]
-    answers: NDArray[np.uint32]
+    serials: Words
+    answers: Words
     tags: NDArray[np.uint64] | None
     malformed: int = 0
     foreign: int = 0
+
+
+def fits(task: Task, serials: Words, answers: Words) -> NDArray[np.bool_]:
+    """Which of these answers have a serial of the task, and no bits beyond its questions."""
+    return np.asarray((serials < task.tokens) & (answers >> np.uint32(task.questions - 1) <= 1))
 
 
 def from_reports(reports: Iterable[Report], task: bytes) -> Iterator[Batch]:
@@ -81,7 +87,7 @@ def from_arrow(batch: pa.RecordBatch | pa.Table) -> Batch:
     return Batch(_fitting(column("serial")), _fitting(column("answer")), tags)
 
 
-def _fitting(values: NDArray[Any]) -> NDArray[np.uint32]:
+def _fitting(values: NDArray[Any]) -> Words:
     """Numbers that do not fit into 32 bits become the largest that does, which no task accepts."""
     top = np.iinfo(np.uint32).max
     return np.where((values < 0) | (values > top), top, values).astype(np.uint32)

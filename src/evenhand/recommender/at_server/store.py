@@ -16,7 +16,7 @@ import numpy as np
 from evenhand.guarantee import DataError, UsageError
 from evenhand.ledger.failures import Kept
 from evenhand.ledger.store import Store
-from evenhand.recommender.at_server.reports import RECORD, Batch
+from evenhand.recommender.at_server.reports import RECORD, Batch, fits
 from evenhand.recommender.at_server.tokens import Issuer
 from evenhand.recommender.messages import RECORD_SIZE, Task
 from evenhand.recommender.messages.exchange import RECORD_MAGIC
@@ -29,7 +29,7 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 _REPORTS = Kept("store of reports", DataError, undone="", lost="", restored="")
 
 
-class Outcome(IntEnum):
+class ReportStatus(IntEnum):
     """What became of a report, as a status of ``docs/recommender/http.md``."""
 
     STORED = 204
@@ -66,7 +66,7 @@ class ReportStore:
             raise DataError(f"{self._store.name} has no reports about this task: name its own store.")
         self.open(task)
 
-    def take(self, records: Sequence[bytes], issuer: Issuer, *, closed: bool = False) -> list[Outcome]:
+    def take(self, records: Sequence[bytes], issuer: Issuer, *, closed: bool = False) -> list[ReportStatus]:
         """Store some reports, and say what became of each.
 
         Args:
@@ -78,11 +78,11 @@ class ReportStore:
         found = np.frombuffer(b"".join(whole), RECORD)
         task = self._task
         sound = (found["magic"] == RECORD_MAGIC) & (found["task"] == np.void(task.short_id))
-        sound &= (found["serial"] < task.tokens) & (found["answer"] >> np.uint32(task.questions - 1) <= 1)
-        outcomes = np.full(len(found), Outcome.MALFORMED)
+        sound &= fits(task, found["serial"], found["answer"])
+        outcomes = np.full(len(found), ReportStatus.MALFORMED)
         places = np.flatnonzero(sound)
         genuine = issuer.tags(found["serial"][places].astype(np.uint32)) == found["tag"][places]
-        outcomes[places[~genuine]] = Outcome.FORGED
+        outcomes[places[~genuine]] = ReportStatus.FORGED
         places = places[genuine]
         if len(places):
             serials, answers = found["serial"][places].tolist(), found["answer"][places].tolist()
@@ -94,9 +94,13 @@ class ReportStore:
             for place, serial, answer in zip(places, serials, answers, strict=True):
                 known = stored.get(serial)
                 outcomes[place] = (
-                    Outcome.CLOSED if known is None else Outcome.STORED if known == answer else Outcome.REDEEMED
+                    ReportStatus.CLOSED
+                    if known is None
+                    else ReportStatus.STORED
+                    if known == answer
+                    else ReportStatus.REDEEMED
                 )
-        return [Outcome(outcome) for outcome in outcomes.tolist()]
+        return [ReportStatus(outcome) for outcome in outcomes.tolist()]
 
     def batches(self) -> Iterator[Batch]:
         """All reports by serial, in short transactions, so that a server can go on storing meanwhile.

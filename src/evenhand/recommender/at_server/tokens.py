@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import DataError, UsageError
-from evenhand.recommender.at_server.stream import TAG, keystream
+from evenhand.recommender.at_server.stream import TAG, Words, keystream
 from evenhand.recommender.messages import Task, Token
-from evenhand.recommender.messages.files import read
+from evenhand.recommender.messages.wire import read
 
 SECRET_SIZE = 32
 _TAGS_PER_BLOCK = 8
 
-Serials = NDArray[np.uint32]
+Serials = Words
 Tags = NDArray[np.uint64]
 
 

@@ -10,9 +10,8 @@ from evenhand.guarantee import MessageError
 from evenhand.recommender.messages.exchange import RECORD_SIZE, Query, Report, Token
 from evenhand.recommender.messages.groups import Groups
 from evenhand.recommender.messages.model import PublishedModel
-from evenhand.recommender.messages.promise import LocalGuarantee
 from evenhand.recommender.messages.sketches import DEFAULT_SKETCH, SKETCHES, Sketch, find_sketch, load_half
-from evenhand.recommender.messages.task import Task
+from evenhand.recommender.messages.task import LocalGuarantee, Task
 from evenhand.recommender.messages.wire import VERSION
 
 __all__ = [

@@ -6,19 +6,54 @@ Each reads what it wrote; anything else is a `MessageError`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
 
 from evenhand.guarantee import MessageError, UsageError
 from evenhand.recommender.messages import wire
-from evenhand.recommender.messages.task import MOST_TOKENS, SHORT_ID_SIZE
+from evenhand.recommender.messages.model import PublishedModel
+from evenhand.recommender.messages.task import MOST_TOKENS, SHORT_ID_SIZE, Task
 
 TAG_SIZE = 8
 RECORD_MAGIC = b"EHR1"
 RECORD_SIZE = len(RECORD_MAGIC) + SHORT_ID_SIZE + 4 + TAG_SIZE + 4
 """A binary report has this many bytes, always: files of reports are records one after the other."""
 
-_QUERY_MAGIC = b"EHQ1"
 _DIGEST_SIZE = 32
 _LARGEST_ANSWER = (1 << 32) - 1
+
+
+class _Record:
+    """A message whose bytes are those of its fields in turn; their sizes are the layout, and what has four is a number."""
+
+    kind: ClassVar[str]
+    magic: ClassVar[bytes]
+    layout: ClassVar[dict[str, int]]
+
+    def to_bytes(self) -> bytes:
+        values = [value if type(value) is bytes else wire.u32(value) for value in vars(self).values()]
+        return self.magic + b"".join(values)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        reader = wire.ByteReader(data, cls.kind, cls.magic)
+        found: list[Any] = [reader.u32() if size == 4 else reader.take(size) for size in cls.layout.values()]
+        with wire.receiving(cls.kind):
+            message = cls(*found)
+        reader.end()
+        return message
+
+    def to_json(self) -> str:
+        values = {name: value.hex() if type(value) is bytes else value for name, value in vars(self).items()}
+        return wire.to_json(self.kind, values)
+
+    @classmethod
+    def from_json(cls, data: str | bytes) -> Self:
+        found = wire.from_json(data, cls.kind, {name: int if size == 4 else str for name, size in cls.layout.items()})
+        for name, size in cls.layout.items():
+            found[name] = found[name] if size == 4 else wire.from_hex(found[name], size, cls.kind)
+        with wire.receiving(cls.kind):
+            return cls(**found)
 
 
 @dataclass(frozen=True)
@@ -47,8 +82,12 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Query:
+class Query(_Record):
     """The server's statement of a token's query: the client derives it too, and compares the digests."""
+
+    kind = "query"
+    magic = b"EHQ1"
+    layout: ClassVar = {"task": SHORT_ID_SIZE, "serial": 4, "digest": _DIGEST_SIZE}
 
     task: bytes
     serial: int
@@ -57,35 +96,18 @@ class Query:
     def __post_init__(self) -> None:
         _check(self.task, self.serial, self.digest, _DIGEST_SIZE)
 
-    def to_bytes(self) -> bytes:
-        return _QUERY_MAGIC + self.task + wire.u32(self.serial) + self.digest
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Query:
-        reader = wire.Reader(data, "query", _QUERY_MAGIC)
-        with wire.receiving("query"):
-            query = cls(reader.take(SHORT_ID_SIZE), reader.u32(), reader.take(_DIGEST_SIZE))
-        reader.end()
-        return query
-
-    def to_json(self) -> str:
-        return wire.to_json("query", {"task": self.task.hex(), "serial": self.serial, "digest": self.digest.hex()})
-
-    @classmethod
-    def from_json(cls, data: str | bytes) -> Query:
-        found = wire.from_json(data, "query", {"task": str, "serial": int, "digest": str})
-        task = wire.from_hex(found["task"], SHORT_ID_SIZE, "query")
-        with wire.receiving("query"):
-            return cls(task, found["serial"], wire.from_hex(found["digest"], _DIGEST_SIZE, "query"))
-
 
 @dataclass(frozen=True)
-class Report:
+class Report(_Record):
     """One client's randomised answer: question q is bit q of ``answer``.
 
     Guarantee:
         All that depends on the client's ratings is ``answer``; serial and tag are the token's.
     """
+
+    kind = "report"
+    magic = RECORD_MAGIC
+    layout: ClassVar = {"task": SHORT_ID_SIZE, "serial": 4, "tag": TAG_SIZE, "answer": 4}
 
     task: bytes
     serial: int
@@ -97,29 +119,6 @@ class Report:
         if not wire.is_count(self.answer, 0, _LARGEST_ANSWER):
             raise UsageError("The answer is out of range: expected a whole number of at most 32 bits.")
 
-    def to_bytes(self) -> bytes:
-        """The report as a record of `RECORD_SIZE` bytes."""
-        return RECORD_MAGIC + self.task + wire.u32(self.serial) + self.tag + wire.u32(self.answer)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Report:
-        reader = wire.Reader(data, "report", RECORD_MAGIC)
-        with wire.receiving("report"):
-            report = cls(reader.take(SHORT_ID_SIZE), reader.u32(), reader.take(TAG_SIZE), reader.u32())
-        reader.end()
-        return report
-
-    def to_json(self) -> str:
-        fields = {"task": self.task.hex(), "serial": self.serial, "tag": self.tag.hex(), "answer": self.answer}
-        return wire.to_json("report", fields)
-
-    @classmethod
-    def from_json(cls, data: str | bytes) -> Report:
-        found = wire.from_json(data, "report", {"task": str, "serial": int, "tag": str, "answer": int})
-        task, tag = (wire.from_hex(found[name], 8, "report") for name in ("task", "tag"))
-        with wire.receiving("report"):
-            return cls(task, found["serial"], tag, found["answer"])
-
 
 def _check(task: bytes, serial: int, proof: bytes, size: int) -> None:
     """What token, query and report share: a task's short id, a serial that some task could have, and a proof."""
@@ -127,3 +126,12 @@ def _check(task: bytes, serial: int, proof: bytes, size: int) -> None:
         raise UsageError(f"Expected {SHORT_ID_SIZE} bytes of the task's id, and a tag or digest of {size} bytes.")
     if not wire.is_count(serial, 0, MOST_TOKENS - 1):
         raise UsageError(f"The serial is out of range: expected a whole number from 0 to {MOST_TOKENS - 1}.")
+
+
+M = TypeVar("M", PublishedModel, Query, Task)
+
+
+def read_message(kind: type[M], path: Path) -> M:
+    """A message of this kind, binary or JSON."""
+    data = wire.read(path)
+    return kind.from_bytes(data) if data.startswith(b"EH") else kind.from_json(data)

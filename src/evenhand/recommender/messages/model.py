@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from evenhand.guarantee import MessageError, UsageError, parse_epsilon
 from evenhand.recommender.messages import wire
-from evenhand.recommender.messages.promise import LocalGuarantee
-from evenhand.recommender.messages.task import MOST_TOKENS, check_catalogue
+from evenhand.recommender.messages.task import MOST_TOKENS, LocalGuarantee, Task, check_catalogue
 
 _MAGIC = b"EHM1"
 
@@ -113,7 +114,7 @@ class PublishedModel:
     @classmethod
     def from_bytes(cls, data: bytes) -> PublishedModel:
         """Read what `to_bytes` wrote; anything else is a `MessageError`."""
-        reader = wire.Reader(data, "model", _MAGIC)
+        reader = wire.ByteReader(data, "model", _MAGIC)
         found = wire.from_json(reader.text(), "model", _FACTS)
         count = len(found["items"])
         dimensions, has_popularity = reader.u32(), reader.flag()
@@ -151,3 +152,37 @@ _FACTS: dict[str, type] = {
 def _is_number(value: object) -> bool:
     # Comparing is safe for whole numbers of any size, and false for NaN.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST_FLOAT
+
+
+_MARK = re.compile(r"; side ([0-9]{1,3}) of model ([0-9a-f]{32})")
+
+
+def epoch_after(model: PublishedModel, axis: int, epoch: str) -> str:
+    """The epoch of a second round, asked on the sides of a model's axis (numbered from 1): it names the model, so that the task's id is bound to it."""
+    if not 1 <= axis <= model.dimensions:
+        raise UsageError(
+            f"axis={axis} is out of range: the first round's model has {model.dimensions} axes. Sides need one that "
+            "stood out of the noise, as projection and pairwise find."
+        )
+    return f"{epoch}; side {axis} of model {_digest(model)}"
+
+
+def is_second_round(task: Task) -> bool:
+    """Whether people turn their ratings over by side before they answer."""
+    return _MARK.search(task.epoch) is not None
+
+
+def axis_of(task: Task, model: PublishedModel) -> list[float]:
+    """The axis that a second round is about; an error if the model is not that of its first."""
+    found = _MARK.search(task.epoch)
+    if found is None or found[2] != _digest(model) or model.items != task.items:
+        raise UsageError("The task is not a second round after this model: use the model that was published with it.")
+    place = int(found[1]) - 1
+    if not 0 <= place < model.dimensions:
+        raise UsageError("The task names an axis that the model does not have: do not answer it.")
+    return [vector[place] for vector in model.embedding]
+
+
+def _digest(model: PublishedModel) -> str:
+    """Of the binary message, which is the same however the model was read."""
+    return hashlib.sha256(model.to_bytes()).hexdigest()[:32]

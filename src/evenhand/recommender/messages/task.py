@@ -11,9 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from evenhand.guarantee import MessageError, UsageError, divide, fixed_context, parse_epsilon
+from evenhand.guarantee import MessageError, UsageError, divide, exact_text, fixed_context, parse_epsilon, plain
 from evenhand.recommender.messages import wire
-from evenhand.recommender.messages.promise import LocalGuarantee
 from evenhand.recommender.messages.sketches import Sketch, find_sketch, which
 
 MOST_ITEMS = 1 << 16
@@ -28,6 +27,7 @@ _EXACT = fixed_context(_MOST_DIGITS)  # rounding θ would give two tasks one id
 
 _PREFIX = b"evenhand/recommender/1/"
 _MAGIC = b"EHT1"
+_NUMBERS = ("rated", "questions", "tokens", "pool")
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,14 @@ class Task:
         return dataclasses.replace(self, beacon=beacon)
 
     def _body(self) -> bytes:
-        texts = (self.sketch, wire.to_decimal(self.epsilon), self._theta_text())
-        numbers = (self.rated, self.questions, self.tokens, self.pool)
+        texts = (self.sketch, *self._amounts().values())
+        numbers = (getattr(self, name) for name in _NUMBERS)
         head = [*map(wire.text, texts), *map(wire.u32, numbers), wire.u8(self.public_rated), wire.text(self.epoch)]
         return b"".join([*head, wire.u32(len(self.items)), *map(wire.text, self.items)])
 
-    def _theta_text(self) -> str:
-        return "" if self.theta is None else wire.to_decimal(self.theta)
+    def _amounts(self) -> dict[str, str]:
+        theta = "" if self.theta is None else wire.to_decimal(self.theta)
+        return {"epsilon": wire.to_decimal(self.epsilon), "theta": theta}
 
     def to_bytes(self) -> bytes:
         return _MAGIC + self.id + self._body() + wire.u8(self.beacon is not None) + (self.beacon or b"")
@@ -158,10 +159,10 @@ class Task:
     @classmethod
     def from_bytes(cls, data: bytes) -> Task:
         """Read what `to_bytes` wrote; anything else, such as an altered task, is a `MessageError`."""
-        reader = wire.Reader(data, "task", _MAGIC)
+        reader = wire.ByteReader(data, "task", _MAGIC)
         stated = reader.take(32)
         found: dict[str, Any] = {name: reader.text() for name in ("sketch", "epsilon", "theta")}
-        found |= {name: reader.u32() for name in ("rated", "questions", "tokens", "pool")}
+        found |= {name: reader.u32() for name in _NUMBERS}
         found |= {"public_rated": reader.flag(), "epoch": reader.text()}
         count = reader.u32()
         if count > MOST_ITEMS:
@@ -172,8 +173,7 @@ class Task:
         return cls._received(stated, found)
 
     def to_json(self) -> str:
-        fields = {name: getattr(self, name) for name in ("sketch", "rated", "questions", "tokens", "pool")}
-        fields |= {"epsilon": wire.to_decimal(self.epsilon), "theta": self._theta_text()}
+        fields = {name: getattr(self, name) for name in ("sketch", *_NUMBERS)} | self._amounts()
         fields |= {"public_rated": self.public_rated, "epoch": self.epoch, "items": list(self.items)}
         return wire.to_json("task", {"id": self.id.hex(), **fields, "beacon": (self.beacon or b"").hex()})
 
@@ -181,7 +181,7 @@ class Task:
     def from_json(cls, data: str | bytes) -> Task:
         """Read what `to_json` wrote; anything else, such as an altered task, is a `MessageError`."""
         texts = dict.fromkeys(("id", "sketch", "epsilon", "theta", "epoch", "beacon"), str)
-        numbers = dict.fromkeys(("rated", "questions", "tokens", "pool"), int)
+        numbers = dict.fromkeys(_NUMBERS, int)
         found = wire.from_json(data, "task", {**texts, **numbers, "public_rated": bool, "items": list})
         stated = wire.from_hex(found.pop("id"), 32, "task")
         found["beacon"] = wire.from_hex(found["beacon"], 32, "task") if found["beacon"] else None
@@ -216,3 +216,51 @@ def check_catalogue(items: tuple[str, ...]) -> None:
         )
     if len(set(items)) != len(items):
         raise UsageError("The catalogue names an item twice: every item must have its own name.")
+
+
+@dataclass(frozen=True)
+class LocalGuarantee:
+    """An ε-local differential-privacy guarantee for all ratings of one person, against everybody else.
+
+    Guarantee:
+        For any two sets of ratings x, x' a person might have, and any report y:
+        P(y | x) <= e^ε P(y | x'). With ``public_rated`` x and x' rate the same items.
+
+    Args:
+        epsilon: the privacy-loss bound ε, an exact decimal.
+        public_rated: whether which items a person rated is treated as public.
+    """
+
+    epsilon: Decimal
+    public_rated: bool = False
+
+    @property
+    def odds(self) -> float:
+        """The factor e^ε by which an observer's odds about any one person can change."""
+        return math.exp(min(float(self.epsilon), 700.0))
+
+    def words(self) -> str:
+        """The guarantee as sentences that a manager can read."""
+        hidden, known = "all ratings of any one person", ""
+        if self.public_rated:
+            hidden, known = "what any one person thinks of the items they rated", ", and which items they rated,"
+        odds = f"{self.odds:.3g}" if self.odds < 1000 else f"{self.odds:.1e}"
+        return (
+            f"Protects {hidden} from everyone, the server included (ε = {plain(self.epsilon)}): whatever "
+            f"an observer believed before, seeing this person's report changes their odds by at most a factor of "
+            f"{odds}. That a person took part{known} is not hidden."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The guarantee as data; ε as a number and as exact text."""
+        return {
+            "epsilon": float(self.epsilon),
+            "delta": 0.0,
+            "exact": {"epsilon": exact_text(self.epsilon), "delta": "0"},
+            "protects": "ratings, locally",
+            "public": ["participation", "rated items"] if self.public_rated else ["participation"],
+            "words": self.words(),
+        }
+
+    def __str__(self) -> str:
+        return self.words()

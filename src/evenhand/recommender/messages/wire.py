@@ -11,9 +11,10 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NoReturn
 
-from evenhand.guarantee import MessageError, UsageError
+from evenhand.guarantee import DataError, MessageError, UsageError
 
 VERSION = 1
 """The version of every message. It changes with any change to the bytes or to the derivation of queries."""
@@ -21,7 +22,7 @@ VERSION = 1
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,19})(\.[0-9]{0,63}[1-9])?")
 
 
-class Reader:
+class ByteReader:
     """Reads a binary message from front to back; whatever does not fit is a `MessageError`."""
 
     def __init__(self, data: bytes, kind: str, magic: bytes) -> None:
@@ -58,6 +59,14 @@ class Reader:
     def end(self) -> None:
         if self.at != len(self.data):
             raise MessageError(f"The {self.kind} is followed by bytes that do not belong to it.")
+
+
+def read(path: Path) -> bytes:
+    """All bytes of a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} can't be read: {error.strerror}.") from None
 
 
 def u8(value: int) -> bytes:

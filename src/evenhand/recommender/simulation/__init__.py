@@ -4,13 +4,10 @@ Nothing here is a private release. Simulated people are nobody's data; resampled
 for the holder only.
 """
 
-from evenhand.recommender.simulation.block_people import BlockPeople
-from evenhand.recommender.simulation.people import People
+from evenhand.recommender.simulation.people import BlockPeople, People, ResampledPeople
 from evenhand.recommender.simulation.quality import HeldOut, Quality, compare, draw_opinions
-from evenhand.recommender.simulation.ratings_study import study_ratings, verdicts
 from evenhand.recommender.simulation.ratings_table import RatingsTable, read_table
-from evenhand.recommender.simulation.resampled_people import ResampledPeople
-from evenhand.recommender.simulation.study import Point, items_wrong, study
+from evenhand.recommender.simulation.study import Point, items_wrong, study, study_ratings, verdicts
 
 __all__ = [
     "BlockPeople",

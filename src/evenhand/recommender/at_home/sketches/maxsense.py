@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 
 from evenhand.recommender.at_home.coins import Coins
-from evenhand.recommender.at_home.sketches.base import HomeSketch
+from evenhand.recommender.at_home.sketches import HomeSketch
 
 SHORT_WORDS_UP_TO = 4096
 """Catalogues up to this size draw from 16-bit words, larger ones from 32-bit words."""

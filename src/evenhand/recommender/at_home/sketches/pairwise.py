@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 
 from evenhand.recommender.at_home.coins import Coins
-from evenhand.recommender.at_home.sketches.base import HomeSketch
+from evenhand.recommender.at_home.sketches import HomeSketch
 
 Pair = tuple[int, int]
 

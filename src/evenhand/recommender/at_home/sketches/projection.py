@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evenhand.recommender.at_home.coins import Coins
-from evenhand.recommender.at_home.sketches.base import HomeSketch
+from evenhand.recommender.at_home.sketches import HomeSketch
 
 
 class Projection(HomeSketch[tuple[bytes, bytes]]):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.recommender.at_server.reading import Floats, Reading
-from evenhand.recommender.at_server.sketches.base import Bits, Ints, Population, ServerSketch, Sums, remembers_last
+from evenhand.recommender.at_server.sketches import Bits, Ints, Population, ServerSketch, Sums, remembers_last
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting, strength
 

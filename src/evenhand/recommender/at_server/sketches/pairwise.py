@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.recommender.at_server.reading import Floats, Reading
-from evenhand.recommender.at_server.sketches.base import Bits, Ints, Population, ServerSketch, Sums, remembers_last
-from evenhand.recommender.at_server.spectral import places_on_spectrum, read_spectrum
+from evenhand.recommender.at_server.reading import Floats, Reading, places_on_spectrum, read_spectrum
+from evenhand.recommender.at_server.sketches import Bits, Ints, Population, ServerSketch, Sums, remembers_last
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting, strength
 
@@ -26,7 +25,7 @@ class Pairwise(ServerSketch):
         return {"asked": np.zeros(pairs, np.int32), "ones": np.zeros(pairs, np.int32)}
 
     @remembers_last
-    def pairs(self, numbers: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    def pairs(self, numbers: NDArray[Any]) -> tuple[Ints, Ints, Bits]:
         """The two items of each query, the smaller number first, and whether there are two to ask about."""
         words = np.ascontiguousarray(self.stream(numbers, 8)).view("<u4").astype(np.int64)
         if self.rated is None:
@@ -96,5 +95,4 @@ class Pairwise(ServerSketch):
 
     def truths(self, numbers: Ints, people: Population) -> Bits:
         low, high, _ = self.pairs(numbers)
-        alike = people.rate_alike(low, high) if self.rated is None else people.alike(low, high)
-        return alike[:, None]
+        return people.rate_alike(low, high, self.rated is not None)[:, None]

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.recommender.at_server.reading import Floats, Reading
-from evenhand.recommender.at_server.sketches.base import Bits, Ints, Population, ServerSketch, Sums, remembers_last
-from evenhand.recommender.at_server.spectral import places_on_spectrum, read_spectrum
+from evenhand.recommender.at_server.reading import Floats, Reading, places_on_spectrum, read_spectrum
+from evenhand.recommender.at_server.sketches import Bits, Bytes, Ints, Population, ServerSketch, Sums, remembers_last
 from evenhand.recommender.tastes import Tastes
 from evenhand.recommender.tuning import Setting, strength
 
@@ -29,7 +28,7 @@ class Projection(ServerSketch):
         return {"product": np.zeros((self.size, self.size), np.int32), "powers": np.zeros(2)}
 
     @remembers_last
-    def signs(self, numbers: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    def signs(self, numbers: NDArray[Any]) -> tuple[Bytes, Bytes]:
         """The two vectors of each query, one bit per item."""
         width = (self.size + 7) // 8
         taken = self.stream(numbers, 2 * width)
