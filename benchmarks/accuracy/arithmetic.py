@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     arguments = parser.parse_args()
-    cells: dict[str, list[tuple[bool, bool, float, float]]] = {}
+    cells: dict[str, list[tuple[float, float, float, float]]] = {}
     for name, draw in {**SEEN, **HELD_OUT}.items():
         for epsilon in EPSILONS:
             for run in range(arguments.runs):
