@@ -113,6 +113,7 @@ class Engine(Dialect):
         self.rows, self.backend = rows, backend
         self.name = self.name or backend.name
         self._sources: tuple[Operation, ...] = (rows.op(),)
+        self._steady: frozenset[Operation] = frozenset()  # of which one statement sees one state, however often it names them
         self._identity = identity
         self._held: dict[int, Rows] = {}
         self._unowned: list[Drop] = []
@@ -178,6 +179,7 @@ class Engine(Dialect):
         both = copy.copy(self)
         both.bytewise = self.bytewise and other.bytewise
         both._sources = tuple(dict.fromkeys((*self._sources, *other._sources)))
+        both._steady = self._steady | other._steady
         both._identity = lambda: f"{self.identity()} {other.identity()}"
         both._opened = f"{self._opened} {other._opened}"
         return both
@@ -329,13 +331,15 @@ class Engine(Dialect):
 
     @contextmanager
     def _scanned_once(self, expression: Rows) -> Iterator[Rows]:
-        """The expression without what it never uses, with a copy in the place of each source that it would have scanned more than once."""
+        """The expression without what it never uses, with a copy in the place of each source that it would have scanned more than once, unless
+        one statement sees one state of it anyway.
+        """
         copies: dict[Operation, Operation] = {}
         statement = pruned(expression.op())
         drops: list[Drop] = []
         try:
             for source in self._sources:
-                if scans(statement, source) > 1:
+                if source not in self._steady and scans(statement, source) > 1:
                     name, rows = fresh_name(), self._visible(source.to_expr())
                     drops.append(self.quietly(partial(self.store, name, rows)))
                     copies[source] = self.quietly(partial(self.stored, name, rows)).op()

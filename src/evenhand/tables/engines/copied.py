@@ -52,6 +52,7 @@ class CopiedEngine(DuckDBEngine):
 
     def _open(self, rows: Rows, backend: Backend) -> None:
         super().__init__(rows, backend)
+        self._steady = frozenset(self._sources)
         self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
         self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
         self._expressions: dict[Hashable, Any] = {}

@@ -51,6 +51,7 @@ class PostgresEngine(Engine):
                     f"this Postgres database stores text as {encoding}, some bytes of which are no characters: one such id would make a release fail. "
                     "Expected a database whose encoding is UTF8 (or LATIN1); copy the tables into one."
                 )
+            self._steady = frozenset(self._sources)  # a statement has one snapshot of all that it names
             allowed = "current_setting('transaction_read_only') = 'off' AND has_database_privilege(current_database(), 'TEMP')"
             if not self.quietly(lambda: self._query(f"SELECT {allowed}"))[0][0]:
                 raise UsageError(
