@@ -42,7 +42,7 @@ from evenhand.statistics import (
     ask_together,
     of_columns,
 )
-from evenhand.tables import OpenBounds, PublicTable, Table
+from evenhand.tables import OpenBounds, Part, PublicTable, Table
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
 if TYPE_CHECKING:
@@ -480,7 +480,7 @@ class Questions(ABC, Generic[A]):
         bounding: Bounding = "auto",
         keys: object = None,
         other: str | None = None,
-        tables: Mapping[str, Table | PublicTable] | None = None,
+        tables: Mapping[str, Table | Part | PublicTable] | None = None,
         fan_out: int = LARGEST_FAN_OUT,
     ) -> A:
         """A question in SQL: one SELECT with aggregates, JOIN, WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
@@ -491,8 +491,8 @@ class Questions(ABC, Generic[A]):
 
         Args:
             text: the query; its table is called ``table``, or as its file or database calls it.
-            tables: others that it may join, by name: public ones (`evenhand.read_public`), or of the same people.
-            fan_out: how many rows one row may meet in each JOIN; all joins together may make at most 1,000 of one.
+            tables: others that it may join, by name: public ones (`evenhand.read_public`), parts (`evenhand.read_part`), or of the same people.
+            fan_out: how many rows one row may meet in each JOIN; all joins but those of parts may together make at most 1,000 of one.
 
         Example:
             >>> session.sql("SELECT genre, AVG(rating) FROM table WHERE rating > 0 GROUP BY genre", epsilon=0.5, delta=1e-6)

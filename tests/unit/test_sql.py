@@ -240,7 +240,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM (SELECT person AS p FROM table)": "keeps its name",
     "SELECT COUNT(*) FROM (SELECT stars - AVG(stars) AS d FROM table)": r"AVG\(stars\) \(line 1, column 38\) looks at the rows of all users",
     "SELECT AVG(n) FROM (SELECT genre, COUNT(*) AS n FROM table GROUP BY genre)": r"GROUP BY genre \(line 1, column 69\): .* groups of one user each",
-    "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM table GROUP BY person, day)": r"GROUP BY day \(line 1, column 70\)",
+    "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM table GROUP BY genre, day)": r"GROUP BY genre \(line 1, column 63\).*one user each",
     "SELECT AVG(n) FROM (SELECT person, MEDIAN(stars) AS n FROM table GROUP BY person)": r"MEDIAN\(stars\) \(line 1, column 36\)",
     "SELECT AVG(n) FROM (SELECT person, stars AS n FROM table GROUP BY 1)": "stars .*Aggregate it",
     "WITH RECURSIVE a AS (SELECT * FROM table) SELECT COUNT(*) FROM a": "RECURSIVE",

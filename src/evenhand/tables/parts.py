@@ -158,9 +158,17 @@ def read_part(
 
 def key_pairs(on: On | None) -> list[tuple[str, str]]:
     """The columns that are compared, of the one table and of the other."""
-    pairs = [(on, on)] if isinstance(on, str) else list(on.items()) if isinstance(on, Mapping) else [(each, each) for each in on or ()]
+    pairs = (
+        [(on, on)]
+        if isinstance(on, str)
+        else list(on.items())
+        if isinstance(on, Mapping)
+        else [(each, each) for each in on or ()]
+    )
     if not all(isinstance(name, str) for pair in pairs for name in pair):
-        raise UsageError(f"on={on!r}: expected a column name, a list of them, or a mapping from one table's to the other's.")
+        raise UsageError(
+            f"on={on!r}: expected a column name, a list of them, or a mapping from one table's to the other's."
+        )
     return pairs
 
 

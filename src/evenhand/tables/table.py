@@ -186,6 +186,27 @@ class Table:
 
         return per_user.per_user(self, columns)
 
+    def per(self, keys: str | Sequence[str], **columns: object) -> Table:
+        """One row for each user and each unit of theirs (a basket, an order, a day), with columns that sum up its rows, as a new table.
+
+        The rows still belong to users, each with all of theirs: statistics are then over units, and what a user adds is bounded over all of them.
+
+        Guarantee: as for the table itself. A row depends on rows of one user only, not on their order.
+
+        Edge cases: as in `per_user`. The user columns are keys whether they are named or not. Rows whose key is null are one unit of their user. Two
+        users with one key have a unit each. Under ``"values"`` keys are public columns.
+
+        Args:
+            keys: the columns that name a unit.
+            columns: names with expressions over aggregates in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.per(["household", "basket"], total=eh._.amount.sum(), items=eh._.count())
+        """
+        from evenhand.tables.views import per_user
+
+        return per_user.per(self, keys, columns)
+
     def window(self, order_by: str | Sequence[str] | None = None, **columns: object) -> Table:
         """The rows with more columns, computed from all rows of the same user, as a new table.
 

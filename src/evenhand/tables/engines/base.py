@@ -113,7 +113,9 @@ class Engine(Dialect):
         self.rows, self.backend = rows, backend
         self.name = self.name or backend.name
         self._sources: tuple[Operation, ...] = (rows.op(),)
-        self._steady: frozenset[Operation] = frozenset()  # of which one statement sees one state, however often it names them
+        self._steady: frozenset[Operation] = (
+            frozenset()
+        )  # of which one statement sees one state, however often it names them
         self._identity = identity
         self._held: dict[int, Rows] = {}
         self._unowned: list[Drop] = []

@@ -15,7 +15,7 @@ from evenhand.guarantee import UsageError
 from evenhand.tables.engines import duckdb_databases
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.collations import folded_in_duckdb
-from evenhand.tables.engines.compiled import compiled
+from evenhand.tables.engines.compiled import compiled, written_through
 from evenhand.tables.engines.dialect import function
 from evenhand.tables.engines.duckdb_files import arrow_rows, column_types, file_rows, view_rows
 from evenhand.tables.engines.duckdb_limits import watch
@@ -158,6 +158,9 @@ class DuckDBEngine(Engine):
         kept = drawn.group_by(users).aggregate(evenhand_kept=smallest)
         values = kept.evenhand_kept
         return kept.mutate(rows=values.length(), **{name: values.sums().cast("int64")}).drop("evenhand_kept")
+
+    def sql(self, expression: Rows) -> str:
+        return compiled(expression, type(self.backend), partial(written_through, self.backend))
 
     def evaluate(self, expression: Rows) -> ArrowTable:
         # Straight from DuckDB: Ibis' own way to Arrow imports pandas first, half a second at the start.

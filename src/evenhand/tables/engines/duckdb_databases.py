@@ -82,7 +82,8 @@ def is_stored(rows: Rows, query: Callable[[str], list[tuple[Any, ...]]]) -> bool
     )
     place = table.namespace
     return any(
-        (place.catalog or catalog, place.database or schema, table.name) == tuple(names) for *names, catalog, schema in found
+        (place.catalog or catalog, place.database or schema, table.name) == tuple(names)
+        for *names, catalog, schema in found
     )
 
 

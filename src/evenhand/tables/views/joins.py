@@ -25,9 +25,7 @@ LARGEST_FAN_OUT = 1000
 _HOW = ("inner", "left")
 
 
-def join(
-    table: Table, other: Table | Part | PublicTable, on: On | None, how: str, fan_out: int | None = None
-) -> Table:
+def join(table: Table, other: Table | Part | PublicTable, on: On | None, how: str, fan_out: int | None = None) -> Table:
     """The rows beside those of another table."""
     from evenhand.tables.parts import Part, key_pairs
 
@@ -48,7 +46,9 @@ def join(
     if isinstance(other, Part):
         return _with_part(table, other, pairs, how, fan_out)
     if any(one != two for one, two in pairs):
-        raise UsageError(f"on={on!r}: tables of people are joined by columns of one name; derive the name in one of them first.")
+        raise UsageError(
+            f"on={on!r}: tables of people are joined by columns of one name; derive the name in one of them first."
+        )
     return _with_private(table, other, keys, how, fan_out)
 
 
@@ -85,7 +85,9 @@ def _renamed(public: PublicTable, pairs: list[tuple[str, str]]) -> PublicTable:
         public.require(theirs)
         if name != theirs:
             if name in public.columns:
-                raise UsageError(f"{public.name} has a column {name!r} too, beside {theirs!r} that is to be equal to it; rename one.")
+                raise UsageError(
+                    f"{public.name} has a column {name!r} too, beside {theirs!r} that is to be equal to it; rename one."
+                )
             rows = rows.append_column(name, rows[theirs])
     return public if rows is public.rows else PublicTable(rows, public.name)
 

@@ -57,7 +57,10 @@ def require_reachable(table: Table, part: Part, keys: list[tuple[str, str]], how
             f"how='left' keeps rows that meet nothing, and inside of {told} a table is joined with how='inner', which leaves such rows out; "
             "expected how='left' in both."
         )
-    stored = stored_columns(table.engine, table.expression, own), stored_columns(part.rows.engine, part.expression, theirs)
+    stored = (
+        stored_columns(table.engine, table.expression, own),
+        stored_columns(part.rows.engine, part.expression, theirs),
+    )
     for names, rows, found in ((own, "the table", stored[0]), (theirs, told, stored[1])):
         made = [name for name, column in zip(names, found, strict=True) if column is None]
         if made:
@@ -106,7 +109,9 @@ def _origin(engine: Engine, node: Operation, name: str) -> tuple[Operation, str]
             if not isinstance(value, ops.Field):
                 return None
             node, name = value.rel, value.name
-        elif isinstance(node, ops.Union):  # rows that were parted and put together again: the same ones, or nobody can say whose
+        elif isinstance(
+            node, ops.Union
+        ):  # rows that were parted and put together again: the same ones, or nobody can say whose
             left, right = (_origin(engine, side, name) for side in (node.left, node.right))
             return left if left == right else None
         elif isinstance(node, ops.JoinReference | ops.Filter | ops.Sort | ops.Limit | ops.DropColumns):
@@ -117,7 +122,13 @@ def _origin(engine: Engine, node: Operation, name: str) -> tuple[Operation, str]
 
 
 def reached(
-    table: Table, part: Table, owner: Mapping[str, Column], theirs: Mapping[str, Column], added: list[str], how: str, fan_out: int
+    table: Table,
+    part: Table,
+    owner: Mapping[str, Column],
+    theirs: Mapping[str, Column],
+    added: list[str],
+    how: str,
+    fan_out: int,
 ) -> Rows:
     """The rows of users beside the part rows that they reach.
 
@@ -183,8 +194,8 @@ def _first_of_each_user(table: Table, rows: Rows, keyed: Rows, keys: list[str], 
     named = sizes.select(_SIZE, **{f"{key}_met": sizes[key] for key in keys})
     beside = theirs.left_join(named, [theirs[key] == named[f"{key}_met"] for key in keys])
     alone = ibis.literal(1 if how == "left" else 0, "int64")
-    size = ibis.least(beside[_SIZE].cast("int64"), ibis.literal(fan_out, "int64"))
-    beside = beside.select(*rows.columns, **{_SIZE: ibis.coalesce(size, alone)})
+    met_by = ibis.least(ibis.coalesce(beside[_SIZE].cast("int64"), alone), ibis.literal(fan_out, "int64"))
+    beside = beside.select(*rows.columns, **{_SIZE: met_by})
     order = sort_keys(table, beside, [name for name in table.columns if name not in table.user])
     so_far = ibis.window(group_by=users, order_by=order, rows=(None, 0))
     beside = beside.mutate(**{_TAKEN: beside[_SIZE].sum().over(so_far)})
