@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.tables.public import PublicTable
@@ -15,7 +16,10 @@ from evenhand.tables.table import Table
 if TYPE_CHECKING:
     from evenhand.tables.expressions import Rows
 
-On = str | Sequence[str] | Mapping[str, str]
+_INDEX = re.compile(r"__index_level_\d+__")
+"""What pandas calls its row numbers in Parquet: two files would have the same column by that name."""
+
+On: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,9 @@ def read_part(
         columns: as in `evenhand.read`.
         quoted_newlines: as in `evenhand.read`.
 
+    Edge cases: nulls meet nothing, and neither do keys that the other table does not have: with ``how="left"`` rows of users stay, with nulls. Columns
+    that hold pandas' row numbers (``__index_level_0__``) are left out.
+
     Example:
         >>> items = eh.read_part("shop.duckdb", table="items")
         >>> orders.join(items, on="order_id")
@@ -150,6 +157,8 @@ def read_part(
     rows = Table(opened.rows, opened, (), Relation.PRESENCE, facts=stated, **marks)
     for column in stated:
         rows.require(column, "column with facts")
+    own = [column for column in rows.columns if not _INDEX.fullmatch(column)]
+    rows = rows.select(*own) if len(own) < len(rows.columns) else rows
     allowed = None if keys is None else dict(key_pairs(keys))
     for key in (allowed or {}).values():
         rows.require(key, "key column")

@@ -192,13 +192,15 @@ def _require_one_type(
 
 
 def _key(engine: Engine, rows: Rows, name: str) -> Column:
-    """A column to join by: numbers by value, text byte by byte."""
+    """A column to join by: numbers, dates and UUIDs by value, text byte by byte."""
     operand = entered(engine, rows[name])
     if operand.kind is Kind.TEXT:
         return engine.spelled(operand.value)
+    if rows[name].type().is_uuid():
+        return group_key(engine, rows[name])
     if operand.kind not in (Kind.WHOLE, Kind.DATE):
         raise UsageError(
-            f"the column {name!r} holds {operand.kind.value}, which can't be joined by; expected whole numbers, text or dates."
+            f"the column {name!r} holds {operand.kind.value}, which can't be joined by; expected whole numbers, text, dates or UUIDs."
         )
     return operand.value
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Reach, Relation, UsageError
+from evenhand.tables.engines.scans import scans
 from evenhand.tables.expressions import Column, Operation, Rows
 from evenhand.tables.views.ordering import sort_keys
 
@@ -45,7 +46,7 @@ def require_reachable(table: Table, part: Part, keys: list[tuple[str, str]], how
             f"{told} has the user column {owned[0]!r}, so its rows say themselves whose they are; read it as a table of these people: "
             f"eh.read(..., user={owned[0]!r})."
         )
-    twice = table.places & part.rows.places or set(table.engine._sources) & set(part.rows.engine._sources)
+    twice = table.places & part.rows.places or _sources(table) & _sources(part.rows)
     if twice or part.name in {each.part for each in table.reached}:
         raise UsageError(
             f"{told} is part of this table already, so that its rows would be reached from themselves; join each part once. If this is another "
@@ -89,6 +90,11 @@ def reached_together(table: Table, other: Table) -> tuple[Reach, ...]:
             "open."
         )
     return both
+
+
+def _sources(table: Table) -> set[Operation]:
+    """The sources that the rows of a table are taken from; its engine may know more, which are joined later."""
+    return {source for source in table.engine._sources if scans(table.expression.op(), source)}
 
 
 def stored_columns(engine: Engine, rows: Rows, names: Iterable[str]) -> list[str | None]:
