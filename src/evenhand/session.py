@@ -552,7 +552,12 @@ class Session(Questions[Release]):
     def __init__(self, table: Table, ledger: Ledger) -> None:
         if not isinstance(table, Table):
             raise UsageError(
-                f"Session({type(table).__name__}, ...): expected a table from eh.read(source, user='...') first."
+                f"Session({type(table).__name__}, ...): expected a table from eh.read(source, user='...') first"
+                + (
+                    ": join the part to it, since nobody is bounded in a part by itself."
+                    if isinstance(table, Part)
+                    else "."
+                )
             )
         if not isinstance(ledger, Ledger):
             raise UsageError(

@@ -29,6 +29,7 @@ def require_reachable(table: Table, part: Part, keys: list[tuple[str, str]], how
     """Check that the rows of a part may be reached from those of a table by these columns, and say how they are."""
     own, theirs = [one for one, _ in keys], [other for _, other in keys]
     told = f"the part {part.name!r}"
+    table.engine.require_views()
     if table.relation is not Relation.PRESENCE:
         raise UsageError(
             f"the table was read with protects={table.relation.value!r}, and {told} has rows that come and go with those of people; expected "
