@@ -171,7 +171,7 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], Build]] = {
         "_first_of_each_user", lambda table, rows, *_rest: dropped(["u"], ["v", "k", "u"], None, 12)(rows), VIEWS["inner"],
     ),
     "a key that everybody has": (
-        "stored_columns", lambda engine, rows, names: list(names),
+        "origins", lambda engine, rows, names: [(rows.op(), name) for name in names],
         lambda table, items, lines: table.derive(all=1).join(items.derive(all=1).select("all", "i"), on="all", fan_out=5),
     ),
 }  # fmt: skip
@@ -246,7 +246,7 @@ def test_nothing_else_that_is_seen_depends_on_what_a_user_reaches(name: str, cro
 
 def test_a_fan_out_that_refuses_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken twin: as joins with public tables do, it says how many rows have one key."""
-    found = joins.reached
+    found = reached.reached
 
     def refusing(table: Any, part: Any, owner: Any, theirs: Any, *rest: Any) -> Any:
         counted = part.expression.group_by("k").aggregate(n=part.expression.count())

@@ -173,7 +173,12 @@ def test_two_tables_of_a_database_are_read_in_one_statement(tmp_path: Path, monk
     orders, items = database(tmp_path)
     sent: list[str] = []
     run = type(orders.engine).run
-    monkeypatch.setattr(type(orders.engine), "run", lambda engine, sql: (sent.append(sql), run(engine, sql))[1])
+
+    def noted(engine: Any, sql: str) -> None:
+        sent.append(sql)
+        run(engine, sql)
+
+    monkeypatch.setattr(type(orders.engine), "run", noted)
     eh.Session(
         orders.join(items.select("number", "price"), on="number"), eh.Ledger(tmp_path / "b.db", epsilon=1)
     ).count(epsilon=1)

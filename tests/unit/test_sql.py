@@ -393,7 +393,7 @@ def test_parts_and_units_in_sql(text: str) -> None:
     """The same integers as of the view in Python."""
     table = eh.read(ORDERS, user="person")
     view, _kind = JOINED[text](table)
-    given = {"epsilon": 1, "bounding": eh.TotalCap(9)}
+    given: dict[str, Any] = {"epsilon": 1, "bounding": eh.TotalCap(9)}
     bounds = "" if "AS basket" not in text else ", contribution_bounds_per_row => (0, 10)"
     found = integers(
         table,

@@ -257,7 +257,7 @@ def test_parts_of_parts() -> None:
 def test_what_is_protected_is_said_in_words() -> None:
     view = visits(population="homes").join(part().join(part(RETURNS, "returns"), on="item"), on="order")
     words = view.guarantee(Decimal(1), Decimal(0)).words()
-    assert "with every row of items (by order) and returns (by item) that only they reach" in words
+    assert "with every row of items (by order) and returns (by item of items) that only they reach" in words
     assert "only once no row of those who remain reaches it, and so on down the levels" in words
     assert "reach" not in visits().guarantee(Decimal(1), Decimal(0)).words()
     renamed = visits().join(part(ITEMS.rename_columns(["id", "item", "price"])), on={"order": "id"})

@@ -55,28 +55,30 @@ class Reach:
         part: what the table is called.
         columns: its columns by which its rows are reached.
         owner: the columns that they are equal to, of users' rows or of rows that are reached from these.
+        of: what the table is called that has these; empty where it has no name (a frame).
     """
 
     part: str
     columns: tuple[str, ...]
     owner: tuple[str, ...]
+    of: str = ""
 
     @classmethod
     def read(cls, data: Sequence[Any]) -> Reach:
         """From what `data` wrote."""
-        part, columns, owner = data
-        return cls(part, tuple(columns), tuple(owner))
+        part, columns, owner, of = data
+        return cls(part, tuple(columns), tuple(owner), of)
 
     @property
     def data(self) -> list[Any]:
         """As JSON."""
-        return [self.part, list(self.columns), list(self.owner)]
+        return [self.part, list(self.columns), list(self.owner), self.of]
 
     def __str__(self) -> str:
         equal = [
             one if one == other else f"{one} = {other}" for one, other in zip(self.columns, self.owner, strict=True)
         ]
-        return f"{self.part} (by {' and '.join(equal)})"
+        return f"{self.part} (by {' and '.join(equal)}{f' of {self.of}' if self.of else ''})"
 
 
 @dataclass(frozen=True)

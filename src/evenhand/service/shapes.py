@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.tables import Part, Table
 from evenhand.tables.engines.duckdb import DuckDBEngine
+from evenhand.tables.engines.scans import scans
 from evenhand.tables.expressions import Backend
 
 if TYPE_CHECKING:
@@ -21,11 +22,13 @@ class Shape:
     Args:
         schema: its columns with their types.
         said: everything else that is known of it, as fields of `Table`.
+        name: what its source is called.
         parts: the parts that may be joined to it: the shape of their rows, and what else is known of them, as fields of `Part`.
     """
 
     schema: Schema
     said: Mapping[str, Any]
+    name: str = ""
     parts: Mapping[str, tuple[Shape, Mapping[str, Any]]] = field(default_factory=dict)
 
     @classmethod
@@ -41,7 +44,10 @@ class Shape:
             shape = cls.of(part.rows)
             if shape is not None:
                 parts[name] = shape, {"name": part.name, "stored": part.stored, "keys": part.keys}
-        return cls(table.expression.schema(), said, parts)
+        names = [
+            table.engine.name_of(source) for source in table.engine._sources if scans(table.expression.op(), source)
+        ]
+        return cls(table.expression.schema(), said, "".join(names[:1]), parts)
 
     def opened(self) -> Table:
         """An empty table of this shape, in a DuckDB of its own."""
@@ -57,4 +63,5 @@ class Shape:
     def _table(self, backend: Backend, name: str) -> Table:
         rows = backend.create_table(name, schema=self.schema)
         engine = DuckDBEngine(rows, backend)
+        engine.named(self.name)
         return replace(Table(rows, engine, self.said["user"], self.said["relation"]), **self.said)

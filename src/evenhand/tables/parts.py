@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.tables.public import PublicTable
-from evenhand.tables.reading import Stated, open_source
+from evenhand.tables.reading import Stated, called, open_source
 from evenhand.tables.table import Table
 
 if TYPE_CHECKING:
@@ -151,9 +150,10 @@ def read_part(
         >>> orders.join(items, on="order_id")
     """
     opened, marks, stated = open_source(source, (), Relation.PRESENCE, (), table, engine, columns, quoted_newlines)
-    called = name if name is not None else _called(source, table)
-    if not isinstance(called, str) or not called.isprintable() or not 0 < len(called) <= 200:
-        raise UsageError(f"name={called!r}: expected a name of 1 to 200 printable characters.")
+    named = name if name is not None else called(source, table)
+    if not isinstance(named, str) or not named.isprintable() or not 0 < len(named) <= 200:
+        raise UsageError(f"name={named!r}: expected a name of 1 to 200 printable characters.")
+    opened.named(named)
     rows = Table(opened.rows, opened, (), Relation.PRESENCE, facts=stated, **marks)
     for column in stated:
         rows.require(column, "column with facts")
@@ -162,7 +162,7 @@ def read_part(
     allowed = None if keys is None else dict(key_pairs(keys))
     for key in (allowed or {}).values():
         rows.require(key, "key column")
-    return Part(rows, called, rows.columns, allowed)
+    return Part(rows, named, rows.columns, allowed)
 
 
 def key_pairs(on: On | None) -> list[tuple[str, str]]:
@@ -179,11 +179,3 @@ def key_pairs(on: On | None) -> list[tuple[str, str]]:
             f"on={on!r}: expected a column name, a list of them, or a mapping from one table's to the other's."
         )
     return pairs
-
-
-def _called(source: object, table: str | None) -> str:
-    if table is not None:
-        return str(table)
-    if isinstance(source, str | Path):
-        return Path(source).name.partition(".")[0] or str(source)
-    return type(source).__name__

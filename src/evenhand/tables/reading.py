@@ -144,7 +144,17 @@ def open_source(
         raise DataError(
             f"the columns {reserved} begin with {_RESERVED!r}, which is kept for columns inside queries; rename them."
         )
+    opened.named(called(source, table) if table is not None or isinstance(source, str | Path) else "")
     return opened, {**marks, "places": _places(source, table)}, stated
+
+
+def called(source: object, table: str | None) -> str:
+    """What a source is called among others: the name of a table or of a file, or the type of an object."""
+    if table is not None:
+        return str(table)
+    if isinstance(source, str | Path):
+        return Path(source).name.partition(".")[0] or str(source)
+    return type(source).__name__
 
 
 def _places(source: object, table: str | None) -> frozenset[str]:

@@ -116,6 +116,7 @@ class Engine(Dialect):
         self._steady: frozenset[Operation] = (
             frozenset()
         )  # of which one statement sees one state, however often it names them
+        self._names: dict[Operation, str] = {}
         self._identity = identity
         self._held: dict[int, Rows] = {}
         self._unowned: list[Drop] = []
@@ -172,6 +173,14 @@ class Engine(Dialect):
                 "happens while a release reads it, read from a copy that nobody writes to (what was debited stays spent)."
             )
 
+    def named(self, name: str) -> None:
+        """Note what the sources are called, for guarantees."""
+        self._names = dict.fromkeys(self._sources, name)
+
+    def name_of(self, source: Operation) -> str:
+        """What a source is called; empty where that is not known."""
+        return self._names.get(source, "")
+
     def shares(self, other: Engine) -> bool:
         """Whether one statement can read from both."""
         return self is other or (self.backend is not None and self.backend is other.backend)
@@ -182,6 +191,7 @@ class Engine(Dialect):
         both.bytewise = self.bytewise and other.bytewise
         both._sources = tuple(dict.fromkeys((*self._sources, *other._sources)))
         both._steady = self._steady | other._steady
+        both._names = self._names | other._names
         both._identity = lambda: f"{self.identity()} {other.identity()}"
         both._opened = f"{self._opened} {other._opened}"
         return both

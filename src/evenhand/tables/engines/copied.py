@@ -49,6 +49,7 @@ class CopiedEngine(DuckDBEngine):
         self._apart = False
         self._open(_stored(engine.backend, name), engine.backend)
         self.bytewise = engine.bytewise
+        self.named(engine.name_of(engine.rows.op()))
 
     def _open(self, rows: Rows, backend: Backend) -> None:
         super().__init__(rows, backend)
@@ -68,6 +69,7 @@ class CopiedEngine(DuckDBEngine):
         other._open(_stored(backend, self.rows.op().name), backend)
         other._sources = tuple(_stored(backend, source.name).op() for source in self._sources)
         other._steady = frozenset(other._sources)
+        other._names = {new: self.name_of(old) for old, new in zip(self._sources, other._sources, strict=True)}
         other.bytewise = self.bytewise
         return other
 

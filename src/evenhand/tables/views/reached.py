@@ -8,7 +8,7 @@ would tell how many rows there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from evenhand.guarantee import Reach, Relation, UsageError
 from evenhand.tables.engines.scans import scans
@@ -59,19 +59,18 @@ def require_reachable(table: Table, part: Part, keys: list[tuple[str, str]], how
             f"how='left' keeps rows that meet nothing, and inside of {told} a table is joined with how='inner', which leaves such rows out; "
             "expected how='left' in both."
         )
-    stored = (
-        stored_columns(table.engine, table.expression, own),
-        stored_columns(part.rows.engine, part.expression, theirs),
-    )
+    stored = [origins(each.engine, each.expression, names) for each, names in ((table, own), (part.rows, theirs))]
     for names, rows, found in ((own, "the table", stored[0]), (theirs, told, stored[1])):
-        made = [name for name, column in zip(names, found, strict=True) if column is None]
+        made = [name for name, origin in zip(names, found, strict=True) if origin is None]
         if made:
             raise UsageError(
                 f"the columns {made} of {rows} were made by a view, or come from a public table; whose rows a part's are has to follow from stored "
                 "columns, or everybody could reach every row. Join by columns as they were read, before a union; store the result of a computation "
                 "as a column first."
             )
-    reach = Reach(part.name, tuple(map(str, stored[1])), tuple(map(str, stored[0])))
+    columns, owner = ([origin for origin in found if origin is not None] for found in (stored[1], stored[0]))
+    of = list(dict.fromkeys(filter(None, (table.engine.name_of(source) for source, _ in owner))))
+    reach = Reach(part.name, tuple(name for _, name in columns), tuple(name for _, name in owner), " and ".join(of))
     pairs = set(zip(reach.owner, reach.columns, strict=True))
     if part.keys is not None and pairs != set(part.keys.items()):
         raise UsageError(
@@ -98,14 +97,16 @@ def _sources(table: Table) -> set[Operation]:
     return {source for source in table.engine._sources if scans(table.expression.op(), source)}
 
 
-def stored_columns(engine: Engine, rows: Rows, names: Iterable[str]) -> list[str | None]:
-    """What columns are called where they are stored; None for one that was computed, or that is not of a source of the engine."""
-    found = [_origin(engine, rows.op(), name) for name in names]
-    return [None if each is None else each[1] for each in found]
+Origin: TypeAlias = tuple[Operation, str]
+"""The source that a column is stored in, and its name there."""
 
 
-def _origin(engine: Engine, node: Operation, name: str) -> tuple[Operation, str] | None:
-    """The source that a column is stored in, and its name there."""
+def origins(engine: Engine, rows: Rows, names: Iterable[str]) -> list[Origin | None]:
+    """Where columns are stored; None for one that was computed, or that is not of a source of the engine."""
+    return [_origin(engine, rows.op(), name) for name in names]
+
+
+def _origin(engine: Engine, node: Operation, name: str) -> Origin | None:
     import ibis.expr.operations as ops
 
     while node not in engine._sources:
