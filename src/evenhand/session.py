@@ -492,7 +492,7 @@ class Questions(ABC, Generic[A]):
         Args:
             text: the query; its table is called ``table``, or as its file or database calls it.
             tables: others that it may join, by name: public ones (`evenhand.read_public`), parts (`evenhand.read_part`), or of the same people.
-            fan_out: how many rows one row may meet in each JOIN; all joins but those of parts may together make at most 1,000 of one.
+            fan_out: how many rows one row may meet in each JOIN, which may together make at most 1,000 of one; of a part it always meets its first 1,000.
 
         Example:
             >>> session.sql("SELECT genre, AVG(rating) FROM table WHERE rating > 0 GROUP BY genre", epsilon=0.5, delta=1e-6)

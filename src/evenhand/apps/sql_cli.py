@@ -50,7 +50,9 @@ def sql(
             "May be repeated."
         ),
     ] = None,
-    fan_out: Annotated[int, typer.Option(help="How many rows one row may meet in each join.")] = LARGEST_FAN_OUT,
+    fan_out: Annotated[
+        int, typer.Option(help="How many rows one row may meet in each join; of a part always its first 1,000.")
+    ] = LARGEST_FAN_OUT,
     keys: Annotated[str | None, typer.Option(help="Public groups, by group column: col=a,b;other=x,y.")] = None,
     other: options.Other = None,
     bounding: options.BoundingName = "auto",

@@ -29,7 +29,7 @@ def joined(
         table: what it is FROM.
         find: the table that a part of the query names; None if there is none.
         names: those that there are.
-        fan_out: how many rows one row may meet, in each join.
+        fan_out: how many rows one row may meet, in each join; of a part, whose rows need no small one, as many as may be.
     """
     source = query.tree.args["from_"].this
     scopes: Scopes = {name.casefold(): set(table.columns) for name in (source.name, source.alias) if name}
@@ -57,7 +57,12 @@ def joined(
         same = [key for key, theirs in by.items() if key == theirs]
         added = [column for column in other.columns if column not in (*same, *getattr(other, "user", ()))]
         try:
-            table = table.join(other, on=by or None, how="left" if side == "LEFT" else "inner", fan_out=fan_out)
+            table = table.join(
+                other,
+                on=by or None,
+                how="left" if side == "LEFT" else "inner",
+                fan_out=None if isinstance(other, Part) else fan_out,
+            )
         except UsageError as refusal:
             raise UsageError(f"{told}: {refusal}") from None
         seen = {*added, *(on if side != "LEFT" else ())}
