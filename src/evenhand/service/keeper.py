@@ -94,10 +94,10 @@ class Keeper:
         self._workers = Workers(
             {name: offered.table for name, offered in self.tables.items()},
             {name: offered.rows for name, offered in self.tables.items()},
-            {name: offered.part_rows for name, offered in self.tables.items()},
             self.deadline,
             self.model_deadline,
             self.slowness,
+            {name: offered.part_rows for name, offered in self.tables.items()},
         )
         for desk in self._desks():
             known = desk.alive()

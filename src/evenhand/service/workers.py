@@ -47,22 +47,22 @@ class Workers:
     Args:
         tables: by name.
         rows: how many each is declared to hold at most.
-        part_rows: how many its parts are declared to hold, which questions in SQL may join.
         deadline: seconds from a question to its answer.
         model_deadline: the same for models.
         slowness: of the machine.
+        part_rows: what the parts of each are declared to hold at most, which questions in SQL may join.
     """
 
     def __init__(
         self,
         tables: Mapping[str, Table],
         rows: Mapping[str, int],
-        part_rows: Mapping[str, int],
         deadline: float,
         model_deadline: float,
         slowness: float,
+        part_rows: Mapping[str, int] | None = None,
     ) -> None:
-        self._slots, self._holding = Slots(rows, slowness, part_rows=part_rows), ExitStack()
+        self._slots, self._holding = Slots(rows, slowness, part_rows=part_rows or {}), ExitStack()
         self.short, self.long = (Lane(name, Schedule(deadline)) for name in ("short questions", "long questions"))
         self.models = Lane("models", Schedule(model_deadline))
         # Each worker has connections of its own where it can, so that no statement waits for one of another worker.
