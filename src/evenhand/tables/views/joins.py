@@ -39,12 +39,12 @@ def join(table: Table, other: Table | Part | PublicTable, on: On | None, how: st
         raise UsageError(
             f"fan_out={fan_out!r}: expected a whole number between 1 and {LARGEST_FAN_OUT}, how many rows one row may meet."
         )
+    if isinstance(other, Part):
+        return _with_part(table, other, pairs, how, fan_out)
     for key in keys:
         require_public(table, table.expression[table.require(key, "join column")], "a join", "which rows there are")
     if isinstance(other, PublicTable):
         return _with_public(table, _renamed(other, pairs), keys, how, fan_out)
-    if isinstance(other, Part):
-        return _with_part(table, other, pairs, how, fan_out)
     if any(one != two for one, two in pairs):
         raise UsageError(
             f"on={on!r}: tables of people are joined by columns of one name; derive the name in one of them first."

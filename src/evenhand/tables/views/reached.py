@@ -39,6 +39,8 @@ def require_reachable(table: Table, part: Part, keys: list[tuple[str, str]], how
         raise UsageError(f"a join with {told} needs on=, the columns that both have; expected on='order_id'.")
     if len(set(own)) < len(own) or len(set(theirs)) < len(theirs):
         raise UsageError(f"on={keys!r} names a column twice; name each once.")
+    for name in own:
+        table.require(name, "join column")
     for name in theirs:
         part.rows.require(name, f"join column of {told}")
     owned = [name for name in part.stored if name.casefold() in {user.casefold() for user in table.user}]
