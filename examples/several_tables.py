@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -81,7 +82,7 @@ with tempfile.TemporaryDirectory() as folder:
     session = eh.Session(
         eh.read(shop, table="orders", user="o_custkey"), eh.Ledger(Path(folder) / "budget.db", epsilon=24)
     )
-    joined = {
+    joined: dict[str, Any] = {
         "lineitem": eh.read_part(shop, table="lineitem", columns=BOUNDS),
         "customer": eh.read(shop, table="customer", user="o_custkey"),
         "part": eh.read_public(parts),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -74,9 +75,7 @@ def run(repeats: int = 7) -> dict[str, float]:
         }
         found: dict[str, float] = {}
         for name, (joins, table) in sides.items():
-            times = compare(
-                {"bare": lambda joins=joins: grouped(joins), "ours": lambda table=table: ask(table)}, repeats
-            )  # type: ignore[misc]
+            times = compare({"bare": partial(grouped, joins), "ours": partial(ask, table)}, repeats)
             found |= {name: times["ours"] / times["bare"], f"{name}, bare seconds": times["bare"]}
         return found
 

@@ -15,6 +15,7 @@ import pytest
 from ibis import _
 
 import evenhand as eh
+from evenhand.ledger import handout, registry
 
 DAYS = [datetime.date(2024, 2, day) for day in (26, 27, 28, 29, 26)]
 SALES = pa.table(
@@ -281,6 +282,10 @@ def test_a_ledger_lets_a_part_be_reached_in_one_way(tmp_path: Path) -> None:
     eh.Session(by_order, ledger).count(epsilon=1)
     eh.Session(table, ledger).count(epsilon=1)
     ledger.verify()
+    promised = handout.promise(ledger)
+    assert promised is not None
+    assert promised.parts == by_order.reached
+    assert "no other user reaches" in registry.entry(ledger)["deployment"]["privacy_loss"]["privacy_unit_details"]
     event = ledger.events[0].guarantee
     assert event.parts == release.guarantee.parts == by_order.reached
     release.save(tmp_path / "release.json")
