@@ -13,6 +13,7 @@ GROUPS = {
         "benchmarks.speed.duckdb_ratio",
         "benchmarks.speed.groups_ratio",
         "benchmarks.speed.views_ratio",
+        "benchmarks.speed.parts_ratio",
         "benchmarks.speed.spark_ratio",
         "benchmarks.speed.fit_ratio",
     ],

@@ -28,7 +28,7 @@ from evenhand.release import Release, load
 from evenhand.service.client import connect
 from evenhand.session import Session
 from evenhand.statistics import Count, Mean, Median, PerUserMean, Quantiles, RatioOf, Share, Std, Sum, Users, Variance
-from evenhand.tables import Column, Table, read, read_public
+from evenhand.tables import Column, Table, read, read_part, read_public
 from evenhand.tables.engines import limit_duckdb
 
 # What `session.aggregate`, `session.ratio` and `session.ask` are given: eh.count(), eh.mean("rating", bounds=(0.5, 5)), ...
@@ -83,6 +83,7 @@ __all__ = [
     "quantiles",
     "ratio",
     "read",
+    "read_part",
     "read_public",
     "share",
     "std",

@@ -43,7 +43,7 @@ from evenhand.statistics import (
     of_columns,
 )
 from evenhand.statistics.formula import Formula
-from evenhand.tables import OpenBounds, PublicTable, Table
+from evenhand.tables import OpenBounds, Part, PublicTable, Table
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
 if TYPE_CHECKING:
@@ -492,7 +492,7 @@ class Questions(ABC, Generic[A]):
         bounding: Bounding = "auto",
         keys: object = None,
         other: str | None = None,
-        tables: Mapping[str, Table | PublicTable] | None = None,
+        tables: Mapping[str, Table | Part | PublicTable] | None = None,
         fan_out: int = LARGEST_FAN_OUT,
     ) -> A:
         """A question in SQL: one SELECT with aggregates, JOIN, WHERE, GROUP BY, and ORDER BY and LIMIT on what is released.
@@ -503,8 +503,8 @@ class Questions(ABC, Generic[A]):
 
         Args:
             text: the query; its table is called ``table``, or as its file or database calls it.
-            tables: others that it may join, by name: public ones (`evenhand.read_public`), or of the same people.
-            fan_out: how many rows one row may meet in each JOIN; all joins together may make at most 1,000 of one.
+            tables: others that it may join, by name: public ones (`evenhand.read_public`), parts (`evenhand.read_part`), or of the same people.
+            fan_out: how many rows one row may meet in each JOIN, which may together make at most 1,000 of one; of a part it always meets its first 1,000.
 
         Example:
             >>> session.sql("SELECT genre, AVG(rating) FROM table WHERE rating > 0 GROUP BY genre", epsilon=0.5, delta=1e-6)
@@ -564,7 +564,12 @@ class Session(Questions[Release]):
     def __init__(self, table: Table, ledger: Ledger) -> None:
         if not isinstance(table, Table):
             raise UsageError(
-                f"Session({type(table).__name__}, ...): expected a table from eh.read(source, user='...') first."
+                f"Session({type(table).__name__}, ...): expected a table from eh.read(source, user='...') first"
+                + (
+                    ": join the part to it, since nobody is bounded in a part by itself."
+                    if isinstance(table, Part)
+                    else "."
+                )
             )
         if not isinstance(ledger, Ledger):
             raise UsageError(

@@ -91,7 +91,9 @@ class Writer:
         made = ", ".join(f"{self.aggregate()} AS t{place}" for place in range(self.chance.randint(1, 3)))
         where = f" WHERE {self.condition(1)}" if self.chance.random() < 0.4 else ""
         having = f" HAVING {self.aggregate()} > 1" if self.chance.random() < 0.4 else ""
-        return f"SELECT u, {made} FROM {source}{where} GROUP BY u{having}"
+        key = self.chance.choice(["", "", "a", "s", "p", "x"])
+        by = f"u, {key}" if key else "u"
+        return f"SELECT {by}, {made} FROM {source}{where} GROUP BY {by}{having}"
 
     def spoiled(self, text: str) -> str:
         """The query with something that would let one user's rows change another's."""
@@ -102,7 +104,7 @@ class Writer:
                 f"{plain} LIMIT 3", f"{plain} ORDER BY a", f"{plain} WHERE a > (SELECT AVG(a) FROM sales)", f"{plain} WHERE random() > 0.5",
                 plain.replace("SELECT u, ", "SELECT DISTINCT u, "), f"SELECT u, COUNT(*) OVER () AS n FROM ({text}) AS q",
                 f"SELECT s, COUNT(*) AS n FROM ({text}) AS q GROUP BY s", f"SELECT MAX(u) AS u FROM ({text}) AS q", f"{plain} TABLESAMPLE 50%",
-                f"{plain} UNION ALL SELECT u, a FROM sales", f"SELECT u, a FROM ({text}) AS q GROUP BY u, a", f"{plain} WHERE EXISTS (SELECT 1 FROM sales)",
+                f"{plain} UNION ALL SELECT u, a FROM sales", f"{plain} WHERE EXISTS (SELECT 1 FROM sales)",
                 f"{plain} OFFSET 2", f"{plain} QUALIFY ROW_NUMBER() OVER (ORDER BY a) < 3", f"SELECT s AS u FROM ({text}) AS q",
             ]
         )  # fmt: skip

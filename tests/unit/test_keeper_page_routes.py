@@ -340,7 +340,14 @@ def test_a_type_that_is_code_stays_text() -> None:
     """Names, types and words of columns come from files."""
     code = "<img src=x onerror=alert(1)>"
     column = {"name": code, "type": f"struct<{code}: int64>", "unit": code, "description": code, "bounds": [0, 1]}
-    described = {"name": code, "user": ["u"], "columns": [column], "protects": "presence", "description": code}
+    described = {
+        "name": code,
+        "user": ["u"],
+        "columns": [column],
+        "protects": "presence",
+        "description": code,
+        "parts": [],
+    }
     person = Person(code, code)
     pages = [
         home.home([described], [], [], person),

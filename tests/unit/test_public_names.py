@@ -9,7 +9,7 @@ import evenhand as eh
 
 NAMES = """
 Auto BudgetExceeded CentredInterval Column DataError EngineError EvenhandError Guarantee Ledger LedgerError NormClip Plan Profile
-Release RowLimit Session SmoothWeights Table TotalCap UsageError connect count limit_duckdb load mean median per_user_mean plan quantiles ratio read read_public share
+Release RowLimit Session SmoothWeights Table TotalCap UsageError connect count limit_duckdb load mean median per_user_mean plan quantiles ratio read read_part read_public share
 std sum users variance _
 """
 

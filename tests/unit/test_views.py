@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from ibis import _
 
 import evenhand as eh
+from evenhand.ledger import handout, registry
 
 DAYS = [datetime.date(2024, 2, day) for day in (26, 27, 28, 29, 26)]
 SALES = pa.table(
@@ -210,3 +212,162 @@ def test_a_question_computes_only_the_columns_that_it_uses() -> None:
         assert view.engine.evaluate(statement).to_pylist() == view.engine.evaluate(asked).to_pylist() == [{"n": 2}]
     assert "product" not in sql
     assert '"day"' in sql, "a filter uses it"
+
+
+VISITS = pa.table({"home": [1, 1, 2, 3], "order": [10, 11, 11, None], "day": DAYS[:4]})
+ITEMS = pa.table({"order": [10, 10, 11, None, 12], "item": [1, 2, 3, 4, 5], "price": [1.0, 2.0, 4.0, 8.0, 16.0]})
+RETURNS = pa.table({"item": [1, 3, 3, 9], "reason": ["late", "torn", "late", "torn"]})
+
+
+def visits(**given: Any) -> eh.Table:
+    return eh.read(VISITS, user="home", **given)
+
+
+def part(rows: pa.Table = ITEMS, name: str = "items", **given: Any) -> Any:
+    return eh.read_part(rows, name=name, **given)
+
+
+def prices(view: eh.Table) -> list[Any]:
+    with view.engine.kept(view.expression) as kept:
+        return sorted(((row["home"], row["price"]) for row in view.engine.evaluate(kept).to_pylist()), key=str)
+
+
+def test_parts_are_reached_through_their_keys() -> None:
+    assert prices(visits().join(part(), on="order")) == [(1, 1.0), (1, 2.0), (1, 4.0), (2, 4.0)]
+    assert prices(visits().join(part(), on="order", how="left"))[-1] == (3, None)
+    assert prices(visits().join(part(), on="order", fan_out=1)) == [(1, 1.0), (1, 4.0), (2, 4.0)]
+    assert prices(visits().join(part().where(_.price > 1), on="order")) == [(1, 2.0), (1, 4.0), (2, 4.0)]
+    renamed = part(ITEMS.rename_columns(["id", "item", "price"]))
+    assert prices(visits().join(renamed, on={"order": "id"})) == prices(visits().join(part(), on="order"))
+    assert visits().join(renamed, on={"order": "id"}).columns == ("home", "order", "day", "id", "item", "price")
+
+
+def test_parts_of_parts() -> None:
+    whole = part().join(part(RETURNS, "returns"), on="item")
+    assert prices(visits().join(whole, on="order")) == [(1, 1.0), (1, 4.0), (1, 4.0), (2, 4.0), (2, 4.0)]
+    assert prices(visits().join(part(), on="order").join(part(RETURNS, "returns"), on="item")) == prices(
+        visits().join(whole, on="order")
+    )
+    left = visits().join(part().join(part(RETURNS, "returns"), on="item", how="left"), on="order", how="left")
+    assert len(prices(left)) == 7
+    kinds = eh.read_public(pa.table({"why": ["late", "torn"], "cost": [1, 2]}))
+    view = visits().join(whole.join(kinds, on={"reason": "why"}), on="order")
+    assert view.columns[-2:] == ("why", "cost")
+
+
+def test_what_is_protected_is_said_in_words() -> None:
+    view = visits(population="homes").join(part().join(part(RETURNS, "returns"), on="item"), on="order")
+    words = view.guarantee(Decimal(1), Decimal(0)).words()
+    assert "with every row of items (by order) and returns (by item of items) that only they reach" in words
+    assert "only once no row of those who remain reaches it, and so on down the levels" in words
+    assert "reach" not in visits().guarantee(Decimal(1), Decimal(0)).words()
+    renamed = visits().join(part(ITEMS.rename_columns(["id", "item", "price"])), on={"order": "id"})
+    assert "items (by id = order)" in renamed.guarantee(Decimal(1), Decimal(0)).words()
+
+
+def test_a_ledger_lets_a_part_be_reached_in_one_way(tmp_path: Path) -> None:
+    """Where everybody reaches every row, nobody's would be protected, which was promised before."""
+    ledger = eh.Ledger(tmp_path / "ledger.db", epsilon=9)
+    rows = pa.table({"home": [1, 2], "order": [10, 11], "shop": [1, 1]})
+    items = ITEMS.append_column("shop", pa.array([1] * 5))
+    table = eh.read(rows, user="home")
+    by_order = table.select("order").join(part(items), on="order")
+    release = eh.Session(by_order, ledger).count(epsilon=1)
+    by_shop = eh.Session(table.select("shop").join(part(items), on="shop"), ledger)
+    before = ledger.spent
+    for ask in (by_shop.count, by_shop.preview.count):
+        with pytest.raises(eh.UsageError, match=r"items \(by shop\), and earlier ones .* items \(by order\)"):
+            ask(epsilon=1)
+    assert ledger.spent == before
+    eh.Session(by_order, ledger).count(epsilon=1)
+    eh.Session(table, ledger).count(epsilon=1)
+    ledger.verify()
+    promised = handout.promise(ledger)
+    assert promised is not None
+    assert promised.parts == by_order.reached
+    assert "no other user reaches" in registry.entry(ledger)["deployment"]["privacy_loss"]["privacy_unit_details"]
+    event = ledger.events[0].guarantee
+    assert event.parts == release.guarantee.parts == by_order.reached
+    release.save(tmp_path / "release.json")
+    assert eh.load(tmp_path / "release.json").guarantee == release.guarantee
+
+
+BY_PART: dict[str, tuple[Callable[[], object], str]] = {
+    "values": (lambda: visits(protects="values", public=["order"]).join(part(), on="order"), "protects='values'.*expected protects=\"presence\""),
+    "labels": (lambda: visits(protects="labels", public=["order"]).join(part(), on="order"), "expected protects=\"presence\""),
+    "the user column": (lambda: visits().join(part(VISITS, "visits"), on="order"), r"has the user column 'home'.*eh.read\(..., user='home'\)"),
+    "the user column, left out": (lambda: visits().join(part(VISITS).select("order"), on="order"), "has the user column 'home'"),
+    "no key": (lambda: visits().join(part()), "needs on="),
+    "a key that is not there": (lambda: visits().join(part(), on="item"), "no join column 'item' in the table"),
+    "a key that only the table has": (lambda: visits().join(part(), on="day"), "no join column of the part 'items' 'day'"),
+    "a key twice": (lambda: visits().join(part(), on=["order", "order"]), "names a column twice"),
+    "keys of two types": (lambda: visits().join(part(ITEMS.set_column(0, "order", pa.array(list("abcde")))), on="order"), "are never equal; expected one type.*Store both"),
+    "a key that is no key": (lambda: visits().join(part(ITEMS.set_column(0, "order", pa.array([0.5] * 5))), on="order"), "can't be joined by"),
+    "right": (lambda: visits().join(part(), on="order", how="right"), "expected one of"),
+    "outer": (lambda: visits().join(part(), on="order", how="outer"), "expected one of"),
+    "a part twice": (lambda: visits().join(part(), on="order").join(part(ITEMS.rename_columns(["order", "i", "p"])), on="order"), "is part of this table already"),
+    "a cycle": (lambda: visits().join(part().join(part().select("item").derive(i=_.item), on="item"), on="order"), "is part of this table already"),
+    "columns that clash": (lambda: visits().join(part(ITEMS.rename_columns(["order", "day", "price"])), on="order"), r"both tables have the columns \['day'\]"),
+    "a fan-out": (lambda: visits().join(part(), on="order", fan_out=1001), "between 1 and 1000"),
+    "a fan-out of none": (lambda: visits().join(part(), on="order", fan_out=0), "between 1 and 1000"),
+    "a key that was made": (lambda: visits().derive(order=_.order % 2).join(part(), on="order"), r"\['order'\] of the table were made by a view"),
+    "a key that was made in the part": (lambda: visits().join(part().derive(order=_.order % 2), on="order"), "of the part 'items' were made"),
+    "a key of a public table": (
+        lambda: visits().join(eh.read_public(pa.table({"order": [10], "item": [1]})), on="order").join(part(RETURNS), on="item"), "come from a public table",
+    ),
+    "a key of a union": (lambda: visits().union(visits()).join(part(), on="order"), "before a union"),
+    "another key than declared": (lambda: visits().derive(item=_.order).join(part(keys="order"), on="item"), "may be joined by {'order': 'order'} only"),
+    "another column under the key's name": (
+        lambda: visits().derive(new=_.home.cast("int64")).derive(order=_.new).join(part(keys="order"), on="order"), "may be joined by",
+    ),
+    "an inner join inside of a left one": (lambda: visits().join(part().join(part(RETURNS, "r"), on="item"), on="order", how="left"), "expected how='left' in both"),
+    "a part that is changed too late": (lambda: part().join(part(RETURNS, "r"), on="item").where(_.price > 1), "before other tables are joined to it"),
+    "a table of people in a part": (lambda: part().join(visits(), on="order"), "A table of people comes first"),
+    "a mapping between tables of people": (lambda: visits().join(visits().per_user(n=_.count()), on={"order": "n"}), "columns of one name"),
+    "no name": (lambda: part(name=""), "printable characters"),
+    "a public key that clashes": (
+        lambda: visits().join(eh.read_public(pa.table({"id": [1], "order": [2]})), on={"order": "id"}), "has a column 'order' too",
+    ),
+    "two ways": (
+        lambda: visits().join(part(), on="order").join(visits().select("day").join(part().select("order"), on={"home": "order"}).per_user(n=_.count())),
+        "by different columns",
+    ),
+    "a union of two ways": (
+        lambda: visits().select("order").join(part().select("order", "price"), on="order").union(
+            visits().select().join(part().select("order", "price"), on={"home": "order"})
+        ),
+        "by different columns",
+    ),
+    "questions of a part": (lambda: eh.Session(part(), eh.Ledger("never.db", epsilon=1)), "nobody is bounded in a part by itself"),
+    "keys of per": (lambda: visits().per([], n=_.count()), "got no keys"),
+    "a key of per that is not there": (lambda: visits().per(["basket"], n=_.count()), "no key 'basket'"),
+    "a private key of per": (lambda: visits(protects="values").per(["order"], n=_.count()), r"per\(...\) uses the private columns \['order'\]"),
+    "a key of per again": (lambda: visits().per(["order"], order=_.order.max()), "are keys, which keep their names"),
+    "nothing of per": (lambda: visits().per(["order"]), "got no columns"),
+    "groups in a window": (lambda: visits().window(group_by="order", n=_.count()), r"group_by would be the name of a new column.*table.per"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_PART)
+def test_parts_and_units_are_refused_before_anything_is_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, said = BY_PART[name]
+    engine = type(visits().engine)
+    for method in ("evaluate", "store"):
+        monkeypatch.setattr(engine, method, lambda *_given: pytest.fail("something was read"))
+    with pytest.raises(eh.EvenhandError, match=said) as refusal:
+        build()
+    assert len(str(refusal.value)) > 40
+
+
+def test_units_of_users() -> None:
+    view = visits().join(part(), on="order").per(["home", "order"], total=_.price.sum(), n=_.count())
+    assert view.columns == ("home", "order", "total", "n")
+    with view.engine.kept(view.expression) as kept:
+        rows = sorted(map(tuple, (row.values() for row in view.engine.evaluate(kept).to_pylist())))
+    assert rows == [(1, 10, 3.0, 2), (1, 11, 4.0, 1), (2, 11, 4.0, 1)]
+    assert view.per(["order"], total=_.total.max()).columns == view.columns[:3]
+    assert view.per_person is None
+    assert not view.one_row
+    days = visits(protects="values", public=["day"]).per("day", n=_.count(), last=_.order.max())
+    assert days.public == ("day", "n")
+    assert sorted(column(sales().per("product", n=_.count()), "n")) == [1, 1, 1, 2]

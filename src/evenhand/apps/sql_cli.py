@@ -13,7 +13,7 @@ from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
 if TYPE_CHECKING:
     import evenhand as eh
-    from evenhand.tables import PublicTable
+    from evenhand.tables import Part, PublicTable
 
 HELP = """Ask in SQL: one SELECT with aggregates from one table, with WITH, JOIN, WHERE, GROUP BY, and HAVING, ORDER BY and LIMIT on what is released.
 
@@ -42,7 +42,16 @@ def sql(
         list[str] | None,
         typer.Option(help="A public table that the query joins: NAME=FILE, Parquet or CSV. May be repeated."),
     ] = None,
-    fan_out: Annotated[int, typer.Option(help="How many rows one row may meet in each join.")] = LARGEST_FAN_OUT,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Rows that belong to those of the table by a key, which the query joins: NAME=FILE, or NAME of a table of the same database. "
+            "May be repeated."
+        ),
+    ] = None,
+    fan_out: Annotated[
+        int, typer.Option(help="How many rows one row may meet in each join; of a part always its first 1,000.")
+    ] = LARGEST_FAN_OUT,
     keys: Annotated[str | None, typer.Option(help="Public groups, by group column: col=a,b;other=x,y.")] = None,
     delta: Annotated[str | None, typer.Option(help="The δ to spend; needed to select hidden group names.")] = None,
 ) -> None:
@@ -62,16 +71,34 @@ def sql(
     groups = None if keys is None else parse_key_option(keys, [])
     draft = Drafts(asked.rows()).sql(
         query, epsilon=epsilon, delta=delta, bounding=parse_strategy(asked.bounding), keys=groups, other=asked.other,
-        tables=_public(join), fan_out=fan_out,
+        tables={**_public(join), **_parts(part, asked.source, asked.engine)}, fan_out=fan_out,
     )  # fmt: skip
     asked.settle(draft)
 
 
-def _public(given: list[str] | None) -> dict[str, eh.Table | PublicTable]:
+def _parts(given: list[str] | None, source: str, engine: str | None) -> dict[str, eh.Table | Part | PublicTable]:
+    """The parts that ``--part`` names."""
+    import evenhand as eh
+
+    found: dict[str, eh.Table | Part | PublicTable] = {}
+    for text in given or []:
+        name, equals, path = text.partition("=")
+        if not name.strip() or (equals and not path):
+            raise UsageError(
+                f"--part {text!r}: expected NAME=FILE, such as --part items=items.parquet, or a table's NAME."
+            )
+        if equals:
+            found[name.strip()] = eh.read_part(path, name=name.strip(), engine=engine)
+        else:
+            found[name.strip()] = eh.read_part(source, table=name.strip(), engine=engine)
+    return found
+
+
+def _public(given: list[str] | None) -> dict[str, eh.Table | Part | PublicTable]:
     """The public tables that ``--join`` names."""
     import evenhand as eh
 
-    found: dict[str, eh.Table | PublicTable] = {}
+    found: dict[str, eh.Table | Part | PublicTable] = {}
     for text in given or []:
         name, equals, path = text.partition("=")
         if not equals or not name.strip():

@@ -26,7 +26,7 @@ from evenhand.guarantee.errors import (
     suggest,
     told,
 )
-from evenhand.guarantee.promise import Guarantee, Purchase
+from evenhand.guarantee.promise import Guarantee, Purchase, Reach
 from evenhand.guarantee.relation import Relation
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "LedgerError",
     "MessageError",
     "Purchase",
+    "Reach",
     "Relation",
     "UsageError",
     "divide",

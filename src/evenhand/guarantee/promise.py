@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -47,6 +48,40 @@ class Purchase:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """How the rows of a table without users are reached from those of users: whose they are follows from that.
+
+    Args:
+        part: what the table is called.
+        columns: its columns by which its rows are reached.
+        owner: the columns that they are equal to, of users' rows or of rows that are reached from these.
+        of: what the table is called that has these; empty where it has no name (a frame).
+    """
+
+    part: str
+    columns: tuple[str, ...]
+    owner: tuple[str, ...]
+    of: str = ""
+
+    @classmethod
+    def read(cls, data: Sequence[Any]) -> Reach:
+        """From what `data` wrote."""
+        part, columns, owner, of = data
+        return cls(part, tuple(columns), tuple(owner), of)
+
+    @property
+    def data(self) -> list[Any]:
+        """As JSON."""
+        return [self.part, list(self.columns), list(self.owner), self.of]
+
+    def __str__(self) -> str:
+        equal = [
+            one if one == other else f"{one} = {other}" for one, other in zip(self.columns, self.owner, strict=True)
+        ]
+        return f"{self.part} (by {' and '.join(equal)}{f' of {self.of}' if self.of else ''})"
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """An (ε, δ) differential-privacy guarantee for one user with all of their rows.
 
@@ -62,6 +97,7 @@ class Guarantee:
         public: columns treated as public under ``Relation.VALUES`` and ``Relation.LABELS``.
         earlier: what was bought before and chose the bound, centre or strategy of this release.
         user: the user columns of the table; empty where they are not known.
+        parts: the tables without users whose rows were reached from those of users.
     """
 
     epsilon: Decimal
@@ -71,6 +107,7 @@ class Guarantee:
     public: tuple[str, ...] = ()
     earlier: tuple[Purchase, ...] = ()
     user: tuple[str, ...] = ()
+    parts: tuple[Reach, ...] = ()
 
     @property
     def odds(self) -> float:
@@ -97,13 +134,24 @@ class Guarantee:
     @property
     def protected(self) -> str:
         """What is protected."""
-        return _PROTECTED[self.relation][0].format(unit=f"user ({', '.join(self.unit)})")
+        reached = f", and with every row of {_listed(self.parts)} that only they reach" if self.parts else ""
+        return _PROTECTED[self.relation][0].format(unit=f"user ({', '.join(self.unit)})") + reached
 
     @property
     def treated_as_public(self) -> str:
         """What is not protected."""
         columns = f", and the columns {', '.join(self.public)}," if self.public else ""
         return _PROTECTED[self.relation][1].format(unit="user", public=columns).capitalize()
+
+    @property
+    def shared(self) -> str:
+        """What becomes of rows that several users reach, where there are any."""
+        if not self.parts:
+            return ""
+        return (
+            "A row that several users reach is not protected for each of them alone: it goes only once no row of those who remain reaches it, "
+            "and so on down the levels. "
+        )
 
     def words(self) -> str:
         """The guarantee as sentences that a manager can read."""
@@ -112,6 +160,7 @@ class Guarantee:
             f"Protects {self.protected} ({_strength(self.epsilon, self.delta)}): whatever an observer believed "
             f"before, earlier releases included, seeing this result changes their odds by at most a factor of "
             f"{_factor(self.epsilon)}{tail}. {self._rests()}All releases from one ledger together stay within its total. "
+            f"{self.shared}"
             f"{self.treated_as_public}."
         )
 
@@ -139,6 +188,7 @@ class Guarantee:
             "protects": self.relation.value,
             "user": list(self.unit),
             "public": list(self.public),
+            **({"parts": [each.data for each in self.parts]} if self.parts else {}),
             "given": "everything released before from the same ledger",
             **together,
             "words": self.words(),
@@ -151,6 +201,11 @@ class Guarantee:
 def _amounts(epsilon: Decimal, delta: Decimal) -> dict[str, Any]:
     exact = {"epsilon": exact_text(epsilon), "delta": exact_text(delta)}
     return {"epsilon": float(epsilon), "delta": float(delta), "exact": exact}
+
+
+def _listed(parts: Sequence[Reach]) -> str:
+    names = [str(each) for each in parts]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _strength(epsilon: Decimal, delta: Decimal) -> str:

@@ -45,6 +45,7 @@ class EngineRows(Source):
         self._target = self._target_column()  # columns of other types are refused here, before the debit
         self._features = (encoding or Encoding(tuple(names))).expressions(table)
         self.relation, self.unit, self.public, self.user = table.relation, table.unit, table.public, table.user
+        self.parts = table.reached
         self._copy: Rows | None = None
 
     @contextmanager

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from evenhand.guarantee import Guarantee, Relation
+from evenhand.guarantee import Guarantee, Reach, Relation
 from evenhand.learning.features import STEPS, FeatureMap
 from evenhand.learning.inputs import Integers
 from evenhand.learning.losses import MarginLoss
@@ -64,10 +64,11 @@ class Source(ABC):
     unit: tuple[str, ...]
     public: tuple[str, ...]
     user: tuple[str, ...] = ()
+    parts: tuple[Reach, ...] = ()
 
     def guarantee(self, epsilon: Decimal, delta: Decimal = Decimal(0), profile: Profile | None = None) -> Guarantee:
         """The guarantee of a model learned from these rows, with bounds chosen from ``profile`` if one was given."""
-        promise = Guarantee(epsilon, delta, self.relation, self.unit, self.public, user=self.user)
+        promise = Guarantee(epsilon, delta, self.relation, self.unit, self.public, user=self.user, parts=self.parts)
         return promise if profile is None else promise.resting_on(*profile.purchases(self.relation))
 
     @contextmanager

@@ -77,6 +77,23 @@ def _check_public(name: str, state: State, guarantee: Guarantee) -> None:
         )
 
 
+def check_parts(connection: Connection, name: str, guarantee: Guarantee) -> None:
+    """Refuse to reach the rows of a part by other columns than before: earlier releases promised to protect what only one user reaches by those.
+
+    Reached by a column that everybody's rows share, all rows of a part would be everybody's, and nobody's would be protected.
+    """
+    from evenhand.ledger import state as ledger_state
+
+    for part in guarantee.parts:
+        earlier = ledger_state.reach(connection, part.part)
+        if earlier is not None and earlier != part:
+            raise UsageError(
+                f"this release reaches the rows of {part}, and earlier ones from ledger {name} reached those of {earlier}: whose rows they are "
+                "is fixed by the first release. Join by the same columns, or use another ledger; if this is another table, give it a name of its "
+                "own: eh.read_part(..., name=...)."
+            )
+
+
 def refusal(name: str, cost: Cost, account: Account) -> str:
     """What is said when the total would not hold."""
     return (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from evenhand.guarantee import Guarantee, Purchase, Relation, UsageError, exact_text
+from evenhand.guarantee import Guarantee, Purchase, Reach, Relation, UsageError, exact_text
 from evenhand.ledger.composition import Cost
 
 _ASKED = "asked"
@@ -120,6 +120,8 @@ class Record:
             ]
         if guarantee.user:
             promise["columns"] = guarantee.user
+        if guarantee.parts:
+            promise["parts"] = [each.data for each in guarantee.parts]
         return cls(number, id, time, _json(promise), _json(_cost_data(cost)), text)
 
     def read(self) -> Event:
@@ -159,6 +161,7 @@ def read_guarantee(text: str) -> Guarantee:
         tuple(promise["public"]),
         tuple(earlier),
         tuple(promise.get("columns", ())),
+        tuple(Reach.read(each) for each in promise.get("parts", ())),
     )
 
 

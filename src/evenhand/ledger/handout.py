@@ -64,7 +64,8 @@ def promise(ledger: Ledger) -> Guarantee | None:
     if unit is None or relation is None:
         return None
     users = next((event.guarantee.user for event in ledger.events if event.guarantee.user), ())
-    return Guarantee(total.epsilon, total.delta, relation, unit, ledger.public or (), (), users)
+    parts = tuple(dict.fromkeys(part for event in ledger.events for part in event.guarantee.parts))
+    return Guarantee(total.epsilon, total.delta, relation, unit, ledger.public or (), (), users, parts)
 
 
 def composition(ledger: Ledger) -> str:

@@ -155,7 +155,10 @@ class Ledger(ShownInNotebooks):
     def can_afford(self, cost: Cost, guarantee: Guarantee) -> bool:
         """Whether ``debit`` would succeed now. Spends nothing; raises UsageError where ``debit`` would."""
         state = self._state()
-        return state.account.after(admission.charge(self.location, state, cost, guarantee)) is not None
+        charged = admission.charge(self.location, state, cost, guarantee)
+        if guarantee.parts:
+            self._store.run(lambda connection: admission.check_parts(connection, self.location, guarantee))
+        return state.account.after(charged) is not None
 
     def debit(
         self,
@@ -193,6 +196,7 @@ class Ledger(ShownInNotebooks):
         def work(connection: Connection) -> tuple[Event, State]:
             state = self._read(connection, seen, lock=True)
             charged = admission.charge(self.location, state, cost, guarantee)
+            admission.check_parts(connection, self.location, guarantee)
             noted = {} if admit is None else admit(connection, state, charged)
             if isinstance(noted, Event):
                 return noted, state

@@ -96,6 +96,7 @@ class QuestionLedger(Ledger):
         def work(connection: Connection) -> bool:
             state = self._read(connection, seen)
             charged = admission.charge(self.location, state, cost, guarantee)
+            admission.check_parts(connection, self.location, guarantee)
             spent = desk_tables.spent(connection, self.analyst, EVERYBODY)
             beyond = self._beyond(spent, charged, desk_tables.period(connection, self.desk.period()))
             return beyond is None and state.account.after(charged) is not None

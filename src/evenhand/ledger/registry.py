@@ -107,13 +107,22 @@ def _loss(ledger: Ledger, promised: Guarantee) -> dict[str, Any]:
         parameters["delta"] = float(promised.delta)
     return {
         "privacy_unit": f"user, with all rows ({_users(promised)})",
-        "privacy_unit_details": _NEIGHBOURS[promised.relation].format(unit=f"user ({', '.join(promised.unit)})"),
+        "privacy_unit_details": _NEIGHBOURS[promised.relation].format(unit=f"user ({', '.join(promised.unit)})")
+        + _reached(promised),
         "privacy_parameters": parameters,
         "privacy_parameters_details": (
             f"The total of all releases, past and future; so far {ledger.spent} is spent. Exact decimals: "
             f"ε = {plain(promised.epsilon)}, δ = {plain(promised.delta)}."
         ),
     }
+
+
+def _reached(promised: Guarantee) -> str:
+    """What comes and goes with a user, beside their own rows."""
+    if not promised.parts:
+        return ""
+    parts = ", ".join(map(str, promised.parts))
+    return f" With them come all rows that no other user reaches, of tables whose rows belong to users through a key: {parts}."
 
 
 def _model(ledger: Ledger, asked: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from sqlalchemy import Connection, bindparam, inspect, select
 
-from evenhand.guarantee import LedgerError, Relation, exact_text
+from evenhand.guarantee import LedgerError, Reach, Relation, exact_text
 from evenhand.ledger import failures, pending, schema
 from evenhand.ledger.composition import Account, Budget
 from evenhand.ledger.events import Record, digest, read_guarantee
@@ -139,6 +139,17 @@ def _first_public(connection: Connection, relation: Relation | None) -> tuple[st
         query = query.where(~stored.contains('"public": []'), ~stored.contains('"protects": "presence"'))
     text = connection.execute(query).scalar()
     return None if text is None else read_guarantee(text).declared
+
+
+def reach(connection: Connection, part: str) -> Reach | None:
+    """How the first event that names a part reaches its rows; None if none does."""
+    stored = schema.events.c.guarantee
+    # As written by Record.write; a quote inside a name is escaped, so no name looks like this.
+    named = f"[{json.dumps(part)}, ["
+    query = select(stored).where(stored.contains(named, autoescape=True)).order_by(schema.events.c.number).limit(1)
+    waiting = [each["guarantee"] for each in pending.of(connection).events if named in each["guarantee"]]
+    text = connection.execute(query).scalar() or next(iter(waiting), None)
+    return None if text is None else next(each for each in read_guarantee(text).parts if each.part == part)
 
 
 def append(connection: Connection, record: Record, after: State) -> None:

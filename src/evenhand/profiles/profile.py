@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError, exact_sum, plain
+from evenhand.guarantee import DataError, Guarantee, Purchase, Reach, Relation, UsageError, exact_sum, plain
 from evenhand.pages.notebook import Card, InNotebooks, bars
 from evenhand.profiles import priors
 from evenhand.profiles.buckets import Buckets
@@ -269,4 +269,5 @@ def _guarantee(data: dict[str, Any]) -> Guarantee:
         Relation.parse(data["protects"]),
         tuple(data["user"]),
         tuple(data["public"]),
+        parts=tuple(Reach.read(each) for each in data.get("parts", ())),
     )

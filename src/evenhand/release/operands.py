@@ -217,6 +217,7 @@ def together(events: Mapping[str, Guarantee]) -> Guarantee:
         delta=exact_sum(promise.delta for promise in promises),
         public=tuple(dict.fromkeys(column for promise in promises for column in promise.public)),
         earlier=(),
+        parts=tuple(dict.fromkeys(part for promise in promises for part in promise.parts)),
     )
     return joint.resting_on(*earlier)
 

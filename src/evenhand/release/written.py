@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.guarantee import DataError, Guarantee, Purchase, Relation, UsageError, exact_text
+from evenhand.guarantee import DataError, Guarantee, Purchase, Reach, Relation, UsageError, exact_text
 from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, judged
 from evenhand.release.result import Release
@@ -122,6 +122,7 @@ def write_guarantee(guarantee: Guarantee) -> dict[str, Any]:
         "public": list(guarantee.public),
         "earlier": [[each.event, exact_text(each.epsilon), exact_text(each.delta)] for each in guarantee.earlier],
         "user": list(guarantee.user),
+        **({"parts": [each.data for each in guarantee.parts]} if guarantee.parts else {}),
     }
 
 
@@ -135,6 +136,7 @@ def read_guarantee(promise: Mapping[str, Any]) -> Guarantee:
         tuple(promise["public"]),
         tuple(Purchase(event, Decimal(epsilon), Decimal(delta)) for event, epsilon, delta in promise["earlier"]),
         tuple(promise["user"]),
+        tuple(Reach.read(each) for each in promise.get("parts", ())),
     )
 
 

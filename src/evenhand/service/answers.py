@@ -17,7 +17,7 @@ from evenhand.ledger.desk import Desk, Standing, StoredQuestion
 from evenhand.service.accounts import Account, Role
 from evenhand.service.granted import Offered
 from evenhand.service.keeper import Keeper
-from evenhand.tables import Column
+from evenhand.tables import Column, Part, Table
 
 PAGE = 100
 """Questions on one page of a list, unless fewer are asked for."""
@@ -203,12 +203,21 @@ def _facts(fact: Column | None) -> dict[str, Any]:
     }
 
 
-def _described(name: str, one: Offered) -> dict[str, Any]:
-    table = one.table
-    columns = [
+def _joinable(part: Part) -> dict[str, Any]:
+    """A part that may be joined in SQL, and by which columns: those of its owner, with its own."""
+    return {"name": part.name, "on": dict(part.keys or {}), "columns": _columns(part.rows)}
+
+
+def _columns(table: Table) -> list[dict[str, Any]]:
+    return [
         {"name": column, "type": str(kind), **_facts(table.facts.get(column))}
         for column, kind in table.expression.schema().items()
     ]
+
+
+def _described(name: str, one: Offered) -> dict[str, Any]:
+    table = one.table
+    columns = _columns(table)
     return {
         "name": name,
         "description": one.description,
@@ -216,5 +225,6 @@ def _described(name: str, one: Offered) -> dict[str, Any]:
         "protects": table.relation.value,
         "public": list(table.public),
         "columns": columns,
+        "parts": [_joinable(part) for part in table.parts.values()],
         "version": evenhand.__version__,
     }

@@ -37,6 +37,12 @@ description = "One row per film that was watched."
 bounds = [0.5, 5]
 unit = "stars"
 
+[[tables.views.part]]             # optional: rows without users that analysts may join in SQL, by these columns alone
+name = "scenes"                   # of the same source, unless it says source = "..."; a database has table = "scenes"
+source = "scenes.parquet"
+on = "view_id"
+rows = 9_000_000
+
 [tables.views.views.evening]      # optional: a part of it, offered as "views.evening"
 where = "hour >= 18"
 derive = { long = "minutes > 90" }
@@ -57,9 +63,9 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -76,7 +82,7 @@ from evenhand.service.keeper import LEAST_EPSILON, Keeper
 from evenhand.service.listening import NAMES, Listening, listening
 from evenhand.service.slots import DECLARED_ROWS
 from evenhand.service.toml_lines import Section, read_toml
-from evenhand.tables import Table, read
+from evenhand.tables import Part, Table, read, read_part
 from evenhand.tables.engines.copied import copied
 from evenhand.tables.engines.duckdb_limits import free_disk, limit_duckdb, machine_memory, size
 
@@ -261,6 +267,7 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
         "columns",
         "views",
         "rows",
+        "part",
     )
     population = section.get("population", str, f"one of {sorted(desks)}")
     if population not in desks:
@@ -277,10 +284,71 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:
         raise section.error("engine" if "engine" in section.values else "source", str(error)) from None
-    rows = section.get("rows", int, f"a number of rows, such as {DECLARED_ROWS}", DECLARED_ROWS)
+    parts: dict[str, Part] = {}
+    part_rows = 0
+    for item in section.items("part"):
+        part = _part(item, section, source, folder)
+        if part.name.casefold() in {name.casefold() for name in parts}:
+            raise item.error("name", f"name = {part.name!r}: another part has it; expected a name for each.")
+        _require_joinable(item, table, parts, part)
+        parts[part.name] = part
+        part_rows += _rows(item)
+    offered = copied(replace(table, parts=parts))
+    return Offered(offered, desks[population], section.get("description", str, "text", ""), _rows(section), part_rows)
+
+
+def _rows(section: Section) -> int:
+    rows: int = section.get("rows", int, f"a number of rows, such as {DECLARED_ROWS}", DECLARED_ROWS)
     if not 1 <= rows <= MOST_ROWS:
         raise section.error("rows", f"rows = {rows}: expected how many rows the table may have, from 1 to {MOST_ROWS}.")
-    return Offered(copied(table), desks[population], section.get("description", str, "text", ""), rows)
+    return rows
+
+
+def _part(section: Section, owner: Section, source: str, folder: Path) -> Part:
+    """Rows without users that analysts may join in SQL, by these columns and no others."""
+    section.only("name", "source", "table", "on", "columns", "rows")
+    name = section.get("name", str, "what the part is called in SQL")
+    if not name.isidentifier():
+        raise section.error(
+            "name", f"name = {name!r}: expected a name as SQL has it, of letters, digits and underscores."
+        )
+    on = section.get(
+        "on", (str, list, dict), "the columns that it is joined by, such as 'order_id' or { id = 'order_id' }"
+    )
+    own = "source" not in section.values
+    options: dict[str, Any] = {
+        "table": section.get("table", str, "the name of a table of a database", name if own else None)
+    }
+    options["engine"] = owner.get("engine", str, "what reads files: duckdb or spark", None)
+    if "columns" in section.values:
+        options["columns"] = section.get("columns", dict, "a section columns.COLUMN for each column")
+    place = source if own else _place(section.get("source", str, "a path or a URL"), folder)
+    try:
+        return read_part(place, name=name, keys=on, **options)
+    except EvenhandError as error:
+        raise section.error(None, str(error)) from None
+
+
+def _require_joinable(section: Section, table: Table, others: Mapping[str, Part], part: Part) -> None:
+    """Check that a part can be joined to its table, or to one that is joined to it, before anybody asks: what can't be joined is a mistake."""
+    assert part.keys is not None
+    found: EvenhandError | None = None
+    for start in (table, *(_with(table, other) for other in others.values())):
+        if start is None:
+            continue
+        try:
+            start.join(part, on=part.keys)
+            return
+        except EvenhandError as error:
+            found = found or error
+    raise section.error("on", str(found))
+
+
+def _with(table: Table, part: Part) -> Table | None:
+    try:
+        return table.join(part, on=part.keys)
+    except EvenhandError:
+        return None
 
 
 def _view(section: Section, whole: Offered) -> Offered:
@@ -302,7 +370,7 @@ def _view(section: Section, whole: Offered) -> Offered:
             table = step(table) if given else table
         except EvenhandError as error:
             raise section.error(name, str(error)) from None
-    return Offered(table, whole.desk, section.get("description", str, "text", ""), whole.rows)
+    return Offered(table, whole.desk, section.get("description", str, "text", ""), whole.rows, whole.part_rows)
 
 
 def _analyst(section: Section, tables: dict[str, Offered]) -> Analyst:

@@ -18,12 +18,14 @@ class Offered:
         desk: where the population's budget is kept.
         description: for analysts.
         rows: how many it is declared to hold at most; public, and what the time of a question is computed from.
+        part_rows: how many its parts are declared to hold at most, all together.
     """
 
     table: Table
     desk: Desk
     description: str = ""
     rows: int = DECLARED_ROWS
+    part_rows: int = 0
 
 
 @dataclass(frozen=True)

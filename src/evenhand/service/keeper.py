@@ -97,6 +97,7 @@ class Keeper:
             self.deadline,
             self.model_deadline,
             self.slowness,
+            {name: offered.part_rows for name, offered in self.tables.items()},
         )
         for desk in self._desks():
             known = desk.alive()

@@ -49,12 +49,14 @@ class Slots:
     Args:
         rows: what each table is declared to hold at most, by name.
         slowness: how many times slower the machine is than the one that was measured on.
+        part_rows: what the parts of each table are declared to hold at most, together; a question in SQL may join them.
         held: tables of which the worker for short questions holds how many rows each user has, as long as the server runs.
     """
 
     rows: Mapping[str, int]
     slowness: float = 1.0
     held: set[str] = field(default_factory=set)
+    part_rows: Mapping[str, int] = field(default_factory=dict)
 
     def of_fit(self, table: str, query: Mapping[str, Any], question: Mapping[str, Any]) -> float:
         """Seconds for a model: what the ledger notes of it, and the question itself, which names the estimator of a search."""
@@ -69,6 +71,8 @@ class Slots:
     def of(self, table: str, query: Mapping[str, Any], *, held: bool = False) -> float:
         """Seconds for a question, from its public parameters as the ledger notes them; ``held`` says that its worker holds what it reads."""
         millions = self._millions(table)
+        if "sql" in query:
+            millions += self.part_rows.get(table, 0) / MILLION
         parts = _parts(query)
         reading = millions * sum(_READ.get(str(part["statistic"]), _READ_OTHER) for part in parts)
         if "sql" in query:

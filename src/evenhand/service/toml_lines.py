@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any
 from evenhand.guarantee import DataError, UsageError, suggest
 
 _HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
+_ITEM = re.compile(r"^\s*\[\[\s*([^\[\]]+?)\s*\]\]\s*(#.*)?$")
 _KEY = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 _PART = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
 
@@ -81,6 +83,15 @@ class Section:
                 raise outer.error(key, f"{key} = {value!r}: expected a section [{name}.{key}].")
         return {key: outer.section(key) for key in outer.values}
 
+    def items(self, name: str) -> list[Section]:
+        """The sections of a list, [[name]], in order."""
+        given = self.get(name, list, f"sections [[{'.'.join((*self.path, name))}]]", [])
+        if not all(isinstance(each, dict) for each in given):
+            raise self.error(name, f"{name} = {given!r}: expected sections [[{'.'.join((*self.path, name))}]].")
+        return [
+            Section(self.file, (*self.path, name, str(place)), each, self.lines) for place, each in enumerate(given)
+        ]
+
 
 def read_toml(path: Path) -> Section:
     """The whole file."""
@@ -101,8 +112,12 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
     found: dict[tuple[str, ...], int] = {}
     section: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):
-        header, key = _HEADER.match(line), _KEY.match(line)
-        if header:
+        header, item, key = _HEADER.match(line), _ITEM.match(line), _KEY.match(line)
+        if item:
+            listed = _parts(item[1])
+            section = next(place for each in itertools.count() if (place := (*listed, str(each))) not in found)
+            found[section] = number
+        elif header:
             section = _parts(header[1])
             found.setdefault(section, number)
         elif key:

@@ -50,6 +50,7 @@ class Workers:
         deadline: seconds from a question to its answer.
         model_deadline: the same for models.
         slowness: of the machine.
+        part_rows: what the parts of each are declared to hold at most, which questions in SQL may join.
     """
 
     def __init__(
@@ -59,8 +60,9 @@ class Workers:
         deadline: float,
         model_deadline: float,
         slowness: float,
+        part_rows: Mapping[str, int] | None = None,
     ) -> None:
-        self._slots, self._holding = Slots(rows, slowness), ExitStack()
+        self._slots, self._holding = Slots(rows, slowness, part_rows=part_rows or {}), ExitStack()
         self.short, self.long = (Lane(name, Schedule(deadline)) for name in ("short questions", "long questions"))
         self.models = Lane("models", Schedule(model_deadline))
         # Each worker has connections of its own where it can, so that no statement waits for one of another worker.

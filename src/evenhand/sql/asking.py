@@ -10,7 +10,7 @@ from evenhand.profiles import Shelf
 from evenhand.sql.ordering import ordered
 from evenhand.sql.selecting import Select
 from evenhand.statistics import Draft, Request, ask_one, ask_together
-from evenhand.tables import PublicTable, Table
+from evenhand.tables import Part, PublicTable, Table
 from evenhand.tables.queries.options import Options
 from evenhand.tables.queries.parsing import parse_query
 from evenhand.tables.queries.sources import Names, own_names
@@ -31,7 +31,7 @@ def ask_sql(
     shelf: Shelf | None,
     keys: object = None,
     other: str | None = None,
-    tables: Mapping[str, Table | PublicTable] | None = None,
+    tables: Mapping[str, Table | Part | PublicTable] | None = None,
     fan_out: int = LARGEST_FAN_OUT,
 ) -> Draft:
     """The draft of a query. Nothing is read."""

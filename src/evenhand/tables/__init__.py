@@ -2,6 +2,7 @@
 
 from evenhand.tables.columns import Column
 from evenhand.tables.grid import Bounds, Grid, OpenBounds, parse_bounds, parse_open_bounds
+from evenhand.tables.parts import Part, read_part
 from evenhand.tables.public import PublicTable, read_public
 from evenhand.tables.reading import read
 from evenhand.tables.secret import Secret
@@ -12,11 +13,13 @@ __all__ = [
     "Column",
     "Grid",
     "OpenBounds",
+    "Part",
     "PublicTable",
     "Secret",
     "Table",
     "parse_bounds",
     "parse_open_bounds",
     "read",
+    "read_part",
     "read_public",
 ]

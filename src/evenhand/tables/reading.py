@@ -82,11 +82,8 @@ def read(
         raise UsageError(
             "no user column was given; expected user='userId', the column that says which person a row belongs to."
         )
-    wanted, database = engine_for_files(engine), engine_for_database(source)
-    stated, listed = _stated(columns, None if database or not isinstance(source, str | Path) else Path(source))
-    declared = files.Declared(users, relation, known, listed, bool(quoted_newlines))
     if query is not None:
-        if database is None or table is not None:
+        if engine_for_database(source) is None or table is not None:
             raise UsageError(
                 "query=... is for databases, and stands in the place of table=...: a DuckDB file (ending in .duckdb) or connection, or postgresql://..."
             )
@@ -94,17 +91,9 @@ def read(
         def one(name: str) -> Table:
             return read(source, users, table=name, protects=relation, population=population, engine=engine)
 
-        return _queried(query, one, known, stated)
-    if database is not None:
-        opened, marks = _open_table(source, database, table, wanted, declared)
-    elif table is not None:
-        raise UsageError(
-            f"table={table!r} is for databases: a DuckDB file (ending in .duckdb) or connection, or postgresql://...; leave it out."
-        )
-    elif isinstance(source, str | Path):
-        opened, marks = _open_files(source, wanted, declared)
-    else:
-        opened, marks = _open_object(source, wanted, declared)
+        engine_for_files(engine)
+        return _queried(query, one, known, _stated(columns, None)[0])
+    opened, marks, stated = open_source(source, users, relation, known, table, engine, columns, quoted_newlines)
     found = Table(
         opened.rows,
         opened,
@@ -116,11 +105,6 @@ def read(
         source=_source_name(source, table),
         **marks,
     )
-    reserved = [name for name in found.columns if name.casefold().startswith(_RESERVED)]
-    if reserved:
-        raise DataError(
-            f"the columns {reserved} begin with {_RESERVED!r}, which is kept for columns inside queries; rename them."
-        )
     for column in users:
         found.require(column, "user column")
     _require_one_spelling(opened, users)
@@ -129,6 +113,56 @@ def read(
     for column in stated:
         found.require(column, "column with facts")
     return found
+
+
+def open_source(
+    source: object,
+    users: tuple[str, ...],
+    relation: Relation,
+    public: tuple[str, ...],
+    table: str | None,
+    engine: str | None,
+    columns: Stated,
+    quoted_newlines: bool,
+) -> tuple[Engine, Facts, dict[str, Column]]:
+    """What reads a source, what is known of it as fields of `Table`, and what was stated about its columns."""
+    wanted, database = engine_for_files(engine), engine_for_database(source)
+    stated, listed = _stated(columns, None if database or not isinstance(source, str | Path) else Path(source))
+    declared = files.Declared(users, relation, public, listed, bool(quoted_newlines))
+    if database is not None:
+        opened, marks = _open_table(source, database, table, wanted, declared)
+    elif table is not None:
+        raise UsageError(
+            f"table={table!r} is for databases: a DuckDB file (ending in .duckdb) or connection, or postgresql://...; leave it out."
+        )
+    elif isinstance(source, str | Path):
+        opened, marks = _open_files(source, wanted, declared)
+    else:
+        opened, marks = _open_object(source, wanted, declared)
+    reserved = [name for name in opened.rows.columns if name.casefold().startswith(_RESERVED)]
+    if reserved:
+        raise DataError(
+            f"the columns {reserved} begin with {_RESERVED!r}, which is kept for columns inside queries; rename them."
+        )
+    opened.named(called(source, table) if table is not None or isinstance(source, str | Path) else "")
+    return opened, {**marks, "places": _places(source, table)}, stated
+
+
+def called(source: object, table: str | None) -> str:
+    """What a source is called among others: the name of a table or of a file, or the type of an object."""
+    if table is not None:
+        return str(table)
+    if isinstance(source, str | Path):
+        return Path(source).name.partition(".")[0] or str(source)
+    return type(source).__name__
+
+
+def _places(source: object, table: str | None) -> frozenset[str]:
+    """What tells a source from others: two tables of one place hold the same rows. Of objects nothing is known."""
+    if not isinstance(source, str | Path):
+        return frozenset()
+    place = str(source) if "://" in str(source) else os.path.realpath(os.path.expanduser(str(source)))
+    return frozenset([f"{place} {table.rpartition('.')[2]}" if table else place])
 
 
 def _require_one_spelling(engine: Engine, users: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evenhand.guarantee import DataError, Guarantee, Relation, UsageError, suggest, told
+from evenhand.guarantee import DataError, Guarantee, Reach, Relation, UsageError, suggest, told
 from evenhand.pages.notebook import Card
 from evenhand.tables.columns import Column as Facts
 from evenhand.tables.columns import description
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.tables.engines import Engine
+    from evenhand.tables.parts import On, Part
     from evenhand.tables.public import PublicTable
     from evenhand.tables.views.operand import Range
 
@@ -46,6 +47,9 @@ class Table:
         holds: the public tables that were joined, which have to live as long as this one.
         growth: how many rows one row of its sources may have become, by joins and unions.
         per_person: how many rows one user may have, where a view settles that; None where it depends on the rows.
+        reached: the parts that were joined, and how their rows are reached.
+        places: what tells the sources of all rows from others, where that is known.
+        parts: the parts that a keeper lets analysts join in SQL, by name.
     """
 
     expression: Rows = field(repr=False)
@@ -64,6 +68,9 @@ class Table:
     holds: tuple[PublicTable, ...] = field(default=(), repr=False)
     growth: int = field(default=1, repr=False)
     per_person: int | None = field(default=None, repr=False)
+    reached: tuple[Reach, ...] = field(default=(), repr=False)
+    places: frozenset[str] = field(default=frozenset(), repr=False)
+    parts: Mapping[str, Part] = field(default_factory=dict, repr=False)
 
     @property
     def one_row(self) -> bool:
@@ -179,6 +186,27 @@ class Table:
 
         return per_user.per_user(self, columns)
 
+    def per(self, keys: str | Sequence[str], **columns: object) -> Table:
+        """One row for each user and each unit of theirs (a basket, an order, a day), with columns that sum up its rows, as a new table.
+
+        The rows still belong to users, each with all of theirs: statistics are then over units, and what a user adds is bounded over all of them.
+
+        Guarantee: as for the table itself. A row depends on rows of one user only, not on their order.
+
+        Edge cases: as in `per_user`. The user columns are keys whether they are named or not. Rows whose key is null are one unit of their user. Two
+        users with one key have a unit each. Under ``"values"`` keys are public columns.
+
+        Args:
+            keys: the columns that name a unit.
+            columns: names with expressions over aggregates in `evenhand._`, or SQL text.
+
+        Example:
+            >>> sales.per(["household", "basket"], total=eh._.amount.sum(), items=eh._.count())
+        """
+        from evenhand.tables.views import per_user
+
+        return per_user.per(self, keys, columns)
+
     def window(self, order_by: str | Sequence[str] | None = None, **columns: object) -> Table:
         """The rows with more columns, computed from all rows of the same user, as a new table.
 
@@ -202,29 +230,38 @@ class Table:
         return per_user.window(self, order_by, columns)
 
     def join(
-        self, other: Table | PublicTable, on: str | Sequence[str] | None = None, how: str = "inner", fan_out: int = 1
+        self,
+        other: Table | Part | PublicTable,
+        on: On | None = None,
+        how: str = "inner",
+        fan_out: int | None = None,
     ) -> Table:
-        """The rows beside those of a public table, or of another table of the same users, as a new table.
+        """The rows beside those of a public table, of a part, or of another table of the same users, as a new table.
 
-        A public table is joined by the columns ``on``, which both have. Another table of the same people is joined by the user, and by
+        A public table and a part are joined by the columns ``on``, which both have. Another table of the same people is joined by the user, and by
         the columns ``on`` as well if there are any.
 
-        Guarantee: as for the table itself, since every row of the result belongs to one user and depends on that user's rows only. Both tables
-        must protect the same, and be about the same people: the same ``population``, or user columns of the same name.
+        Guarantee: as for the table itself, since every row of the result belongs to one user and depends on that user's rows only, and on the rows
+        of parts that these reach. With a part, what is protected is a person with all of their rows, and every row of the part that only they reach
+        (`evenhand.read_part`). Two tables of people must protect the same, and be about the same people: the same ``population``, or user columns
+        of the same name.
 
         Edge cases: keys are compared by value if they are numbers, byte by byte if they are text; nulls meet nothing. Of a table of people, at most
-        ``fan_out`` rows for each user (and ``on``) are used, the first in the order of all columns; a public table with more is refused.
-        Joins and unions together may make at most 1,000 rows of one; what `per_user` made counts as one row per user.
+        ``fan_out`` rows for each user (and ``on``) are used, and of a part at most ``fan_out`` for each row, the first in the order of all
+        columns; a public table with more is refused. Joins with public tables and tables of people, and unions, together may make at most
+        1,000 rows of one; what `per_user` made counts as one row per user. A join with a part makes at most 1,000,000 rows of all rows of a
+        user: those of the user's first rows, in the order of all columns. A part needs ``protects="presence"``.
         Under ``"values"``, ``on`` names public columns, and what comes from a public table is public.
 
         Args:
-            other: from `evenhand.read_public`, or from `evenhand.read` with the users of the same people.
-            on: columns that both tables have.
+            other: from `evenhand.read_public`, from `evenhand.read_part`, or from `evenhand.read` with the users of the same people.
+            on: columns that both tables have; with a public table or a part, also a mapping from columns of this one to columns of the other.
             how: ``"inner"`` leaves out rows that meet none, ``"left"`` keeps them, with nulls.
-            fan_out: how many rows of the other table one row may meet.
+            fan_out: how many rows of the other table one row may meet: 1,000 of a part, else 1 unless given.
 
         Example:
             >>> sales.join(products, on="product_id").join(households)
+            >>> orders.join(eh.read_part("shop.duckdb", table="items"), on="order_id")
         """
         from evenhand.tables.views import joins
 
@@ -242,7 +279,7 @@ class Table:
 
     def guarantee(self, epsilon: Decimal, delta: Decimal) -> Guarantee:
         """The guarantee of a release from this table."""
-        return Guarantee(epsilon, delta, self.relation, self.unit, self.promised, user=self.user)
+        return Guarantee(epsilon, delta, self.relation, self.unit, self.promised, user=self.user, parts=self.reached)
 
     def require(self, column: str, role: str = "column") -> str:
         """Check that a column exists; else say which ones do."""

@@ -47,9 +47,23 @@ def ask(
     )
     built = html('<nav class="tabs" aria-label="Ways to ask">{}</nav>', tabs)
     built += form("/price", parts, "Show the price", person, builder=True)
-    columns = card(f"Columns of {name}", columns_table(described))
+    columns = joined(
+        [
+            card(f"Columns of {name}", columns_table(described)),
+            *(card(f"Joined in SQL: {part['name']}", _joinable(name, part)) for part in described["parts"]),
+        ]
+    )
     body = alert(message) + html('<div class="columns">{}{}</div>', card("", built), columns)
     return whole(f"Ask about {name}", body, person, lead="Nothing is spent on this page, nor on the next.")
+
+
+def _joinable(name: str, part: Mapping[str, Any]) -> Markup:
+    """How the rows of a part are reached, as SQL has it."""
+    equal = " AND ".join(f"{name}.{one} = {part['name']}.{other}" for one, other in part["on"].items())
+    how = html(
+        "<p>Its rows belong to people through a key: <code>FROM table JOIN {} ON {}</code></p>", part["name"], equal
+    )
+    return how + columns_table({**part, "user": []})
 
 
 def _by_choosing(described: Mapping[str, Any], offered: Sequence[str], given: Mapping[str, str]) -> list[Markup]:

@@ -113,6 +113,10 @@ class Engine(Dialect):
         self.rows, self.backend = rows, backend
         self.name = self.name or backend.name
         self._sources: tuple[Operation, ...] = (rows.op(),)
+        self._steady: frozenset[Operation] = (
+            frozenset()
+        )  # of which one statement sees one state, however often it names them
+        self._names: dict[Operation, str] = {}
         self._identity = identity
         self._held: dict[int, Rows] = {}
         self._unowned: list[Drop] = []
@@ -169,6 +173,14 @@ class Engine(Dialect):
                 "happens while a release reads it, read from a copy that nobody writes to (what was debited stays spent)."
             )
 
+    def named(self, name: str) -> None:
+        """Note what the sources are called, for guarantees."""
+        self._names = dict.fromkeys(self._sources, name)
+
+    def name_of(self, source: Operation) -> str:
+        """What a source is called; empty where that is not known."""
+        return self._names.get(source, "")
+
     def shares(self, other: Engine) -> bool:
         """Whether one statement can read from both."""
         return self is other or (self.backend is not None and self.backend is other.backend)
@@ -178,6 +190,8 @@ class Engine(Dialect):
         both = copy.copy(self)
         both.bytewise = self.bytewise and other.bytewise
         both._sources = tuple(dict.fromkeys((*self._sources, *other._sources)))
+        both._steady = self._steady | other._steady
+        both._names = self._names | other._names
         both._identity = lambda: f"{self.identity()} {other.identity()}"
         both._opened = f"{self._opened} {other._opened}"
         return both
@@ -329,13 +343,15 @@ class Engine(Dialect):
 
     @contextmanager
     def _scanned_once(self, expression: Rows) -> Iterator[Rows]:
-        """The expression without what it never uses, with a copy in the place of each source that it would have scanned more than once."""
+        """The expression without what it never uses, with a copy in the place of each source that it would have scanned more than once, unless
+        one statement sees one state of it anyway.
+        """
         copies: dict[Operation, Operation] = {}
         statement = pruned(expression.op())
         drops: list[Drop] = []
         try:
             for source in self._sources:
-                if scans(statement, source) > 1:
+                if source not in self._steady and scans(statement, source) > 1:
                     name, rows = fresh_name(), self._visible(source.to_expr())
                     drops.append(self.quietly(partial(self.store, name, rows)))
                     copies[source] = self.quietly(partial(self.stored, name, rows)).op()

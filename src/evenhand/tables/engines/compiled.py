@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from decimal import Decimal
 
-from evenhand.tables.expressions import Operation, Rows
+from evenhand.tables.expressions import Backend, Operation, Rows
 
 _OWN = re.compile(r"evenhand_\d+_\d+")
 _EXACT = (str, int, type(None), enum.Enum)  # equal values of one type are written alike
@@ -55,6 +55,33 @@ def compiled(expression: Rows, kind: type, write: Callable[[Rows], str]) -> str:
             if len(_written) > _MOST:
                 _written.popitem(last=False)
     return "".join(names[int(piece)] if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def written_through(backend: Backend, expression: Rows) -> str:
+    """An expression as SQL, in which what only picks and computes columns is read again where it is used again.
+
+    Engines store a common table expression that is named twice, with all of its columns, before they go on: three columns of two rows for one that
+    counts keys. What joins, groups, sorts or draws is stored, as they have it.
+    """
+    import ibis.expr.operations as ops
+    from sqlglot import exp
+
+    query = backend.compiler.to_sqlglot(expression)
+    stored = (
+        exp.Join,
+        exp.Window,
+        exp.AggFunc,
+        exp.Subquery,
+        exp.Distinct,
+        exp.Group,
+        exp.Order,
+        exp.Limit,
+        exp.SetOperation,
+    )
+    if not expression.op().find((ops.RandomScalar, ops.RandomUUID)):  # each reading would draw anew
+        for each in query.ctes:
+            each.set("materialized", None if each.this.find(*stored) else False)
+    return str(query.sql(dialect=backend.dialect))
 
 
 def _shape(statement: Operation) -> tuple[Hashable, list[str]]:

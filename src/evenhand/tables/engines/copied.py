@@ -49,9 +49,11 @@ class CopiedEngine(DuckDBEngine):
         self._apart = False
         self._open(_stored(engine.backend, name), engine.backend)
         self.bytewise = engine.bytewise
+        self.named(engine.name_of(engine.rows.op()))
 
     def _open(self, rows: Rows, backend: Backend) -> None:
         super().__init__(rows, backend)
+        self._steady = frozenset(self._sources)
         self._summaries: OrderedDict[Operation, _Summary] = OrderedDict()
         self._results: OrderedDict[Operation, Secret[ArrowTable]] = OrderedDict()
         self._expressions: dict[Hashable, Any] = {}
@@ -65,6 +67,9 @@ class CopiedEngine(DuckDBEngine):
         other = object.__new__(CopiedEngine)
         other._apart = True
         other._open(_stored(backend, self.rows.op().name), backend)
+        other._sources = tuple(_stored(backend, source.name).op() for source in self._sources)
+        other._steady = frozenset(other._sources)
+        other._names = {new: self.name_of(old) for old, new in zip(self._sources, other._sources, strict=True)}
         other.bytewise = self.bytewise
         return other
 
@@ -166,17 +171,32 @@ def beside(tables: Mapping[str, Table]) -> dict[str, Table]:
         old = table.engine
         if isinstance(old, CopiedEngine):
             new = engines.get(id(old)) or engines.setdefault(id(old), old.beside())
-            found[name] = replace(
-                table, engine=new, expression=table.expression.op().replace({old.rows.op(): new.rows.op()}).to_expr()
-            )
+            there = dict(zip(old._sources, new._sources, strict=True))
+            parts = {each: replace(part, rows=_moved(part.rows, new, there)) for each, part in table.parts.items()}
+            found[name] = replace(_moved(table, new, there), parts=parts)
     return found
 
 
+def _moved(table: Table, engine: CopiedEngine, there: Mapping[Operation, Operation]) -> Table:
+    return replace(table, engine=engine, expression=table.expression.op().replace(there).to_expr())
+
+
 def copied(table: Table) -> Table:
-    """The table, copied into DuckDB if DuckDB reads it; tables of other engines stay where they are."""
+    """The table and its parts, copied into DuckDB if DuckDB reads it; tables of other engines stay where they are."""
     engine = table.engine
     if not isinstance(engine, DuckDBEngine) or engine.backend is None:
         return table
-    copy = CopiedEngine(engine, table.expression)
+    copy: Engine = CopiedEngine(engine, table.expression)
+    rows, parts = copy.rows, {}
+    for name, part in table.parts.items():
+        assert isinstance(part.rows.engine, DuckDBEngine), "it can be joined"
+        beside = CopiedEngine(part.rows.engine, part.expression)
+        copy = copy.joined(beside)
+        parts[name] = replace(part.rows, expression=beside.rows)
     # A copy never changes, so profiles of it stay of use.
-    return replace(table, expression=copy.rows, engine=copy, snapshot=table.snapshot or fresh_name())
+    snapshot = table.snapshot or fresh_name()
+    held = {
+        name: replace(table.parts[name], rows=replace(part, engine=copy, snapshot=snapshot))
+        for name, part in parts.items()
+    }
+    return replace(table, expression=rows, engine=copy, snapshot=snapshot, parts=held)

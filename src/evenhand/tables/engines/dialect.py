@@ -79,6 +79,10 @@ class Dialect:
         """The exact sum of 64-bit integers, 0 of none: in 128 bits, through decimals."""
         return integers.cast("decimal(38, 0)").sum().fill_null(0)
 
+    def bucket(self, keys: Sequence[Column]) -> Column | None:
+        """Which of some ten thousands of buckets keys belong to, as an integer: equal keys to one. None where that is not known to be cheap."""
+        return None
+
     def histogram(self, rows: Rows, value: Integers, edges: Sequence[int]) -> Rows:
         """How many of the rows (``users``) have each ``place``: the first of the increasing edges that the value is not above, or `BEYOND`.
 

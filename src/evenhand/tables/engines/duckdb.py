@@ -15,7 +15,7 @@ from evenhand.guarantee import UsageError
 from evenhand.tables.engines import duckdb_databases
 from evenhand.tables.engines.base import Drop, Engine, fresh_name
 from evenhand.tables.engines.collations import folded_in_duckdb
-from evenhand.tables.engines.compiled import compiled
+from evenhand.tables.engines.compiled import compiled, written_through
 from evenhand.tables.engines.dialect import function
 from evenhand.tables.engines.duckdb_files import arrow_rows, column_types, file_rows, view_rows
 from evenhand.tables.engines.duckdb_limits import watch
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _TURNS = threading.RLock()
 """For all of DuckDB: whether a relation and a backend share a connection can't be told."""
+_BUCKETS = 65_536  # their counts fit a processor's cache
 _LARGEST_HEAP = 1_000_000  # DuckDB refuses larger ones
 
 
@@ -96,6 +97,8 @@ class DuckDBEngine(Engine):
         super().check_source()
         with self._turn:
             refuse_unstable_sql(self.sql(self.rows), self._answer)
+            if duckdb_databases.is_stored(self.rows, self._answer):  # a statement is one transaction
+                self._steady = frozenset(self._sources)
 
     def spelled(self, value: Column) -> Column:
         # The bytes of a text, whatever they are and whatever its collation takes for equal.
@@ -129,6 +132,12 @@ class DuckDBEngine(Engine):
     def exact_sum(self, integers: Integers) -> Column:
         return integers.sum().cast("decimal(38, 0)").fill_null(0)  # sums are 128 bits wide already
 
+    def bucket(self, keys: Sequence[Column]) -> Column | None:
+        import ibis
+
+        hashed = function("hash", *(key.type() for key in keys), returns="uint64")(*keys)
+        return hashed % ibis.literal(_BUCKETS, "uint64")
+
     def histogram(self, rows: Rows, value: Integers, edges: Sequence[int]) -> Rows:
         import ibis
 
@@ -149,6 +158,9 @@ class DuckDBEngine(Engine):
         kept = drawn.group_by(users).aggregate(evenhand_kept=smallest)
         values = kept.evenhand_kept
         return kept.mutate(rows=values.length(), **{name: values.sums().cast("int64")}).drop("evenhand_kept")
+
+    def sql(self, expression: Rows) -> str:
+        return compiled(expression, type(self.backend), partial(written_through, self.backend))
 
     def evaluate(self, expression: Rows) -> ArrowTable:
         # Straight from DuckDB: Ibis' own way to Arrow imports pandas first, half a second at the start.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 from weakref import WeakValueDictionary
 
 from evenhand.guarantee import DataError
@@ -66,6 +67,24 @@ def file_table(path: Path, table: str | None) -> tuple[Rows, Backend]:
         ) from None
     schema, name = choose_table(backend.raw_sql(_TABLES).fetchall(), table, str(path))
     return backend.table(name, database=(backend.current_catalog, schema)), backend
+
+
+def is_stored(rows: Rows, query: Callable[[str], list[tuple[Any, ...]]]) -> bool:
+    """Whether this is a table that DuckDB itself holds, and no view."""
+    from ibis.expr.operations import DatabaseTable
+
+    table = rows.op()
+    if not isinstance(table, DatabaseTable):
+        return False
+    found = query(
+        "SELECT database_name, schema_name, table_name, current_database(), current_schema() FROM duckdb_tables() JOIN duckdb_databases() "
+        "USING (database_name) WHERE type = 'duckdb'"
+    )
+    place = table.namespace
+    return any(
+        (place.catalog or catalog, place.database or schema, table.name) == tuple(names)
+        for *names, catalog, schema in found
+    )
 
 
 def connection_table(connection: DuckDBPyConnection, table: str | None) -> str:

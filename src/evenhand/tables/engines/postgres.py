@@ -6,15 +6,17 @@ import math
 import secrets
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.engines.base import Engine
 from evenhand.tables.engines.collations import folded_in_postgres
+from evenhand.tables.engines.compiled import compiled, written_through
 from evenhand.tables.engines.dialect import function, recast
 from evenhand.tables.engines.naming import choose_table
 from evenhand.tables.engines.postgres_sources import TABLES, connected, refuse_unstable_sql
-from evenhand.tables.expressions import Column
+from evenhand.tables.expressions import Column, Rows
 
 _TOTAL = ("UTF8", "LATIN1")
 """Encodings of databases in which all stored text has a form in UTF-8, so that `spelled` is defined for it."""
@@ -51,6 +53,7 @@ class PostgresEngine(Engine):
                     f"this Postgres database stores text as {encoding}, some bytes of which are no characters: one such id would make a release fail. "
                     "Expected a database whose encoding is UTF8 (or LATIN1); copy the tables into one."
                 )
+            self._steady = frozenset(self._sources)  # a statement has one snapshot of all that it names
             allowed = "current_setting('transaction_read_only') = 'off' AND has_database_privilege(current_database(), 'TEMP')"
             if not self.quietly(lambda: self._query(f"SELECT {allowed}"))[0][0]:
                 raise UsageError(
@@ -134,6 +137,9 @@ class PostgresEngine(Engine):
             tiny = value.abs() < ibis.literal(2.0**-500, "float64")
             value = tiny.ifelse(ibis.literal(0.0, "float64"), value)
         return super().scaled(value, factor)
+
+    def sql(self, expression: Rows) -> str:
+        return compiled(expression, type(self.backend), partial(written_through, self.backend))
 
     def run(self, sql: str) -> None:
         with self.backend._safe_raw_sql(sql):

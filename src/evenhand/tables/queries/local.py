@@ -67,7 +67,7 @@ def _starred(source: Source, item: Parsed) -> list[str]:
 
 
 def _per_user(source: Source, group: Parsed) -> Table:
-    """One row per user."""
+    """One row per user, or per user and other columns."""
     query, users = source.query, set(source.table.user)
     items = query.tree.expressions
     selected = [item.this if type(item).__name__ == "Alias" else item for item in items]
@@ -76,31 +76,48 @@ def _per_user(source: Source, group: Parsed) -> Table:
         number = int(node.this) if type(node).__name__ == "Literal" and str(node.this).isdigit() else 0
         keys.append(selected[number - 1] if 1 <= number <= len(selected) else node)
     for key in keys:
-        if type(key).__name__ != "Column" or source.named(key) not in users:
+        if type(key).__name__ != "Column":
             raise UsageError(
-                f"GROUP BY {query.told(key)}: the rows that a question is about have groups of one user each, since groups that users share would "
-                f"let one user's rows change another's. Expected GROUP BY {', '.join(source.table.user)}; group by other columns in the question itself."
+                f"GROUP BY {query.told(key)}: expected columns; make one in a query inside, and group by its name: GROUP BY "
+                f"{', '.join(source.table.user)}, basket."
             )
-    if {source.named(key) for key in keys} != users or any(
-        name for name in group.args if name != "expressions" and group.args[name]
-    ):
+    names = list(dict.fromkeys(source.named(key) for key in keys))
+    others = [name for name in names if name not in users]
+    if not users <= set(names):
+        told = query.told(keys[names.index(others[0])]) if others else query.at(group)
         raise UsageError(
-            f"GROUP BY{query.at(group)}: expected all user columns and nothing else: GROUP BY {', '.join(source.table.user)}."
+            f"GROUP BY {told}: the rows that a question is about have groups of one user each, since groups that users share would "
+            f"let one user's rows change another's. Expected GROUP BY {', '.join(source.table.user)}, alone or with other columns; group by other columns "
+            "alone in the question itself."
         )
+    if any(name for name in group.args if name != "expressions" and group.args[name]):
+        raise UsageError(f"GROUP BY{query.at(group)}: expected columns: GROUP BY {', '.join(source.table.user)}.")
     made: dict[str, Parsed] = {}
+    selected_keys = []
     for item in items:
-        if type(item).__name__ != "Column" or source.named(item) not in users:
+        name = source.named(item) if type(item).__name__ == "Column" and not item.is_star else None
+        if name in others:
+            selected_keys.append(name)
+        elif name not in users:
             _add(source, made, item)
+
+    def grouped(**columns: object) -> Table:
+        return (
+            source.table.per([*source.table.user, *others], **columns) if others else source.table.per_user(**columns)
+        )
+
     having = query.tree.args.get("having")
     condition = "having"
-    while condition in {*made, *users}:
+    while condition in {*made, *names}:
         condition += "_"
-    wanted = {**made, condition: having.this} if having is not None else made or {"row_count": _count_all()}
+    count = "row_count" if "row_count" not in names else "row_count_"
+    wanted = {**made, condition: having.this} if having is not None else made or {count: _count_all()}
     for name, node in wanted.items():
         with source.at(node):
-            source.table.per_user(**{name: source.value(node)})
-    table = source.table.per_user(**{name: source.value(node) for name, node in wanted.items()})
-    return table.where(table.expression[condition]).select(*made) if having is not None else table
+            grouped(**{name: source.value(node)})
+    table = grouped(**{name: source.value(node) for name, node in wanted.items()})
+    kept = table.where(table.expression[condition]) if having is not None else table
+    return kept.select(*selected_keys, *made) if others or having is not None else kept
 
 
 def _add(source: Source, made: dict[str, Parsed], item: Parsed) -> None:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.expressions import Column
+from evenhand.tables.parts import Part
 from evenhand.tables.public import PublicTable
 from evenhand.tables.queries.joining import Scopes, joined
 from evenhand.tables.queries.parsing import Parsed, Query
@@ -17,7 +18,7 @@ from evenhand.tables.table import Table
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 from evenhand.tables.views.sql import named, sql_value
 
-Tables: TypeAlias = Mapping[str, Table | PublicTable]
+Tables: TypeAlias = Mapping[str, Table | Part | PublicTable]
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,16 @@ class Names:
         if node is None:
             raise UsageError("the query has no FROM; expected FROM table.")
         start = self._from(query, node)
-        known = {name.casefold(): other for name, other in {**self.own, **self.tables, **self.views}.items()}
+        named = {**self.own, **start.parts, **self.tables, **self.views}
+        known: dict[str, Table | Part | PublicTable] = {name.casefold(): each for name, each in named.items()}
 
-        def other(part: Parsed) -> Table | PublicTable | None:
+        def other(part: Parsed) -> Table | Part | PublicTable | None:
             if type(part).__name__ == "Subquery":
                 return self._inner(query, part)
             return known.get(full_name(part)) or known.get(part.name.casefold())
 
-        source = Source(query, *joined(query, start, other, sorted({*self.tables, *self.views}), self.fan_out))
+        names = sorted({*start.parts, *self.tables, *self.views})
+        source = Source(query, *joined(query, start, other, names, self.fan_out))
         where = query.tree.args.get("where")
         if where is None:
             return source
@@ -127,6 +130,11 @@ class Names:
         renamed = source.args.get("alias") is not None and source.args["alias"].args.get("columns")
         found = self.views.get(full_name(source)) or self.own.get(source.name.casefold()) if plain else None
         if renamed or found is None:
+            parts = {**self.tables, **{name: part for own in self.own.values() for name, part in own.parts.items()}}
+            if isinstance(parts.get(source.name), Part):
+                raise UsageError(
+                    f"FROM {query.told(source)}: whose its rows are follows from another table; write FROM that and JOIN {source.name}."
+                )
             others = [f" or FROM {one}" for one in (*sorted({*self.own} - {"table"}), *self.views)]
             raise UsageError(
                 f"FROM {query.shown(source)}{query.at(node)}: this session is about one table; write FROM table{''.join(others)}."

@@ -1,8 +1,7 @@
-"""Views over two tables: joins with public rows, joins and unions of tables of the same users."""
+"""Views over two tables: joins with public rows and with parts, joins and unions of tables of the same users."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,12 @@ from evenhand.tables.public import PublicTable
 from evenhand.tables.spelling import group_key
 from evenhand.tables.views.operand import Kind, entered, widest_range
 from evenhand.tables.views.ordering import total_order, user_window
+from evenhand.tables.views.reached import MOST_REACHED, reached, reached_together, require_reachable
 from evenhand.tables.views.rows import Facts, require_movable, require_public, viewed
 
 if TYPE_CHECKING:
     from evenhand.tables.engines import Engine
+    from evenhand.tables.parts import On, Part
     from evenhand.tables.table import Table
 
 LARGEST_FAN_OUT = 1000
@@ -24,20 +25,30 @@ LARGEST_FAN_OUT = 1000
 _HOW = ("inner", "left")
 
 
-def join(table: Table, other: Table | PublicTable, on: str | Sequence[str] | None, how: str, fan_out: int) -> Table:
+def join(table: Table, other: Table | Part | PublicTable, on: On | None, how: str, fan_out: int | None = None) -> Table:
     """The rows beside those of another table."""
-    keys = [on] if isinstance(on, str) else list(on or ())
+    from evenhand.tables.parts import Part, key_pairs
+
+    pairs = key_pairs(on)
+    keys = [key for key, _ in pairs]
     require_movable(table)
     if how not in _HOW:
         raise UsageError(f"how={how!r} is not a join that keeps users apart; expected one of {list(_HOW)}.")
+    fan_out = (LARGEST_FAN_OUT if isinstance(other, Part) else 1) if fan_out is None else fan_out
     if isinstance(fan_out, bool) or not isinstance(fan_out, int) or not 1 <= fan_out <= LARGEST_FAN_OUT:
         raise UsageError(
             f"fan_out={fan_out!r}: expected a whole number between 1 and {LARGEST_FAN_OUT}, how many rows one row may meet."
         )
+    if isinstance(other, Part):
+        return _with_part(table, other, pairs, how, fan_out)
     for key in keys:
         require_public(table, table.expression[table.require(key, "join column")], "a join", "which rows there are")
     if isinstance(other, PublicTable):
-        return _with_public(table, other, keys, how, fan_out)
+        return _with_public(table, _renamed(other, pairs), keys, how, fan_out)
+    if any(one != two for one, two in pairs):
+        raise UsageError(
+            f"on={on!r}: tables of people are joined by columns of one name; derive the name in one of them first."
+        )
     return _with_private(table, other, keys, how, fan_out)
 
 
@@ -67,6 +78,52 @@ def _with_public(table: Table, public: PublicTable, keys: list[str], how: str, f
     return viewed(table, rows, changes)
 
 
+def _renamed(public: PublicTable, pairs: list[tuple[str, str]]) -> PublicTable:
+    """The public table with the columns that are joined by under the names of the other one, too."""
+    rows = public.rows
+    for name, theirs in pairs:
+        public.require(theirs)
+        if name != theirs:
+            if name in public.columns:
+                raise UsageError(
+                    f"{public.name} has a column {name!r} too, beside {theirs!r} that is to be equal to it; rename one."
+                )
+            rows = rows.append_column(name, rows[theirs])
+    return public if rows is public.rows else PublicTable(rows, public.name)
+
+
+def _with_part(table: Table, part: Part, pairs: list[tuple[str, str]], how: str, fan_out: int) -> Table:
+    reach = require_reachable(table, part, pairs, how)
+    _require_one_engine(table.engine, part.rows.engine, "join")
+    engine, rows = table.engine.joined(part.rows.engine), part.expression
+    same = [theirs for own, theirs in pairs if own == theirs]
+    added = [name for name in part.columns if name not in same]
+    _require_apart(table, added)
+    owner, theirs = {}, {}
+    for place, (one, two) in enumerate(pairs):
+        name = f"evenhand_on_{place}"
+        owner[name], theirs[name] = _key(engine, table.expression, one), _key(engine, rows, two)
+        _require_one_type(table.expression, rows, one, two, owner[name], theirs[name], "Store both as one type.")
+    names, most = set(added), table.per_person and table.per_person * fan_out
+    changes: Facts = {
+        "engine": engine,
+        "text": table.text | (part.rows.text & names),
+        "derived": {**table.derived, **{name: known for name, known in part.rows.derived.items() if name in names}},
+        "snapshot": _both(table, part.rows),
+        "facts": {**table.facts, **{name: known for name, known in part.rows.facts.items() if name in names}},
+        "per_person": None if most is None or most > MOST_REACHED else most,
+        "reached": (*table.reached, reach),
+        "places": table.places | part.rows.places,
+        "parts": {name: other for name, other in table.parts.items() if name != part.name},
+    }
+    whole = replace(table, engine=engine)
+    found = reached(whole, replace(part.rows, engine=engine), owner, theirs, added, how, fan_out)
+    joined = viewed(replace(table, **changes), found)
+    for step in part.steps:
+        joined = join(joined, step.other, step.on, step.how, step.fan_out)
+    return joined
+
+
 def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out: int) -> Table:
     _require_same_people(table, other, "join")
     fan_out = min(fan_out, other.per_person or fan_out)
@@ -87,6 +144,8 @@ def _with_private(table: Table, other: Table, keys: list[str], how: str, fan_out
         "derived": {**table.derived, **{name: known for name, known in other.derived.items() if name in names}},
         "holds": (*table.holds, *other.holds),
         "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
+        "reached": reached_together(table, other),
+        "places": table.places | other.places,
         "snapshot": _both(table, other),
         "facts": {**table.facts, **{name: known for name, known in other.facts.items() if name in names}},
         **growth,
@@ -116,24 +175,32 @@ def _joined(
     keyed = right.select(*added, **names)
     for place, (one, other) in enumerate(pairs):
         key = _user_key(engine, left[one]) if place < users else _key(engine, left, one)
-        if str(key.type()) != str(keyed[f"evenhand_on_{place}"].type()):
-            raise UsageError(
-                f"the columns {one!r} and {other!r} hold {left[one].type()} and {right[other].type()}, and are never equal; expected one type. "
-                f"Derive a column of that type first: derive({one}=_.{one}.cast('int64'))."
-            )
+        _require_one_type(left, right, one, other, key, keyed[f"evenhand_on_{place}"])
         matches.append(key == keyed[f"evenhand_on_{place}"])
     joined = left.join(keyed, matches, how=how)
     return joined.select(*left.columns, *added)
 
 
+def _require_one_type(
+    left: Rows, right: Rows, one: str, other: str, key: Column, theirs: Column, advice: str | None = None
+) -> None:
+    if str(key.type()) != str(theirs.type()):
+        raise UsageError(
+            f"the columns {one!r} and {other!r} hold {left[one].type()} and {right[other].type()}, and are never equal; expected one type. "
+            + (advice or f"Derive a column of that type first: derive({one}=_.{one}.cast('int64')).")
+        )
+
+
 def _key(engine: Engine, rows: Rows, name: str) -> Column:
-    """A column to join by: numbers by value, text byte by byte."""
+    """A column to join by: numbers, dates and UUIDs by value, text byte by byte."""
     operand = entered(engine, rows[name])
     if operand.kind is Kind.TEXT:
         return engine.spelled(operand.value)
+    if rows[name].type().is_uuid():
+        return group_key(engine, rows[name])
     if operand.kind not in (Kind.WHOLE, Kind.DATE):
         raise UsageError(
-            f"the column {name!r} holds {operand.kind.value}, which can't be joined by; expected whole numbers, text or dates."
+            f"the column {name!r} holds {operand.kind.value}, which can't be joined by; expected whole numbers, text, dates or UUIDs."
         )
     return operand.value
 
@@ -188,6 +255,8 @@ def union(table: Table, other: Table) -> Table:
         "derived": derived,
         "holds": (*table.holds, *other.holds),
         "declared": tuple(dict.fromkeys((*table.promised, *other.promised))),
+        "reached": reached_together(table, other),
+        "places": table.places | other.places,
         "snapshot": _both(table, other),
         "facts": {name: known for name, known in table.facts.items() if other.facts.get(name) == known},
         "growth": growth,
@@ -210,8 +279,8 @@ def _require_same_people(table: Table, other: object, role: str) -> None:
 
     if not isinstance(other, Table):
         raise UsageError(
-            f"{role} got a {type(other).__name__}; expected a table of the same people, from eh.read(..., user=...), or a public one, from "
-            "eh.read_public(...)."
+            f"{role} got a {type(other).__name__}; expected a table of the same people, from eh.read(..., user=...), a public one, from "
+            "eh.read_public(...), or rows that belong to it by a key, from eh.read_part(...)."
         )
     require_movable(other)
     if table.relation is not other.relation:
@@ -238,9 +307,13 @@ def _require_same_people(table: Table, other: object, role: str) -> None:
             raise UsageError(
                 f"the user columns {one!r} and {two!r} hold {kinds[0]} and {kinds[1]}; ids are compared byte by byte, so expected one type in both."
             )
-    if not table.engine.shares(other.engine):
+    _require_one_engine(table.engine, other.engine, role)
+
+
+def _require_one_engine(engine: Engine, other: Engine, role: str) -> None:
+    if not engine.shares(other):
         raise UsageError(
-            f"a {role} runs in one statement, and the tables are on {table.engine.name!r} and {other.engine.name!r} or on different connections. Read "
+            f"a {role} runs in one statement, and the tables are on {engine.name!r} and {other.name!r} or on different connections. Read "
             "both with the same engine, or as Ibis tables of one connection."
         )
 

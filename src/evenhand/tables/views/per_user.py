@@ -1,4 +1,4 @@
-"""Views that work user by user: ``per_user`` and ``window``."""
+"""Views that work user by user: ``per``, ``per_user`` and ``window``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.tables.expressions import Column, Operation, Rows
-from evenhand.tables.spelling import user_id
+from evenhand.tables.spelling import group_key, user_id
 from evenhand.tables.views.allowed import refusal
 from evenhand.tables.views.binding import bound
 from evenhand.tables.views.guard import Guard, require_shallow, require_small, staged
@@ -24,35 +24,62 @@ LARGEST_SHIFT = 1000
 
 def per_user(table: Table, columns: Mapping[str, object]) -> Table:
     """One row for each user."""
+    return _per(table, [], columns, "per_user")
+
+
+def per(table: Table, keys: str | Sequence[str], columns: Mapping[str, object]) -> Table:
+    """One row for each user and each combination of their values in the columns ``keys``."""
+    names = [keys] if isinstance(keys, str) else list(keys)
+    if not names:
+        raise UsageError(
+            "per(...) got no keys; expected columns, such as per(['household', 'basket'], total=_.amount.sum())."
+        )
+    for name in names:
+        require_public(table, table.expression[table.require(name, "key")], "per(...)", "which rows there are")
+    return _per(table, [name for name in dict.fromkeys(names) if name not in table.user], columns, "per")
+
+
+def _per(table: Table, keys: list[str], columns: Mapping[str, object], role: str) -> Table:
     rows, guard = table.expression, judged(table)
-    given = {name: _given(table, name, expression, f"per_user({name}=...)") for name, expression in columns.items()}
+    given = {name: _given(table, name, expression, f"{role}({name}=...)") for name, expression in columns.items()}
     if not given:
-        raise UsageError("per_user(...) got no columns; expected some, such as total=_.amount.sum().")
+        raise UsageError(f"{role}(...) got no columns; expected some, such as total=_.amount.sum().")
+    taken = [name for name in given if name in keys]
+    if taken:
+        raise UsageError(
+            f"{role}(...): {taken} are keys, which keep their names and values; expected other names for new columns."
+        )
     found = {node: reduced(guard, node) for expression in given.values() for node in _aggregates(expression.op())}
     parts = {name: part for place, each in enumerate(found.values()) for name, part in _named(place, each).items()}
     rows, parts = _staged(guard, found, parts)
-    made, finished = _outer(table, given, found, _grouped(table, rows, parts))
+    made, finished = _outer(table, given, found, _grouped(table, rows, keys, parts))
     public = tuple(name for name, expression in given.items() if inputs(expression) <= {*table.public, *table.user})
+    kept = (*table.user, *keys)
     changes = {
-        "public": (*(name for name in table.public if name in table.user), *public),
-        "text": table.text & set(table.user),
-        "derived": {name: operand.range for name, operand in made.items()},
-        "facts": {name: known for name, known in table.facts.items() if name in table.user},
-        "growth": 1,
-        "per_person": 1,
+        "public": (*(name for name in table.public if name in kept), *public),
+        "text": table.text & set(kept),
+        "derived": {
+            **{name: known for name, known in table.derived.items() if name in keys},
+            **{name: operand.range for name, operand in made.items()},
+        },
+        "facts": {name: known for name, known in table.facts.items() if name in kept},
+        "growth": table.growth if keys else 1,
+        "per_person": table.per_person if keys else 1,
     }
-    return viewed(table, finished.select(*table.user, **_values(made)), changes)
+    return viewed(table, finished.select(*kept, **_values(made)), changes)
 
 
-def _grouped(table: Table, rows: Rows, parts: Mapping[str, Column]) -> Rows:
-    """One row for each user, under the user's columns: ids in the one spelling by which users are told apart everywhere."""
-    keys = table.user_keys(rows)
-    ids = {name: user_id(table.engine, rows[name], key) for name, key in zip(table.user, keys.values(), strict=True)}
+def _grouped(table: Table, rows: Rows, keys: Sequence[str], parts: Mapping[str, Column]) -> Rows:
+    """One row for each user and key, under their columns: ids and keys in the one spelling by which they are told apart everywhere."""
+    known = {f"evenhand_per_{place}": group_key(table.engine, rows[name]) for place, name in enumerate(keys)}
+    told_by = {**table.user_keys(rows), **known}
+    columns = dict(zip(told_by, (*table.user, *keys), strict=True))
+    ids = {columns[name]: user_id(table.engine, rows[columns[name]], key) for name, key in told_by.items()}
     told = {name: rows[name] for name, made in ids.items() if made is None}
-    grouped = rows.group_by(**keys, **told).aggregate(**parts)
+    grouped = rows.group_by(**told_by, **told).aggregate(**parts)
     made = {
         column: user_id(table.engine, rows[column], grouped[name])
-        for name, column in zip(keys, table.user, strict=True)
+        for name, column in columns.items()
         if column not in told
     }
     return grouped.mutate(**made)
@@ -64,6 +91,11 @@ def window(table: Table, order_by: str | Sequence[str] | None, columns: Mapping[
 
     rows, guard = table.expression, judged(table)
     keys = [order_by] if isinstance(order_by, str) else list(order_by or ())
+    for name in set(columns) & {"group_by", "partition_by"}:
+        raise UsageError(
+            f"window({name}=...): a window is over the rows of one user, and {name} would be the name of a new column. For groups within a user, "
+            "write table.per(['household', 'basket'], total=_.amount.sum())."
+        )
     for key in keys:
         require_public(table, rows[table.require(key, "order_by column")], "an order", "which row comes first")
     given = {name: _given(table, name, expression, f"window({name}=...)") for name, expression in columns.items()}
