@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.queries.options import Options, place, read_options
-from evenhand.tables.views.sql import DIALECT
+from evenhand.tables.views.sql import DIALECT, in_sql
 
 Parsed: TypeAlias = Any
 """A node of sqlglot's tree, whose attributes have no types."""
@@ -54,7 +54,7 @@ class Query:
 
     def shown(self, node: Parsed) -> str:
         """A part as SQL."""
-        return str(node.sql(dialect=self.dialect))
+        return in_sql(node, self.dialect)
 
     def told(self, node: Parsed) -> str:
         """A part as SQL, and where it stands."""
@@ -63,7 +63,7 @@ class Query:
     @property
     def normalised(self) -> str:
         """The same question in one spelling, for the ledger."""
-        return str(self.tree.sql(dialect=DIALECT, comments=False))
+        return in_sql(self.tree, DIALECT, comments=False)
 
 
 def parse_query(text: str) -> Query:
@@ -91,13 +91,23 @@ def parse_query(text: str) -> Query:
         raise UsageError(
             "the query is not one SELECT; expected SELECT ... FROM table, without anything before or after."
         )
-    query = Query(text, dialect, trees[0], options)
+    query = Query(text, dialect, _as_written(trees[0]), options)
     for node in query.tree.walk():
         if "start" in node.meta:  # sqlglot notes where a word ends
             start = node.meta["start"]
             node.meta["col"] = start - text.rfind("\n", 0, start)
     _refuse(query)
     return query
+
+
+def _as_written(tree: Parsed) -> Parsed:
+    """The tree without what sqlglot would write differently, as functions that it writes as they are."""
+    from sqlglot import exp
+
+    for node in tree.find_all(exp.ToChar, exp.Initcap):
+        given = [part for part in (node.this, node.args.get("format")) if part is not None]
+        node.replace(exp.Anonymous(this="TO_CHAR" if isinstance(node, exp.ToChar) else "INITCAP", expressions=given))
+    return tree
 
 
 def refuse_parts(query: Query, known: set[str]) -> None:
