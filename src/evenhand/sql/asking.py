@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from evenhand.guarantee import Amount, UsageError
 from evenhand.profiles import Shelf
+from evenhand.sql.arithmetic import Released, columns_of
 from evenhand.sql.ordering import ordered
 from evenhand.sql.selecting import Select
-from evenhand.statistics import Draft, Request, ask_one, ask_together
+from evenhand.statistics import Draft, Request, ask_beside, ask_one, ask_together
 from evenhand.tables import PublicTable, Table
 from evenhand.tables.queries.options import Options
 from evenhand.tables.queries.parsing import parse_query
@@ -36,12 +37,13 @@ def ask_sql(
 ) -> Draft:
     """The draft of a query. Nothing is read."""
     query = parse_query(text)
-    given = query.options
+    given, written = query.options, query.normalised
     _check_unit(table, given)
     request_epsilon = _agreed("epsilon", epsilon, given.epsilon)
     names = Names(own_names(table), tables or {}, fan_out=fan_out).with_views(query)
     asked = Select(query, names.source(query))
     asked.read()
+    order, test = asked.order(), asked.having()  # these may ask for more
     request = Request.parse(asked.view(), request_epsilon, _agreed("delta", delta, given.delta) or 0, bounding, shelf)
     by = list(asked.groups) or None
     keys = asked.keys() if keys is None and by else keys
@@ -49,11 +51,31 @@ def ask_sql(
     alone = next(iter(statistics.values())) if len(statistics) == 1 else None
     if alone is not None and (by is None or not alone.aggregates):
         draft = ask_one(request, alone, by, keys, other, limit, name=next(iter(statistics)) if by else None)
-    else:
+    elif all(one.aggregates for one in statistics.values()):
         draft = ask_together(request, statistics, by, keys, other, limit)
+    else:
+        draft = ask_beside(request, statistics, by, keys, other, limit)
     limited = {"fan_out": fan_out} if fan_out != LARGEST_FAN_OUT else {}
-    draft = replace(draft, query={**draft.query, "sql": query.normalised, **limited})
-    return ordered(draft, asked.order(), asked.limit(), asked.having())
+    draft = replace(draft, query={**draft.query, "sql": written, **limited})
+    return shown(ordered(draft, order, asked.limit(), test, _unneeded(asked)), asked)
+
+
+def _unneeded(asked: Select) -> list[str]:
+    """What only ORDER BY and HAVING needed."""
+    used = {column for value in asked.values.values() for column in columns_of(value)}
+    return [name for name in asked.statistics if name not in used]
+
+
+def shown(draft: Draft, asked: Select) -> Draft:
+    """The draft with the columns that SELECT names, each worked out from the releases of what was asked (`arithmetic.combine`)."""
+    computed = [label for label, value in asked.values.items() if not isinstance(value, Released)]
+    if not computed:
+        return draft
+    node = next(node for label, node in asked.shown if label == computed[0])
+    raise UsageError(
+        f"{asked.query.told(node)}: what is computed from released numbers is computed after the release. Select the aggregates by themselves; "
+        "for a quotient, session.ratio(...)."
+    )
 
 
 def _check_unit(table: Table, given: Options) -> None:

@@ -22,7 +22,7 @@ _REASONS = {
     "with_": "WITH inside a query that is inside another; write all common table expressions at the beginning",
     "order": "ORDER BY inside; order what is released",
     "limit": "LIMIT inside; which rows are left would depend on the rows of other users",
-    "distinct": "SELECT DISTINCT; group by the columns and count",
+    "distinct": "SELECT DISTINCT inside, or DISTINCT ON; count different values in the question itself: COUNT(DISTINCT x)",
     "qualify": "QUALIFY; filter the released result instead",
     "windows": "WINDOW; rows of different users would meet",
     "offset": "OFFSET; cut the released result instead",
@@ -91,7 +91,7 @@ def parse_query(text: str) -> Query:
         raise UsageError(
             "the query is not one SELECT; expected SELECT ... FROM table, without anything before or after."
         )
-    query = Query(text, dialect, _as_written(trees[0]), options)
+    query = Query(text, dialect, _grouped(_as_written(trees[0])), options)
     for node in query.tree.walk():
         if "start" in node.meta:  # sqlglot notes where a word ends
             start = node.meta["start"]
@@ -107,6 +107,18 @@ def _as_written(tree: Parsed) -> Parsed:
     for node in tree.find_all(exp.ToChar, exp.Initcap):
         given = [part for part in (node.this, node.args.get("format")) if part is not None]
         node.replace(exp.Anonymous(this="TO_CHAR" if isinstance(node, exp.ToChar) else "INITCAP", expressions=given))
+    return tree
+
+
+def _grouped(tree: Parsed) -> Parsed:
+    """SELECT DISTINCT of groups as the GROUP BY that it is; groups differ from each other anyway."""
+    from sqlglot import exp
+
+    distinct = tree.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is None:
+        tree.set("distinct", None)
+        if tree.args.get("group") is None and not any(item.find(exp.AggFunc) for item in tree.expressions):
+            tree.set("group", exp.Group(all=True))
     return tree
 
 
@@ -126,12 +138,21 @@ def _refuse(query: Query) -> None:
     refuse_parts(query, _READ)
     for node in tree.walk():
         kind = type(node).__name__
-        inside = kind == "Exists" or (kind == "Subquery" and type(node.parent).__name__ not in ("From", "Join"))
-        if inside or kind == "Window":
-            reason = "a subquery" if inside else "a window: rows of different users would meet"
+        inside = kind == "Subquery" and type(node.parent).__name__ not in ("From", "Join", "In")
+        if kind == "Exists":
             raise UsageError(
-                f"the query has {reason}{query.at(node)}. Here a query is one SELECT, of columns and aggregates."
+                f"the query has EXISTS{query.at(node)}. Write it by the user column, as household IN (SELECT household FROM homes WHERE size > 3), or JOIN "
+                "the other table."
             )
+        window = kind == "Window" and not _is_total(tree, node)
+        if inside or window:
+            reason = "a subquery" if inside else "a window: rows of different users would meet"
+            instead = (
+                "Here queries stand in FROM, JOIN, WITH and x IN (SELECT ...)"
+                if inside
+                else "Of what is released, SUM(COUNT(*)) OVER () is the total; of each user's own rows, table.window(...) in Python"
+            )
+            raise UsageError(f"the query has {reason}{query.at(node)}. {instead}.")
     if tree.args.get("with_") is not None and tree.args["with_"].args.get("recursive"):
         raise UsageError(f"the query has WITH RECURSIVE{query.at(tree.args['with_'])}; leave RECURSIVE out.")
     parts = [tree.args["limit"]] if tree.args.get("limit") is not None else []
@@ -148,6 +169,13 @@ def _refuse(query: Query) -> None:
             raise UsageError(
                 f"GROUP BY{query.at(node)}: expected columns or expressions, without ROLLUP, CUBE or GROUPING SETS."
             )
+
+
+def _is_total(tree: Parsed, node: Parsed) -> bool:
+    """Whether a window is ``SUM(COUNT(*)) OVER ()`` in the question itself: of what is released."""
+    inner = node.this
+    nested = type(inner).__name__ == "Sum" and inner.this is not None and inner.this.find(*aggregates()) is not None
+    return nested and node.parent_select is tree
 
 
 def _refuse_other_weeks(query: Query) -> None:
