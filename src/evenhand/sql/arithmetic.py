@@ -79,7 +79,7 @@ def combine(
 
 def columns_of(expression: Expression) -> set[str]:
     """The columns that an expression is made of."""
-    return {each.column for each in _walk(expression) if isinstance(each, Released)}
+    return {each.column for each in walk(expression) if isinstance(each, Released)}
 
 
 def number_in(row: Mapping[str, Any], expression: Expression) -> Any:  # noqa: ANN401 - a cell of a released frame
@@ -193,8 +193,9 @@ def _reason(kind: str, node: Parsed) -> str:
     return "expected +, −, * and / of aggregates and constants; apply other functions to the result, .value and .interval(0.95)."
 
 
-def _walk(expression: Expression) -> Iterator[Expression]:
+def walk(expression: Expression) -> Iterator[Expression]:
+    """An expression and all its parts."""
     yield expression
     if isinstance(expression, Operation):
         for part in expression.parts:
-            yield from _walk(part)
+            yield from walk(part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -103,6 +103,11 @@ class Picked:
     def sizes(self) -> dict[str, list[float | None]]:
         """About how many rows each estimate is about, where that is released."""
         return self._picked(getattr(self.interval, "sizes", {}))
+
+    def each(self, name: str) -> list[Interval]:
+        """The interval of every group that was picked, of one column."""
+        found: list[Interval] = cast("Any", self.interval).each(name)
+        return [found[place] for place in self.places]
 
     def _picked(self, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
         return {

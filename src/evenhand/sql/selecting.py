@@ -8,10 +8,10 @@ from typing import Any
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.sql.aggregates import Reader
-from evenhand.sql.arithmetic import Expression, Released, parse
+from evenhand.sql.arithmetic import Expression, Operation, Released, columns_of, parse, walk
 from evenhand.sql.having import Test, having
 from evenhand.sql.ordering import Order
-from evenhand.statistics import Quantiles, Statistic, Users
+from evenhand.statistics import Count, Quantiles, Statistic, Sum, Users
 from evenhand.tables import Bounds, Table
 from evenhand.tables.expressions import Column
 from evenhand.tables.queries.parsing import Parsed, Query, aggregates, words
@@ -62,6 +62,7 @@ class Select:
             self.shown.append((label or "", node))
         for place, item, node in later:  # they use what is selected beside them
             value = parse(self.query, node, self._leaf)
+            self._require_totals(value, node)
             label = self._free(
                 item.alias or words(self.query.shown(node)), [*self.groups, *self.statistics, *self.values]
             )
@@ -95,11 +96,24 @@ class Select:
         known = [name for name, one in self.statistics.items() if one == statistic]
         return Released(known[0] if known else self._ask(statistic, _label(statistic)))
 
-    @property
-    def hidden(self) -> list[str]:
-        """What has to be asked and is not shown by itself."""
-        shown = {value.column for value in self.values.values() if isinstance(value, Released)}
-        return [name for name in self.statistics if name not in shown]
+    def _require_totals(self, value: Expression, node: Parsed) -> None:
+        """Check that totals over groups are of what adds up, and that there are groups."""
+        added = [
+            part
+            for each in walk(value)
+            if isinstance(each, Operation) and each.symbol == "total"
+            for part in columns_of(each)
+        ]
+        if added and not self.groups:
+            raise UsageError(
+                f"{self.query.told(node)}: a total of groups needs GROUP BY; without it the aggregate is the total."
+            )
+        for name in added:
+            if not isinstance(self.statistics[name], Count | Sum):
+                raise UsageError(
+                    f"{self.query.told(node)}: the groups of {self.statistics[name].words} don't add up, since the same people may be in several, or "
+                    "it is an average; expected SUM(COUNT(*)) OVER () or SUM(SUM(x)) OVER ()."
+                )
 
     def view(self) -> Table:
         """The table with the rows and columns that the query is about."""

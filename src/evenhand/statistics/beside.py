@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evenhand.bounding import Auto
 from evenhand.guarantee import divide, split
@@ -176,6 +176,14 @@ class BesideInterval:
         for part in self.parts:
             found |= getattr(part.interval, "sizes", {})
         return found
+
+    def each(self, name: str) -> list[Interval]:
+        """The interval of every group, of one column."""
+        for part in self.parts:
+            if hasattr(part.value, "columns") and name in part.value.columns:
+                found: list[Interval] = cast("Any", part.interval).each(name)
+                return found
+        return [part.interval for part in self.parts if part.name == name]
 
     def at(self, confidence: float) -> Ends:
         return self._side_by_side(lambda part: part.columns(part.interval.at(confidence)))

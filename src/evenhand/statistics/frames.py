@@ -23,6 +23,10 @@ class GroupedInterval:
     labels: Labels
     estimates: Mapping[str, Sequence[Estimate]]
 
+    def each(self, name: str) -> list[Interval]:
+        """The interval of every group, of one column."""
+        return [estimate.interval for estimate in self.estimates[name]]
+
     @property
     def covers(self) -> str:
         """What the intervals cover, in words."""
