@@ -111,7 +111,9 @@ def test_combining_uses_the_operators_of_what_is_released() -> None:
         return result.words
 
     assert said("SELECT 100 * (SUM(a) - SUM(b)) / -SUM(b) FROM table") == "((100.0 * (sum_a - sum_b)) / -sum_b)"
-    assert said("SELECT SUM(a) / SUM(COUNT(*)) OVER () + 1 FROM table") == "((sum_a / total(count)) + 1.0)"
+    assert (
+        said("SELECT g, SUM(a) / SUM(COUNT(*)) OVER () + 1 FROM table GROUP BY g") == "((sum_a / total(count)) + 1.0)"
+    )
 
 
 @pytest.mark.parametrize(

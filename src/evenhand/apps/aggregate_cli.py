@@ -48,6 +48,7 @@ def aggregate(
     public: options.Public = None,
     population: options.Population = None,
     columns: options.Columns = None,
+    types: options.Types = None,
     budget: options.Budget = None,
     budget_delta: options.BudgetDelta = None,
     engine: options.EngineName = None,
@@ -63,7 +64,9 @@ def aggregate(
     paid.check()
     statistics = _named(ask)
     by_keys = group_options(by, keys, other)
-    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), join, derive, where)
+    rows = viewed(
+        open_table(source, user, table, columns, protects, public, population, engine, types), join, derive, where
+    )
     request = Request.parse(rows, epsilon, delta, parse_strategy(bounding))
     draft = ask_together(request, statistics, by_keys.get("by"), by_keys.get("keys"), other, groups_per_user)
     paid.settle(draft)

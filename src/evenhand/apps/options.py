@@ -51,6 +51,12 @@ Columns = Annotated[
         help="FACTS.toml: what is known about columns (evenhand describe); or the columns of a JSON file: a,b,c."
     ),
 ]
+Types = Annotated[
+    str | None,
+    typer.Option(
+        help="Types of the columns of a CSV or JSON file: day=date,amount=float (also int, bool, timestamp, 'date %d/%m/%Y'); or a public sample, SAMPLE.csv."
+    ),
+]
 Budget = Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")]
 BudgetDelta = Annotated[str | None, typer.Option(help="Total delta of a ledger that does not exist yet.")]
 EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb (default) or spark.")]
@@ -92,6 +98,7 @@ def open_table(
     public: str | None = None,
     population: str | None = None,
     engine: str | None = None,
+    types: str | None = None,
 ) -> eh.Table:
     """The table that the options name."""
     import evenhand as eh
@@ -101,8 +108,20 @@ def open_table(
     with progress(f"Reading {hidden_password(source)}"):
         return eh.read(
             source, parse_list(user), table=None if select else table, query=table if select else None, protects=protects, public=parse_list(public), population=population,
-            engine=engine, columns=facts,
+            engine=engine, columns=facts, types=parse_types_option(types),
         )  # fmt: skip
+
+
+def parse_types_option(text: str | None) -> dict[str, str] | str | None:
+    """Read ``day=date,amount=float``, or the path of a public sample."""
+    if text is None or ("=" not in text and text.lower().endswith((".csv", ".parquet"))):
+        return text
+    pairs = [pair.partition("=") for pair in parse_list(text)]
+    if not all(equals and name.strip() for name, equals, _ in pairs):
+        raise UsageError(
+            f"--types {text!r}: expected NAME=TYPE,..., such as --types day=date,amount=float, or a public sample, SAMPLE.csv."
+        )
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
 def viewed(table: eh.Table, join: list[str] | None, derive: list[str] | None, where: list[str] | None) -> eh.Table:

@@ -104,6 +104,7 @@ def release(
     public: options.Public = None,
     population: options.Population = None,
     columns: options.Columns = None,
+    types: options.Types = None,
     budget: options.Budget = None,
     budget_delta: options.BudgetDelta = None,
     engine: options.EngineName = None,
@@ -140,7 +141,9 @@ def release(
         asked |= group_options(by, keys, other)
         if by is not None and kind.selects_keys:
             asked["groups_per_user"] = groups_per_user
-    rows = viewed(open_table(source, user, table, columns, protects, public, population, engine), join, derive, where)
+    rows = viewed(
+        open_table(source, user, table, columns, protects, public, population, engine, types), join, derive, where
+    )
     # Everything that can be wrong is found here, before a ledger file is made.
     paid.settle(getattr(Drafts(rows), statistic)(**asked))
 

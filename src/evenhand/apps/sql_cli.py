@@ -52,6 +52,7 @@ def sql(
     public: options.Public = None,
     population: options.Population = None,
     columns: options.Columns = None,
+    types: options.Types = None,
     budget: options.Budget = None,
     budget_delta: options.BudgetDelta = None,
     engine: options.EngineName = None,
@@ -76,7 +77,7 @@ def sql(
     paid = Paid(ledger, spent, delta or said.delta or "0", budget, budget_delta, preview, as_json, html, csv, who, note)
     paid.check()
     groups = None if keys is None else parse_key_option(keys, [])
-    rows = open_table(source, unit, table, columns, protects, public, population, engine)
+    rows = open_table(source, unit, table, columns, protects, public, population, engine, types)
     draft = Drafts(rows).sql(
         query, epsilon=epsilon, delta=delta, bounding=parse_strategy(bounding), keys=groups, other=other, tables=_public(join),
         fan_out=fan_out,

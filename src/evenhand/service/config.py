@@ -259,6 +259,7 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
         "public",
         "description",
         "columns",
+        "types",
         "views",
         "rows",
     )
@@ -273,6 +274,9 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
     options["engine"] = section.get("engine", str, "what reads files: duckdb or spark", None)
     if "columns" in section.values:
         options["columns"] = section.get("columns", dict, "a section [tables.NAME.columns.COLUMN] for each column")
+    if "types" in section.values:
+        types = section.get("types", (str, dict), "a type for each column, or the path of a public sample")
+        options["types"] = _place(types, folder) if isinstance(types, str) else types
     try:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:
