@@ -122,9 +122,9 @@ class Select:
 
     def keys(self) -> object:
         """The keys that WHERE lists for every group column, if it does: the analyst knows them."""
-        where = self.query.tree.args.get("where")
+        where = self.source.where
         listed: dict[str, list[Any]] = {}
-        for node in _conjuncts(where.this) if where is not None else ():
+        for node in _conjuncts(where) if where is not None else ():
             column, values = _listed(node)
             if column is not None:
                 listed.setdefault(self.source.named(column), values)

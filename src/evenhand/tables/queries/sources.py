@@ -30,11 +30,13 @@ class Source:
         query: the SELECT.
         table: the rows.
         scopes: the columns that a name before the dot may stand for.
+        where: the condition on them, with constants in the place of queries of public tables.
     """
 
     query: Query
     table: Table
     scopes: Scopes = field(default_factory=dict)
+    where: Parsed | None = None
 
     def value(self, node: Parsed) -> Column:
         """An expression over these rows."""
@@ -108,13 +110,13 @@ class Names:
         where = query.tree.args.get("where")
         if where is None:
             return source
-        columns = source.table.columns
+        columns, where = source.table.columns, where.copy()
         for node in list(where.find_all(exp.In)):
             if node.args.get("query") is not None:
                 source = self._with_members(source, node)
         with source.at(where.this):
             kept = source.table.where(source.value(where.this))
-        return replace(source, table=kept if kept.columns == columns else kept.select(*columns))
+        return replace(source, table=kept if kept.columns == columns else kept.select(*columns), where=where.this)
 
     def _with_members(self, source: Source, node: Parsed) -> Source:
         """The rows of a query that has ``x IN (SELECT ...)``, with what tells whether x is one of them in its place.
@@ -183,9 +185,7 @@ class Names:
                 f"{query.told(node)}: expected WITH name AS (SELECT ...), or FROM (SELECT ...) AS name, of one SELECT."
             )
         inner = replace(query, tree=node.this)
-        start = None if inner.tree.args.get("with_") else inner.tree.args.get("from_")
-        public = self._from(inner, start) if start is not None else None
-        if isinstance(public, PublicTable):
+        if self._is_public(inner.tree):
             shared = replace(
                 self, own={}, tables=_public_only(self.tables), views=_public_only(self.views), public=True
             )
@@ -195,24 +195,35 @@ class Names:
                 raise UsageError(
                     f"{query.told(node)}: a query of a public table takes its rows and columns; sum it up before, in the frame that eh.read_public opens."
                 )
-            return as_public(local_view(inner, shared), public)
+            return as_public(local_view(inner, shared))
         return local_view(inner, self)
+
+    def _is_public(self, select: Parsed) -> bool:
+        """Whether a SELECT is from a public table, or from a query of one."""
+        node = select.args.get("from_")
+        while node is not None and type(node.this).__name__ == "Subquery":
+            node = node.this.this.args.get("from_")
+        return node is not None and isinstance(self._named(node.this), PublicTable)
+
+    def _named(self, source: Parsed) -> Table | PublicTable | None:
+        """The table of a name; of several that have it, the query's own views and the table that it is about come first."""
+        if type(source).__name__ != "Table":
+            return None
+        others = {name.casefold(): other for name, other in self.tables.items()}
+        name = source.name.casefold()
+        return self.views.get(full_name(source)) or self.own.get(name) or others.get(name)
 
     def _from(self, query: Query, node: Parsed) -> Table | PublicTable:
         source = node.this
         if type(source).__name__ == "Subquery":
             return self._inner(query, source)
-        plain = type(source).__name__ == "Table"
         renamed = source.args.get("alias") is not None and source.args["alias"].args.get("columns")
-        found = self.views.get(full_name(source)) or self.own.get(source.name.casefold()) if plain else None
-        if found is None and plain:
-            found = {name.casefold(): other for name, other in self.tables.items()}.get(source.name.casefold())
-            if isinstance(found, Table) and self.own:
-                own = next(iter(self.own.values()))
-                try:
-                    _require_same_people(own, found, "FROM")
-                except UsageError as refusal:
-                    raise UsageError(f"FROM {query.shown(source)}{query.at(node)}: {refusal}") from None
+        found = self._named(source)
+        if isinstance(found, Table) and self.own:
+            try:
+                _require_same_people(next(iter(self.own.values())), found, "FROM")
+            except UsageError as refusal:
+                raise UsageError(f"FROM {query.shown(source)}{query.at(node)}: {refusal}") from None
         if renamed:
             raise UsageError(
                 f"FROM {query.shown(source)}{query.at(node)}: columns are renamed in SELECT; leave the names out."
@@ -242,10 +253,12 @@ def as_people(public: PublicTable) -> Table:
     return Table(engine.rows, engine, (_ROW,), Relation.PRESENCE)
 
 
-def as_public(view: Table, of: PublicTable) -> PublicTable:
+def as_public(view: Table) -> PublicTable:
     """The rows of such a view, which are public too: they are read here, once."""
     names = [name for name in view.columns if name not in view.user]
-    return PublicTable(view.engine.quietly(lambda: view.engine.evaluate(view.expression.select(*names))), of.name)
+    return PublicTable(
+        view.engine.quietly(lambda: view.engine.evaluate(view.expression.select(*names))), "the public query"
+    )
 
 
 def _public_only(tables: Mapping[str, Table | PublicTable]) -> dict[str, PublicTable]:

@@ -29,11 +29,13 @@ def constant_text(value: Column, role: str) -> str:
 
 def as_text(value: Column) -> Column:
     """A value as SQL writes it: whole numbers, dates and truth values have one spelling; others differ between engines."""
+    import ibis
+
     kind = value.type()
     if kind.is_string():
         return value
     if kind.is_boolean():
-        return value.ifelse("true", "false")
+        return ibis.cases((value, "true"), (~value, "false"))
     if kind.is_date():
         return formatted(value, strftime_pieces("%Y-%m-%d"))
     if kind.is_integer():
@@ -118,7 +120,7 @@ _PIECES: dict[str, Callable[[Column], Column]] = {
     "I": lambda value: _digits((_clock(value).hour() + 11) % 12 + 1, 2),
     "M": lambda value: _digits(_clock(value).minute(), 2),
     "S": lambda value: _digits(_clock(value).second(), 2),
-    "p": lambda value: (_clock(value).hour() < 12).ifelse("AM", "PM"),
+    "p": lambda value: named_by_number(_clock(value).hour() // 12, ("AM", "PM"), 0),
     "B": month_name,
     "b": lambda value: month_name(value, 3),
     "A": day_name,
