@@ -39,6 +39,8 @@ _EXPECTED = (
 )
 NEAR_END = 0.01
 """Of the rows that lie beyond what stands for MIN and MAX."""
+MOST_QUANTILES = 20
+"""Of APPROX_QUANTILES: parts between them."""
 _OTHERS: dict[str, str] = {
     **dict.fromkeys(
         ("Corr", "CovarPop", "CovarSamp", "RegrSlope", "RegrIntercept", "RegrR2"),
@@ -206,7 +208,12 @@ class Reader:
     def _several_quantiles(self, node: Parsed) -> Statistic:
         """BigQuery's: n + 1 values, of which the ends are the smallest and the largest."""
         count = self._buckets(node)
-        each = [min(max(place / count, NEAR_END), 1 - NEAR_END) for place in range(count + 1)]
+        if count > MOST_QUANTILES:
+            raise UsageError(
+                f"{self.query.told(node)}: {count + 1} quantiles share ε; expected at most {MOST_QUANTILES} parts, or one of them: APPROX_QUANTILES(x, "
+                "100)[OFFSET(90)]."
+            )
+        each = [_near(place / count) for place in range(count + 1)]
         return Quantiles(self.column(node.this, None), each, bounds=self._bounds(node))
 
     def _one_of_quantiles(self, node: Parsed) -> Statistic:
@@ -216,7 +223,7 @@ class Reader:
             raise UsageError(
                 f"{self.query.told(node)}: expected a place between 0 and {count}, as in APPROX_QUANTILES(x, 100)[OFFSET(90)]."
             )
-        q = min(max(int(text) / count, NEAR_END), 1 - NEAR_END)
+        q = _near(int(text) / count)
         kind = OneQuantile if 0 < int(text) < count else NearEnd
         return kind(self.column(node.this.this, None), q, bounds=self._bounds(node))
 
@@ -271,6 +278,11 @@ class Reader:
             if starts and first <= min(starts) <= last
         ]
         return max(found)[1] if found else None
+
+
+def _near(q: float) -> float:
+    """A quantile that may be asked: with three decimals, and inside."""
+    return min(max(round(q, 3), NEAR_END), 1 - NEAR_END)
 
 
 def _only_where(node: Parsed) -> tuple[Parsed, Parsed] | None:

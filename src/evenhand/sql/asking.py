@@ -13,7 +13,7 @@ from evenhand.sql.selecting import Select
 from evenhand.statistics import Draft, Request, ask_beside, ask_one, ask_together
 from evenhand.tables import PublicTable, Table
 from evenhand.tables.queries.options import Options
-from evenhand.tables.queries.parsing import parse_query
+from evenhand.tables.queries.parsing import parse_query, unnested
 from evenhand.tables.queries.sources import Names, own_names
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
@@ -40,10 +40,11 @@ def ask_sql(
     given, written = query.options, query.normalised
     _check_unit(table, given)
     request_epsilon = _agreed("epsilon", epsilon, given.epsilon)
-    names = Names(own_names(table), tables or {}, fan_out=fan_out).with_views(query)
-    asked = Select(query, names.source(query))
-    asked.read()
-    order, test = asked.order(), asked.having()  # these may ask for more
+    with unnested():
+        names = Names(own_names(table), tables or {}, fan_out=fan_out).with_views(query)
+        asked = Select(query, names.source(query))
+        asked.read()
+        order, test = asked.order(), asked.having()  # these may ask for more
     request = Request.parse(asked.view(), request_epsilon, _agreed("delta", delta, given.delta) or 0, bounding, shelf)
     by = list(asked.groups) or None
     keys = asked.keys() if keys is None and by else keys

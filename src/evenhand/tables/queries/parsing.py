@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,6 +20,9 @@ _READ |= {"kind", "hint", "operation_modifiers"}
 _PLAIN = {"this", "db", "catalog", "alias", "expression"}
 """Of the tables that a query names, and of LIMIT."""
 _LONGEST_NAME = 40
+_LONGEST_TEXT = 100_000
+MOST_SELECTS, MOST_SELECTED = 20, 100
+"""In one query: each SELECT becomes a view, and each selected expression of a question a statistic; more would take minutes to judge."""
 _REASONS = {
     "with_": "WITH inside a query that is inside another; write all common table expressions at the beginning",
     "order": "ORDER BY inside; order what is released",
@@ -68,10 +73,30 @@ class Query:
 
 def parse_query(text: str) -> Query:
     """Parse a query: as BigQuery writes it if it uses BigQuery's words or quotes, else as DuckDB and Postgres do."""
-    import sqlglot
-
     if not isinstance(text, str) or not text.strip():
         raise UsageError("sql(...): expected a query such as SELECT genre, AVG(rating) FROM table GROUP BY genre.")
+    if len(text) > _LONGEST_TEXT:
+        raise UsageError(
+            f"the query has {len(text):,} characters; expected at most {_LONGEST_TEXT:,}. Join a public table with long lists of values."
+        )
+    with unnested():
+        return _parsed(text)
+
+
+@contextmanager
+def unnested() -> Iterator[None]:
+    """A block in which an expression that is nested too deeply to be read is refused."""
+    try:
+        yield
+    except RecursionError:
+        raise UsageError(
+            "the query has too many operations within each other; make it smaller, or derive columns in steps."
+        ) from None
+
+
+def _parsed(text: str) -> Query:
+    import sqlglot
+
     words = re.sub(r"'(?:[^']|'')*'", "''", text).upper()
     dialect = "bigquery" if "`" in words or "DIFFERENTIAL_PRIVACY" in words else DIALECT
     readable, options = read_options(text, dialect)
@@ -135,6 +160,12 @@ def refuse_parts(query: Query, known: set[str]) -> None:
 
 def _refuse(query: Query) -> None:
     tree = query.tree
+    selects = [node for node in tree.walk() if type(node).__name__ == "Select"]
+    if len(selects) > MOST_SELECTS or any(len(each.expressions) > MOST_SELECTED for each in selects):
+        raise UsageError(
+            f"the query has {len(selects)} SELECTs, of up to {max(len(each.expressions) for each in selects)} expressions; expected at most "
+            f"{MOST_SELECTS}, of {MOST_SELECTED} each."
+        )
     refuse_parts(query, _READ)
     for node in tree.walk():
         kind = type(node).__name__

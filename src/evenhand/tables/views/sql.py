@@ -55,6 +55,8 @@ def sql_expression(text: str, table: Table) -> Column:
 
     try:
         parsed = sqlglot.parse(text, dialect=DIALECT)
+    except RecursionError:
+        raise UsageError("the SQL expression has too many operations within each other; derive it in steps.") from None
     except sqlglot.errors.SqlglotError as error:
         place = getattr(error, "errors", None)
         at = f" near line {place[0]['line']}, column {place[0]['col']}" if place else ""
@@ -79,6 +81,8 @@ def sql_value(node: Parsed, rows: Rows, names: Callable[[Parsed], str] | None = 
     try:
         with unprinted():
             return reader.read(node)
+    except RecursionError:
+        raise UsageError("the SQL expression has too many operations within each other; derive it in steps.") from None
     except (ibis_errors.IbisError, SignatureValidationError, TypeError, AttributeError, ArithmeticError) as error:
         raise UsageError(
             f"{_shown(node)} can't be understood: {problem(error)}. If a column was read as text, cast it: CAST(amount AS "
