@@ -125,9 +125,9 @@ class Reader:
             if ordered.args.get("desc"):
                 raise UsageError(f"{self.query.told(node)}: expected an ascending order; ask for 1 − q instead.")
             return self._quantiles(node, ordered.this, node.this.this)
-        if kind == "ApproxQuantiles":
+        if _is_quantiles(node):
             return self._several_quantiles(node)
-        if kind == "Bracket" and type(node.this).__name__ == "ApproxQuantiles":
+        if kind == "Bracket" and _is_quantiles(node.this):
             return self._one_of_quantiles(node)
         if kind in ("Min", "Max"):
             return self._near_end(node)
@@ -214,7 +214,7 @@ class Reader:
                 "100)[OFFSET(90)]."
             )
         each = [_near(place / count) for place in range(count + 1)]
-        return Quantiles(self.column(node.this, None), each, bounds=self._bounds(node))
+        return Quantiles(self.column(node.expressions[0], None), each, bounds=self._bounds(node))
 
     def _one_of_quantiles(self, node: Parsed) -> Statistic:
         count, (place,) = self._buckets(node.this), node.expressions
@@ -225,10 +225,10 @@ class Reader:
             )
         q = _near(int(text) / count)
         kind = OneQuantile if 0 < int(text) < count else NearEnd
-        return kind(self.column(node.this.this, None), q, bounds=self._bounds(node))
+        return kind(self.column(node.this.expressions[0], None), q, bounds=self._bounds(node))
 
     def _buckets(self, node: Parsed) -> int:
-        text = str(getattr(node.expression, "this", ""))
+        text = str(getattr(node.expressions[1], "this", "")) if len(node.expressions) == 2 else ""
         if not text.isdigit() or not 1 <= int(text[:5]) <= 1000:
             raise UsageError(
                 f"{self.query.told(node)}: expected a whole number of parts, at most 1,000, as in APPROX_QUANTILES(x, 4)."
@@ -278,6 +278,10 @@ class Reader:
             if starts and first <= min(starts) <= last
         ]
         return max(found)[1] if found else None
+
+
+def _is_quantiles(node: Parsed) -> bool:
+    return type(node).__name__ == "Anonymous" and str(node.this).upper() == "APPROX_QUANTILES"
 
 
 def _near(q: float) -> float:

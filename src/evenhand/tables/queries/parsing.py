@@ -79,6 +79,8 @@ def parse_query(text: str) -> Query:
         raise UsageError(
             f"the query has {len(text):,} characters; expected at most {_LONGEST_TEXT:,}. Join a public table with long lists of values."
         )
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError("the query holds half of a surrogate pair, which is no character; leave it out.")
     with unnested():
         return _parsed(text)
 
@@ -129,9 +131,24 @@ def _as_written(tree: Parsed) -> Parsed:
     """The tree without what sqlglot would write differently, as functions that it writes as they are."""
     from sqlglot import exp
 
-    for node in tree.find_all(exp.ToChar, exp.Initcap):
-        given = [part for part in (node.this, node.args.get("format")) if part is not None]
-        node.replace(exp.Anonymous(this="TO_CHAR" if isinstance(node, exp.ToChar) else "INITCAP", expressions=given))
+    names = {
+        exp.ToChar: "TO_CHAR",
+        exp.Initcap: "INITCAP",
+        exp.ApproxQuantiles: "APPROX_QUANTILES",
+    }  # it would list all of the quantiles
+    for node in list(tree.find_all(*names)):
+        others = (
+            [node.args.get("format")]
+            if isinstance(node, exp.ToChar)
+            else [node.expression]
+            if isinstance(node, exp.ApproxQuantiles)
+            else []
+        )
+        node.replace(
+            exp.Anonymous(
+                this=names[type(node)], expressions=[node.this, *(part for part in others if part is not None)]
+            )
+        )
     return tree
 
 

@@ -256,6 +256,10 @@ def as_people(public: PublicTable) -> Table:
 def as_public(view: Table) -> PublicTable:
     """The rows of such a view, which are public too: they are read here, once."""
     names = [name for name in view.columns if name not in view.user]
+    if not names:
+        raise UsageError(
+            "a query of a public table selects none of its columns; expected SELECT product_id FROM products."
+        )
     return PublicTable(
         view.engine.quietly(lambda: view.engine.evaluate(view.expression.select(*names))), "the public query"
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.guarantee import DataError, UsageError, suggest
+from evenhand.guarantee import DataError, EvenhandError, UsageError, suggest
 from evenhand.tables.engines import DEFAULT
 from evenhand.tables.expressions import Column, Rows
 from evenhand.tables.views.binding import problem, unprinted
@@ -83,6 +83,12 @@ def sql_value(node: Parsed, rows: Rows, names: Callable[[Parsed], str] | None = 
             return reader.read(node)
     except RecursionError:
         raise UsageError("the SQL expression has too many operations within each other; derive it in steps.") from None
+    except EvenhandError:
+        raise
+    except (LookupError, ValueError) as error:  # a function with too few or other arguments than it takes
+        raise UsageError(
+            f"{_shown(node)} can't be understood: a function has other arguments than it takes ({type(error).__name__}). The list: docs/views.md."
+        ) from None
     except (ibis_errors.IbisError, SignatureValidationError, TypeError, AttributeError, ArithmeticError) as error:
         raise UsageError(
             f"{_shown(node)} can't be understood: {problem(error)}. If a column was read as text, cast it: CAST(amount AS "
