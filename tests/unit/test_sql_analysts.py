@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import evenhand as eh
+from evenhand.noise import seam
 from evenhand.session import Drafts
 
 CHANCE = np.random.default_rng(5)
@@ -262,7 +263,8 @@ REFUSED = {
 def asked(text: str, tmp_path: Path, **options: Any) -> eh.Release:
     name = next(name for name in TABLES if name in text or (name == "sales" and "homes" in text))
     session = eh.Session(TABLES[name], eh.Ledger(tmp_path / "b.db", epsilon=10_000, delta=0.1))
-    return session.sql(text, tables={**OTHERS, name: TABLES[name]}, epsilon=5000, delta="1e-3", **options)
+    with seam.replaced(seam.silent):
+        return session.sql(text, tables={**OTHERS, name: TABLES[name]}, epsilon=5000, delta="1e-3", **options)
 
 
 def expected(text: str) -> pd.DataFrame:
