@@ -69,6 +69,7 @@ def selected(text: str) -> Select:
 def test_an_expression_is_a_tree_over_what_is_asked_once(text: str) -> None:
     found = selected(text)
     assert (found.values, set(found.statistics)) == TREES[text]
+    assert list(found.values) == list(TREES[text][0]), "in the order of SELECT"
 
 
 class Said:

@@ -68,6 +68,9 @@ class Select:
             )
             self.values[label] = value
             self.shown[place] = (label, node)
+        self.values = {
+            label: self.values[label] for label, _ in self.shown if label in self.values
+        }  # in the order of SELECT
         if not self.statistics and not self.groups:
             raise UsageError("the query asks for no number; expected an aggregate, such as COUNT(*).")
         if not self.statistics:  # names alone: how many people are behind each is what they are chosen by

@@ -80,11 +80,11 @@ def ask_beside(
         bounding,
         EXACT if public else Error(None),
         run,
-        rules,
-        lambda: {place or name: told for place, draft in each for name, told in draft.foreseen().items()},
-        units,
-        first.source,
-        first.engine,
+        rules=rules,
+        foreseen=lambda: {place or name: told for place, draft in each for name, told in draft.foreseen().items()},
+        units=units,
+        source=first.source,
+        engine=first.engine,
     )
 
 
