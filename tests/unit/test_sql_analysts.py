@@ -252,6 +252,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM sales WHERE department = '\ud800'": "surrogate",
     "SELECT SUM(COUNT(*)) OVER (ORDER BY 1) FROM sales": "is a window",
     "SELECT SUM(COUNT(*)) OVER () FROM sales": "needs GROUP BY",
+    "SELECT department, COUNT(*) / SUM(COUNT(*)) OVER () AS s FROM sales GROUP BY department LIMIT 2": "beside LIMIT",
     "SELECT department, AVG(amount) / SUM(AVG(amount)) OVER () FROM sales GROUP BY department": "don't add up",
     "SELECT SUM(SUM(amount)) FROM sales": "rows of all users",
     "SELECT COUNT(*) * 1e308 FROM sales": "too large",

@@ -33,6 +33,8 @@ rows = 2_000_000                  # the most that the table will have, publicly 
 protects = "presence"
 description = "One row per film that was watched."
 
+# types = { day = "date" }        # of a CSV, whose columns are text otherwise; or a public sample: types = "sample.csv"
+
 [tables.views.columns.stars]      # what is publicly known: questions then need no bounds and no keys
 bounds = [0.5, 5]
 unit = "stars"

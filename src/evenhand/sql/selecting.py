@@ -111,6 +111,10 @@ class Select:
             raise UsageError(
                 f"{self.query.told(node)}: a total of groups needs GROUP BY; without it the aggregate is the total."
             )
+        if added and self.query.tree.args.get("limit") is not None:
+            raise UsageError(
+                f"{self.query.told(node)}: a total of all groups beside LIMIT, which leaves some out; leave LIMIT out, and cut the result."
+            )
         for name in added:
             if not isinstance(self.statistics[name], Count | Sum):
                 raise UsageError(
