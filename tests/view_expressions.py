@@ -114,6 +114,8 @@ EXPRESSIONS: dict[str, list[Any]] = {
     "Substring": [_.s.substr(1, 2), _.s.substr(0, 0), _.s.substr(3), _.s.left(3), _.s.substr(5000, 10)],
     "StringSlice": [_.s[1:3], _.s[2:], _.s[:4], _.s[3:1]],
     "StrRight": [_.s.right(2), _.s.right(0)],
+    "StringFind": [_.s.find("2"), _.s.find("-"), _.s.find("\\"), _.s.find("9999")],
+    "ArrayIndex": [_.s.split("-")[0], _.s.split("-")[1], _.s.split("2")[3], _.s.split("99")[2], _.s.split("\\")[1]],
     "StringConcat": [_.s + _.t, _.s + "-" + _.s, _.s + "'"],
     **{
         f"Extract{name}": [getattr(_.d, call)(), getattr(_.m, call)(), getattr(_.z, call)()]

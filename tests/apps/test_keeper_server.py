@@ -589,3 +589,18 @@ def test_what_a_keeper_makes_is_private(tmp_path: Path) -> None:
     (tmp_path / "keeper.toml").chmod(0o600)
     (tmp_path / "budget.db").chmod(0o640)
     assert load(tmp_path / "keeper.toml").readable == ("budget.db",)
+
+
+def test_a_keepers_csv_has_declared_types(tmp_path: Path) -> None:
+    from evenhand.service.config import load
+
+    make(tmp_path)
+    (tmp_path / "log.csv").write_text("person,day,minutes\np1,2026-01-05,3.5\np2,oops,x\n")
+    (tmp_path / "sample.csv").write_text("person,day,minutes\nnobody,2020-01-01,1.5\n")
+    path = tmp_path / "keeper.toml"
+    table = '[tables.log{}]\nsource = "log.csv"\nuser = "person"\npopulation = "people"\ntypes = {}\n'
+    given = ('{ day = "date", minutes = "float" }', '"sample.csv"')
+    path.write_text(path.read_text() + "".join(table.format(place, types) for place, types in enumerate(given)))
+    for name in ("log0", "log1"):
+        schema = load(path).keeper.tables[name].table.expression.schema()
+        assert (str(schema["day"]), str(schema["minutes"])) == ("date", "float64")

@@ -90,6 +90,10 @@ ASKS: dict[str, Ask] = {
         "sql", "SELECT g, SUM(v + 1, contribution_bounds_per_row => (0, 4)) FROM table WHERE v < 3 OR v > 3 GROUP BY g",
         keys=["a", "b"], epsilon=1, bounding=eh.NormClip(3),
     ),
+    "several in SQL": asks(
+        "sql", "SELECT COUNT(DISTINCT CASE WHEN v > 1 THEN u END) AS m, COUNT(*) AS n FROM table WHERE v < 3 OR v > 3",
+        epsilon=1, bounding=eh.SmoothWeights(1),
+    ),
     # With so much ε the histogram is legible and the choice falls on weights: no group of anybody is drawn at random.
     "count by secret keys": asks("count", **{**SECRET, "epsilon": 10_000}),
     "mean by secret keys": asks("mean", "v", bounds=BOUNDS, **SECRET, groups_per_user=2, bounding=eh.SmoothWeights(1)),

@@ -75,6 +75,13 @@ QUESTIONS: Questions = {
     "mean by selected keys": lambda ask: ask.mean("v", bounds=BOUNDS, by=["g", "u"], epsilon=1, delta=1e-6),
     "profile": lambda ask: ask.profile(epsilon=1),
     "sql": lambda ask: ask.sql("SELECT COUNT(*) AS n, SUM(v) AS s FROM table", epsilon=1),
+    "sql, several": lambda ask: ask.sql(
+        "SELECT g, COUNT(DISTINCT v) AS a, COUNT(*) AS n FROM table GROUP BY g HAVING n > -9 ORDER BY SUM(v) / COUNT(*)",
+        keys=list(KEYS), epsilon=1,
+    ),
+    "sql, members": lambda ask: ask.sql(
+        "SELECT COUNT(*) AS n, COUNT(DISTINCT CASE WHEN v > 0 THEN u END) AS m FROM table WHERE u IN (SELECT u FROM table WHERE g = 'a')", epsilon=1
+    ),
     "describe": lambda ask: ask.describe(),
     "plan": _planned,
     "mean from the shelf": lambda ask: ask.mean("v", bounds=BOUNDS, epsilon=1),

@@ -55,6 +55,12 @@ class Writer:
             f"CASE WHEN {self.condition(depth - 1)} THEN {one} ELSE {two} END",
             f"GREATEST({one}, {two})",
             f"(-{one})",
+            f"SIGN({one})",
+            "STRPOS(s, 'c')",
+            f"LENGTH(CONCAT(s, '-', {self.chance.choice('as')}, p))",
+            "LENGTH(CONCAT_WS('--', s, a, p))",
+            "LENGTH(SPLIT_PART(s, 'b', 2))",
+            f"LENGTH(LPAD(s, {self.chance.randint(0, 4)}, '.') || RPAD(s, 2, '.'))",
         ]
         return self.chance.choice(kinds)
 
@@ -69,7 +75,21 @@ class Writer:
             "p",
             "s LIKE '%b%'",
         ]
-        kinds += ["s IN ('a', 'bc')", "NOT p", "LOWER(s) = 'a'", "s < 'b'"]
+        kinds += [
+            "s IN ('a', 'bc')",
+            "NOT p",
+            "LOWER(s) = 'a'",
+            "s < 'b'",
+            "s NOT LIKE 'a%'",
+            "s NOT ILIKE '%A'",
+            "s ILIKE 'B_'",
+        ]
+        kinds += [
+            f"{one} IS NOT DISTINCT FROM {two}",
+            "s IS DISTINCT FROM 'a'",
+            "a NOT IN (1, 2)",
+            f"POSITION('b' IN s) > {two}",
+        ]
         if depth > 0:
             kinds += [f"({self.condition(depth - 1)} {word} {self.condition(depth - 1)})" for word in ("AND", "OR")]
         return self.chance.choice(kinds)
@@ -84,6 +104,16 @@ class Writer:
 
     def rows(self, source: str) -> str:
         where = f" WHERE {self.condition(2)}" if self.chance.random() < 0.6 else ""
+        if self.chance.random() < 0.4:
+            among = self.chance.choice(
+                [
+                    "u IN (SELECT u FROM homes WHERE size > 1)",
+                    "u NOT IN (SELECT DISTINCT u FROM homes WHERE size > 1)",
+                    f"u IN (SELECT u FROM sales WHERE {self.condition(1)})",
+                    "u NOT IN (SELECT u FROM sales GROUP BY u HAVING SUM(a) > 40)",
+                ]
+            )
+            where = f"{where} AND {among}" if where else f" WHERE {among} OR p"
         more = "".join(f", {self.number(2)} AS n{place}" for place in range(self.chance.randint(0, 2)))
         return f"SELECT *{more} FROM {source}{where}"
 
@@ -102,10 +132,11 @@ class Writer:
         return self.chance.choice(
             [
                 f"{plain} LIMIT 3", f"{plain} ORDER BY a", f"{plain} WHERE a > (SELECT AVG(a) FROM sales)", f"{plain} WHERE random() > 0.5",
-                plain.replace("SELECT u, ", "SELECT DISTINCT u, "), f"SELECT u, COUNT(*) OVER () AS n FROM ({text}) AS q",
+                f"SELECT COUNT(*) AS n FROM (SELECT DISTINCT a, u FROM ({text}) AS q) AS r", f"SELECT u, COUNT(*) OVER () AS n FROM ({text}) AS q",
                 f"SELECT s, COUNT(*) AS n FROM ({text}) AS q GROUP BY s", f"SELECT MAX(u) AS u FROM ({text}) AS q", f"{plain} TABLESAMPLE 50%",
                 f"{plain} UNION ALL SELECT u, a FROM sales", f"{plain} WHERE EXISTS (SELECT 1 FROM sales)",
-                f"{plain} OFFSET 2", f"{plain} QUALIFY ROW_NUMBER() OVER (ORDER BY a) < 3", f"SELECT s AS u FROM ({text}) AS q",
+                f"{plain} OFFSET 2", f"{plain} WHERE a IN (SELECT a FROM sales WHERE p)", f"{plain} WHERE u IN (SELECT a FROM sales)",
+                f"{plain} WHERE u IN (SELECT u FROM sales LIMIT 1)", f"{plain} WHERE u IN (SELECT MAX(u) FROM sales)", f"{plain} QUALIFY ROW_NUMBER() OVER (ORDER BY a) < 3", f"SELECT s AS u FROM ({text}) AS q",
             ]
         )  # fmt: skip
 

@@ -236,7 +236,10 @@ def unsafe_expressions() -> list[Any]:
             text.like("%a%b%c%d%e"),
         ]
         found += [
-            text.find("a"),
+            text.find(_.t),
+            text.find(""),
+            text.split(_.t)[0],
+            text.split(",")[_.i],
             text.translate("a", "b"),
             text.convert_base(2, 10),
             text.cast("json"),

@@ -232,3 +232,41 @@ def test_one_line_moves_a_release_by_one_user(engine: str, tmp_path: Path) -> No
     path = _write(tmp_path / "t.csv", [b"user,v,note", *others[:50], *bad, *others[50:]])
     ((users,),) = integers(eh.read(path, user="user", engine=engine), lambda ask: ask.users(epsilon=1))
     assert users == 101
+
+
+TYPES = {
+    "i": "int",
+    "x": "float",
+    "b": "bool",
+    "d": "date",
+    "e": "date %d/%m/%Y",
+    "m": "timestamp",
+}
+CELLS = [
+    "", "7", " -3 ", "1.5", "1e400", "-inf", "nan", "0x1", "true", "No", "T", "2024-02-29", "2023-02-29", "0000-01-01", "29/2/2024", "1/1/2026/1",
+    "2026-01-05 10:00", "2026-01-05T23:59:59.25", "2026-01-05 24:00", "é", "12345678901234567890", "-", "/", "//", "1//2026",
+]  # fmt: skip
+
+
+def test_declared_types_are_read_alike(tmp_path: Path, engine: str) -> None:
+    """Every cell in every column; the reference is DuckDB's, which `tests/unit/test_declared_types.py` holds to literal values."""
+    lines = ["u," + ",".join(TYPES)]
+    lines += [
+        f"{place}," + ",".join(CELLS[(place + shift) % len(CELLS)] for shift in range(len(TYPES)))
+        for place in range(len(CELLS))
+    ]
+    path = _write(tmp_path / "typed.csv", [line.encode() for line in lines])
+
+    def found(name: str) -> list[tuple[Any, ...]]:
+        table = eh.read(path, user="u", engine=name, types=TYPES)
+        made = table.derive(
+            **{each: f"CAST({each} AS VARCHAR)" for each in "ide"},
+            b="CASE WHEN b THEN 'yes' WHEN NOT b THEN 'no' END",
+            m="STRFTIME(m, '%F %T')",
+        )
+        frame = made.engine.fetch(made.expression.order_by("u")).reveal()
+        return [tuple(None if cell != cell else cell for cell in row.values()) for row in frame.to_pylist()]
+
+    rows = found(engine)
+    assert rows == found("duckdb")
+    assert sum(cell is not None for row in rows for cell in row) > len(CELLS)

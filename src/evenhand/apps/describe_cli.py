@@ -29,13 +29,14 @@ def describe(
     user: options.User,
     table: options.TableName = None,
     columns: Annotated[str | None, typer.Option(help="The columns of a JSON file: a,b,c.")] = None,
+    types: options.Types = None,
     engine: options.EngineName = None,
     out: Annotated[Path | None, typer.Option(help="Where to write it; printed if left out.")] = None,
 ) -> None:
     """Write a template for facts about columns (the help text is `HELP`)."""
     if out is not None and out.exists():
         raise UsageError(f"--out {out}: there is such a file already, and nothing is overwritten; give another path.")
-    text = template(open_table(source, user, table, columns, engine=engine), hidden_password(source))
+    text = template(open_table(source, user, table, columns, engine=engine, types=types), hidden_password(source))
     if out is None:
         print(text, end="")
         return

@@ -33,6 +33,12 @@ User = Annotated[str, typer.Option(help="The column (or columns, a,b) that name 
 TableName = Annotated[
     str | None, typer.Option("--table", help="Which table of a database, or a SELECT over its tables.")
 ]
+Types = Annotated[
+    str | None,
+    typer.Option(
+        help="Types of the columns of a CSV or JSON file: day=date,amount=float (also int, bool, timestamp, 'date %d/%m/%Y'); or a public sample, SAMPLE.csv."
+    ),
+]
 EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb (default) or spark.")]
 
 
@@ -86,6 +92,7 @@ class ReleaseOptions:
             help="FACTS.toml: what is known about columns (evenhand describe); or the columns of a JSON file: a,b,c."
         ),
     ] = None
+    types: Types = None
     budget: Annotated[str | None, typer.Option(help="Total epsilon of a ledger that does not exist yet.")] = None
     budget_delta: Annotated[str | None, typer.Option(help="Total delta of a ledger that does not exist yet.")] = None
     engine: EngineName = None
@@ -116,7 +123,15 @@ class ReleaseOptions:
     def rows(self) -> eh.Table:
         """The table beside what ``--join`` names, with the columns that ``--derive`` makes, each from those before it, then the rows that ``--where`` keeps."""
         table = open_table(
-            self.source, self.user, self.table, self.columns, self.protects, self.public, self.population, self.engine
+            self.source,
+            self.user,
+            self.table,
+            self.columns,
+            self.protects,
+            self.public,
+            self.population,
+            self.engine,
+            self.types,
         )
         for text in self.join or []:
             table = _joined(table, text)
@@ -211,6 +226,7 @@ def open_table(
     public: str | None = None,
     population: str | None = None,
     engine: str | None = None,
+    types: str | None = None,
 ) -> eh.Table:
     """The table that the options name."""
     import evenhand as eh
@@ -220,8 +236,20 @@ def open_table(
     with progress(f"Reading {hidden_password(source)}"):
         return eh.read(
             source, parse_list(user), table=None if select else table, query=table if select else None, protects=protects, public=parse_list(public), population=population,
-            engine=engine, columns=facts,
+            engine=engine, columns=facts, types=parse_types_option(types),
         )  # fmt: skip
+
+
+def parse_types_option(text: str | None) -> dict[str, str] | str | None:
+    """Read ``day=date,amount=float``, or the path of a public sample."""
+    if text is None or ("=" not in text and text.lower().endswith((".csv", ".parquet"))):
+        return text
+    pairs = [pair.partition("=") for pair in parse_list(text)]
+    if not all(equals and name.strip() for name, equals, _ in pairs):
+        raise UsageError(
+            f"--types {text!r}: expected NAME=TYPE,..., such as --types day=date,amount=float, or a public sample, SAMPLE.csv."
+        )
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
 def _joined(table: eh.Table, text: str) -> eh.Table:

@@ -36,11 +36,18 @@ class Serving(typer.core.TyperGroup):
         return super().parse_args(ctx, args if args[:1] == ["token"] else ["run", *args])
 
 
+class Unnamed(typer.core.TyperCommand):
+    """The command behind ``serve FILE``: it has no name that people type, so none in its usage line."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - click's
+        return super().make_context(parent.info_name, args, parent.parent, **extra)
+
+
 app = typer.Typer(cls=Serving, help=HELP, epilog=EXAMPLES)
 app.add_typer(token_cli.app, name="token")
 
 
-@app.command("run", help=HELP, epilog=EXAMPLES, hidden=True)
+@app.command("run", cls=Unnamed, help=HELP, epilog=EXAMPLES, hidden=True)
 def serve(
     file: Annotated[Path | None, typer.Argument(help="A keeper.toml; see docs/keeper.md.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve a generated table; nothing to configure.")] = False,

@@ -69,6 +69,8 @@ class Combination:
 
     def _ends(self, one: Operand, confidence: float) -> Array:
         """Lower and upper ends; what may be anything counts below as well as above. No estimate lies outside its interval."""
+        if not len(one.values):
+            return np.zeros((2, 0))
         if one.own is not None:
             return np.array(ends_of([VIEWS[self.view](each) for each in one.own], confidence)).T
         found = []
@@ -240,7 +242,7 @@ class Arithmetic:
             >>> by_month / by_month.total()  # doctest: +SKIP
         """
         one = operand(self)
-        if one.keys is None:
+        if one.keys is None or not len(one.values):
             raise UsageError(f"{one.words} has no groups to add up.")
         if not one.additive:
             raise UsageError(
@@ -420,11 +422,12 @@ def released(given: Arithmetic, columns: Mapping[str, Operand], event: str | Non
         {"event": name, "epsilon": exact_text(one.epsilon), "delta": exact_text(one.delta)}
         for name, one in events.items()
     ]
-    value: Any = [float(one.values[0]) for one in columns.values()]
+    value: Any
     if first.keys is not None:
         value = first.keys.assign(**{name: one.values for name, one in columns.items()})
-    elif len(columns) == 1:
-        value = value[0]
+    else:
+        value = [float(one.values[0]) for one in columns.values()]
+        value = value[0] if len(value) == 1 else value
     noise = {name: _deviation(interval, one) for name, one in columns.items()}
     parts = noise if first.keys is not None or len(columns) > 1 else {}
     words = f"computed from {len(events)} answer{'s' * (len(events) > 1)}"
@@ -454,7 +457,7 @@ def released(given: Arithmetic, columns: Mapping[str, Operand], event: str | Non
 def _deviation(interval: Combination, one: Operand) -> float:
     """Half of a 68% interval of the noise; the median over groups."""
     low, high = interval.noise_only._ends(one, _DEVIATION)
-    half = float(np.median(high - low)) / 2
+    half = float(np.median(high - low)) / 2 if len(low) else 0.0
     return half if math.isfinite(half) else math.inf
 
 

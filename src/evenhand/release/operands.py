@@ -177,7 +177,7 @@ def _unit(symbol: str, left: Operand, right: Operand) -> str:
 def _aligned(left: Operand, right: Operand) -> tuple[pd.DataFrame | None, tuple[Places, Places]]:
     """The groups that both have, and where each of them is in either; a single number goes with every group."""
     if left.keys is None or right.keys is None:
-        size = max(len(left.values), len(right.values))
+        size = len(right.values) if left.keys is None else len(left.values)
         at = tuple(np.arange(size) if part.keys is not None else np.zeros(size, np.intp) for part in (left, right))
         return (right.keys if left.keys is None else left.keys), (at[0], at[1])
     columns = [list(part.keys.columns) for part in (left, right) if part.keys is not None]
@@ -188,9 +188,9 @@ def _aligned(left: Operand, right: Operand) -> tuple[pd.DataFrame | None, tuple[
         )
     place = {key: index for index, key in enumerate(right.groups)}
     both = [(index, place[key]) for index, key in enumerate(left.groups) if key in place]
-    if not both:
+    if not both and left.groups and right.groups:
         raise UsageError(f"{left.words} and {right.words} have no group in common.")
-    first, second = (np.array(side, np.intp) for side in zip(*both, strict=True))
+    first, second = (np.array([pair[side] for pair in both], np.intp) for side in (0, 1))
     return left.keys.iloc[first].reset_index(drop=True), (first, second)
 
 

@@ -33,6 +33,8 @@ rows = 2_000_000                  # the most that the table will have, publicly 
 protects = "presence"
 description = "One row per film that was watched."
 
+# types = { day = "date" }        # of a CSV, whose columns are text otherwise; or a public sample: types = "sample.csv"
+
 [tables.views.columns.stars]      # what is publicly known: questions then need no bounds and no keys
 bounds = [0.5, 5]
 unit = "stars"
@@ -265,6 +267,7 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
         "public",
         "description",
         "columns",
+        "types",
         "views",
         "rows",
         "part",
@@ -280,6 +283,9 @@ def _table(section: Section, desks: dict[str, Desk], folder: Path) -> Offered:
     options["engine"] = section.get("engine", str, "what reads files: duckdb or spark", None)
     if "columns" in section.values:
         options["columns"] = section.get("columns", dict, "a section [tables.NAME.columns.COLUMN] for each column")
+    if "types" in section.values:
+        types = section.get("types", (str, dict), "a type for each column, or the path of a public sample")
+        options["types"] = _place(types, folder) if isinstance(types, str) else types
     try:
         table = read(source, user, population=population, **options)
     except EvenhandError as error:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from evenhand.guarantee import Amount, UsageError
 from evenhand.profiles import Shelf
+from evenhand.release import Release
+from evenhand.release.arithmetic import operand, operands, released
+from evenhand.release.operands import Operand, computed
+from evenhand.sql.arithmetic import Released, columns_of, combine
 from evenhand.sql.ordering import ordered
 from evenhand.sql.selecting import Select
-from evenhand.statistics import Draft, Request, ask_one, ask_together
+from evenhand.statistics import Draft, Outcome, Request, ask_beside, ask_one, ask_together
 from evenhand.tables import Part, PublicTable, Table
 from evenhand.tables.queries.options import Options
-from evenhand.tables.queries.parsing import parse_query
+from evenhand.tables.queries.parsing import parse_query, unnested
 from evenhand.tables.queries.sources import Names, own_names
 from evenhand.tables.views.joins import LARGEST_FAN_OUT
 
@@ -36,12 +40,14 @@ def ask_sql(
 ) -> Draft:
     """The draft of a query. Nothing is read."""
     query = parse_query(text)
-    given = query.options
+    given, written = query.options, query.normalised
     _check_unit(table, given)
     request_epsilon = _agreed("epsilon", epsilon, given.epsilon)
-    names = Names(own_names(table), tables or {}, fan_out=fan_out).with_views(query)
-    asked = Select(query, names.source(query))
-    asked.read()
+    with unnested():
+        names = Names(own_names(table), tables or {}, fan_out=fan_out).with_views(query)
+        asked = Select(query, names.source(query))
+        asked.read()
+        order, test = asked.order(), asked.having()  # these may ask for more
     request = Request.parse(asked.view(), request_epsilon, _agreed("delta", delta, given.delta) or 0, bounding, shelf)
     by = list(asked.groups) or None
     keys = asked.keys() if keys is None and by else keys
@@ -49,11 +55,51 @@ def ask_sql(
     alone = next(iter(statistics.values())) if len(statistics) == 1 else None
     if alone is not None and (by is None or not alone.aggregates):
         draft = ask_one(request, alone, by, keys, other, limit, name=next(iter(statistics)) if by else None)
-    else:
+    elif all(one.aggregates for one in statistics.values()):
         draft = ask_together(request, statistics, by, keys, other, limit)
+    else:
+        draft = ask_beside(request, statistics, by, keys, other, limit)
     limited = {"fan_out": fan_out} if fan_out != LARGEST_FAN_OUT else {}
-    draft = replace(draft, query={**draft.query, "sql": query.normalised, **limited})
-    return ordered(draft, asked.order(), asked.limit(), asked.having())
+    draft = replace(draft, query={**draft.query, "sql": written, **limited})
+    return shown(ordered(draft, order, asked.limit(), test, _unneeded(asked)), asked)
+
+
+def _unneeded(asked: Select) -> list[str]:
+    """What only ORDER BY and HAVING needed."""
+    used = {column for value in asked.values.values() for column in columns_of(value)}
+    return [name for name in asked.statistics if name not in used]
+
+
+def shown(draft: Draft, asked: Select) -> Draft:
+    """The draft with the columns that SELECT names, each worked out from the releases of what was asked."""
+    if all(isinstance(value, Released) for value in asked.values.values()):
+        return draft
+
+    def finish(release: Release, outcome: Outcome) -> Release:
+        columns = operands(draft.finish(release, outcome))
+        if len(columns) == 1 and len(asked.statistics) == 1:
+            columns = dict(zip(asked.statistics, columns.values(), strict=True))
+        made = {label: combine(value, columns, _OF_OPERANDS) for label, value in asked.values.items()}
+        if not asked.groups and len(made) == 1:
+            made = {label: one.picked(0, one.words) for label, one in made.items()}
+        return released(release, made, release.event)
+
+    words = {label: asked.query.shown(node) for label, node in asked.shown if label in asked.values}
+    return replace(draft, query={**draft.query, "computed": words}, finish=finish)
+
+
+def _operator(symbol: str) -> Callable[[object, object], Operand]:
+    return lambda one, other: computed(
+        symbol, *(part if isinstance(part, Operand) else operand(part) for part in (one, other))
+    )
+
+
+_OF_OPERANDS: dict[str, Callable[..., Operand]] = {
+    **{symbol: _operator(symbol) for symbol in "+-/"},
+    "*": _operator("×"),
+    "negative": lambda one: computed("×", operand(-1), one),
+    "total": lambda one: one.total(),
+}
 
 
 def _check_unit(table: Table, given: Options) -> None:

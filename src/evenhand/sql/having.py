@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from evenhand.guarantee import UsageError
+from evenhand.sql.arithmetic import Expression, number_in
 from evenhand.sql.ordering import rank
 from evenhand.tables.queries.parsing import Parsed, Query
 
@@ -20,13 +21,13 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def having(query: Query, node: Parsed, result: Callable[[Parsed], str]) -> Test:
+def having(query: Query, node: Parsed, result: Callable[[Parsed], Expression]) -> Test:
     """A condition on released rows.
 
     Args:
         query: where it stands.
         node: the condition.
-        result: which column of the result a part of it is.
+        result: what a part of it is, as arithmetic of what is released.
     """
     kind = type(node).__name__
     if kind == "Paren":
@@ -41,18 +42,18 @@ def having(query: Query, node: Parsed, result: Callable[[Parsed], str]) -> Test:
     if kind in _COMPARISONS:
         return _compared(_COMPARISONS[kind], _value(node.this, result), _value(node.expression, result))
     raise UsageError(
-        f"HAVING {query.told(node)}: it is about what was released; expected comparisons of selected columns with each other or with constants, "
-        "as in HAVING COUNT(*) > 100."
+        f"HAVING {query.told(node)}: it is about what was released; expected comparisons of groups, aggregates and constants, as in HAVING "
+        "COUNT(*) > 100 AND SUM(a) / COUNT(*) < 5. Conditions on rows stand in WHERE."
     )
 
 
-def _value(node: Parsed, result: Callable[[Parsed], str]) -> Callable[[Row], Any]:
+def _value(node: Parsed, result: Callable[[Parsed], Expression]) -> Callable[[Row], Any]:
     sign, inner = (-1, node.this) if type(node).__name__ == "Neg" else (1, node)
     if type(inner).__name__ == "Literal" and not (inner.is_string and sign < 0):
         constant = inner.this if inner.is_string else sign * float(inner.this)
         return lambda row: constant
-    column = result(node)
-    return lambda row: row[column]
+    value = result(node)
+    return lambda row: number_in(row, value)
 
 
 def _compared(compare: Callable[[Any, Any], bool], left: Callable[[Row], Any], right: Callable[[Row], Any]) -> Test:

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from evenhand.release import Ends, Interval, Receipt
 from evenhand.release.intervals import covers, judged, noise_only
+from evenhand.sql.arithmetic import Expression, number_in
 from evenhand.statistics import Draft, Outcome
 
 
 @dataclass(frozen=True)
 class Order:
-    """A column of the result and its direction."""
+    """What the result is sorted by, and its direction."""
 
-    column: str
+    value: Expression
     descending: bool = False
 
 
 def ordered(
-    draft: Draft, by: Sequence[Order], limit: int | None, test: Callable[[Mapping[str, Any]], bool | None] | None
+    draft: Draft,
+    by: Sequence[Order],
+    limit: int | None,
+    test: Callable[[Mapping[str, Any]], bool | None] | None,
+    hidden: Sequence[str] = (),
 ) -> Draft:
-    """The draft of a release whose groups are sorted, and of which only those that meet a condition, and the first of them, are kept."""
-    if not by and limit is None and test is None:
+    """The draft of a release whose groups are sorted, and of which only those that meet a condition, and the first of them, are kept; without the
+    ``hidden`` columns, which only told which.
+    """
+    if not by and limit is None and test is None and not hidden:
         return draft
 
     def run(receipt: Receipt) -> Outcome:
@@ -34,8 +41,13 @@ def ordered(
             return outcome
         rows = outcome.value.to_dict("records")
         places = [place for place in _places(outcome.value, by) if test is None or test(rows[place])][:limit]
-        kept = outcome.value.iloc[places].reset_index(drop=True)
-        return replace(outcome, value=kept, interval=Picked(outcome.interval, tuple(places)))
+        kept = outcome.value.iloc[places].reset_index(drop=True).drop(columns=list(hidden))
+        error = replace(
+            outcome.error, parts={name: noise for name, noise in outcome.error.parts.items() if name not in hidden}
+        )
+        return replace(
+            outcome, value=kept, interval=Picked(outcome.interval, tuple(places), tuple(hidden)), error=error
+        )
 
     return replace(draft, run=run)
 
@@ -44,7 +56,7 @@ def _places(frame: Any, by: Sequence[Order]) -> list[int]:  # noqa: ANN401 - a p
     """The rows of a frame in their order; what is missing comes last."""
     places = list(range(len(frame)))
     for each in reversed(by):  # the last first: each sort keeps what the others did
-        ranks = [rank(value) for value in frame[each.column]]
+        ranks = [rank(number_in(row, each.value)) for row in frame.to_dict("records")]
         present = sorted((place for place in places if ranks[place]), key=lambda at: ranks[at], reverse=each.descending)
         places = [*present, *(place for place in places if not ranks[place])]
     return places
@@ -65,6 +77,7 @@ class Picked:
 
     interval: Interval
     places: tuple[int, ...]
+    hidden: tuple[str, ...] = ()
 
     @property
     def covers(self) -> str:
@@ -74,12 +87,12 @@ class Picked:
     @property
     def noise_only(self) -> Picked:
         """The noise alone."""
-        return Picked(noise_only(self.interval), self.places)
+        return replace(self, interval=noise_only(self.interval))
 
     @property
     def judged(self) -> Picked:
         """What a verdict reads."""
-        return Picked(judged(self.interval), self.places)
+        return replace(self, interval=judged(self.interval))
 
     @property
     def whys(self) -> dict[str, list[str]]:
@@ -91,8 +104,18 @@ class Picked:
         """About how many rows each estimate is about, where that is released."""
         return self._picked(getattr(self.interval, "sizes", {}))
 
+    def each(self, name: str) -> list[Interval]:
+        """The interval of every group that was picked, of one column."""
+        found: list[Interval] = cast("Any", self.interval).each(name)
+        return [found[place] for place in self.places]
+
     def _picked(self, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        return {name: [column[place] for place in self.places] for name, column in columns.items()}
+        return {
+            name: [column[place] for place in self.places]
+            for name, column in columns.items()
+            if name not in self.hidden
+        }
 
     def at(self, confidence: float) -> Ends:
-        return self.interval.at(confidence).iloc[list(self.places)].reset_index(drop=True)
+        ends = [f"{name}{end}" for name in self.hidden for end in ("", "_low", "_high")]
+        return self.interval.at(confidence).iloc[list(self.places)].reset_index(drop=True).drop(columns=ends)

@@ -8,9 +8,10 @@ from typing import Any
 
 from evenhand.guarantee import Relation, UsageError
 from evenhand.sql.aggregates import Reader
+from evenhand.sql.arithmetic import Expression, Operation, Released, columns_of, parse, walk
 from evenhand.sql.having import Test, having
 from evenhand.sql.ordering import Order
-from evenhand.statistics import Quantiles, Statistic
+from evenhand.statistics import Count, Quantiles, Statistic, Sum, Users
 from evenhand.tables import Bounds, Table
 from evenhand.tables.expressions import Column
 from evenhand.tables.queries.parsing import Parsed, Query, aggregates, words
@@ -26,8 +27,9 @@ class Select:
         source: the rows that it is about.
         derived: the columns that have to be made, by name.
         groups: the group columns of the result, each with its expression.
-        statistics: by the column that they get in the result.
+        statistics: what has to be asked, by column; those that only ORDER BY, HAVING or arithmetic need have names of their own.
         shown: what each selected expression is called in the result.
+        values: what each column of the result is, as arithmetic of what is asked.
     """
 
     query: Query
@@ -36,31 +38,89 @@ class Select:
     groups: dict[str, Parsed] = field(default_factory=dict)
     statistics: dict[str, Statistic] = field(default_factory=dict)
     shown: list[tuple[str, Parsed]] = field(default_factory=list)
+    values: dict[str, Expression] = field(default_factory=dict)
 
     def read(self) -> None:
         """Read the whole query; what it asks for is then known."""
         self._read_groups()
-        reader = Reader(self.query, self._column, self._is_user, self._stated)
+        later: list[tuple[int, Parsed, Parsed]] = []
         for item in self.query.tree.expressions:
             node = item.this if type(item).__name__ == "Alias" else item
             label = self._group_of(node, item.alias)
-            if label is None:
-                statistic = reader.read(node)
-                if statistic is None:
+            statistic = None if label is not None else self._reader.read(node)
+            if label is None and statistic is None:
+                if not node.find(*aggregates()):
                     raise UsageError(
                         f"{self.query.told(node)} is neither an aggregate nor a group: releases are about many people. Write AVG(...), or name it in "
                         "GROUP BY."
                     )
-                label = self._free(item.alias or _label(statistic), [*self.groups, *self.statistics])
-                self.statistics[label] = statistic
-            self.shown.append((label, node))
-        if not self.statistics:
-            raise UsageError("the query asks for no number; expected an aggregate, such as COUNT(*).")
-        single = [name for name, one in self.statistics.items() if not one.aggregates]
-        if single and len(self.statistics) > 1:
-            raise UsageError(
-                f"{single[0]}: COUNT(DISTINCT ...) of other columns than the user is asked by itself; leave the others out."
+                later.append((len(self.shown), item, node))
+                label = ""
+            elif statistic is not None:
+                label = self._ask(statistic, item.alias or _label(statistic))
+                self.values[label] = Released(label)
+            self.shown.append((label or "", node))
+        for place, item, node in later:  # they use what is selected beside them
+            value = parse(self.query, node, self._leaf)
+            self._require_totals(value, node)
+            label = self._free(
+                item.alias or words(self.query.shown(node)), [*self.groups, *self.statistics, *self.values]
             )
+            self.values[label] = value
+            self.shown[place] = (label, node)
+        self.values = {
+            label: self.values[label] for label, _ in self.shown if label in self.values
+        }  # in the order of SELECT
+        if not self.statistics and not self.groups:
+            raise UsageError("the query asks for no number; expected an aggregate, such as COUNT(*).")
+        if not self.statistics:  # names alone: how many people are behind each is what they are chosen by
+            label = self._ask(Users(), "users")
+            self.values[label] = Released(label)
+
+    @property
+    def _reader(self) -> Reader:
+        return Reader(self.query, self._column, self._is_user, self._stated)
+
+    def _ask(self, statistic: Statistic, name: str) -> str:
+        """Note what has to be asked; returns its column."""
+        label = self._free(name, [*self.groups, *self.statistics, *self.values])
+        self.statistics[label] = statistic
+        return label
+
+    def _leaf(self, node: Parsed) -> Expression | None:
+        """What a part of an expression is, if it is an aggregate; asked once, however often it stands in the query."""
+        statistic = self._reader.read(node)
+        if statistic is None:
+            return None
+        if type(statistic) is Quantiles:
+            raise UsageError(
+                f"{self.query.told(node)} has several numbers; expected one quantile, such as QUANTILE_CONT(x, 0.9)."
+            )
+        known = [name for name, one in self.statistics.items() if one == statistic]
+        return Released(known[0] if known else self._ask(statistic, _label(statistic)))
+
+    def _require_totals(self, value: Expression, node: Parsed) -> None:
+        """Check that totals over groups are of what adds up, and that there are groups."""
+        added = [
+            part
+            for each in walk(value)
+            if isinstance(each, Operation) and each.symbol == "total"
+            for part in columns_of(each)
+        ]
+        if added and not self.groups:
+            raise UsageError(
+                f"{self.query.told(node)}: a total of groups needs GROUP BY; without it the aggregate is the total."
+            )
+        if added and self.query.tree.args.get("limit") is not None:
+            raise UsageError(
+                f"{self.query.told(node)}: a total of all groups beside LIMIT, which leaves some out; leave LIMIT out, and cut the result."
+            )
+        for name in added:
+            if not isinstance(self.statistics[name], Count | Sum):
+                raise UsageError(
+                    f"{self.query.told(node)}: the groups of {self.statistics[name].words} don't add up, since the same people may be in several, or "
+                    "it is an average; expected SUM(COUNT(*)) OVER () or SUM(SUM(x)) OVER ()."
+                )
 
     def view(self) -> Table:
         """The table with the rows and columns that the query is about."""
@@ -69,9 +129,9 @@ class Select:
 
     def keys(self) -> object:
         """The keys that WHERE lists for every group column, if it does: the analyst knows them."""
-        where = self.query.tree.args.get("where")
+        where = self.source.where
         listed: dict[str, list[Any]] = {}
-        for node in _conjuncts(where.this) if where is not None else ():
+        for node in _conjuncts(where) if where is not None else ():
             column, values = _listed(node)
             if column is not None:
                 listed.setdefault(self.source.named(column), values)
@@ -175,20 +235,37 @@ class Select:
             self.derived[label] = self.source.value(node)
             self.source.table.derive(**{label: self.derived[label]})
 
-    def _result(self, node: Parsed, clause: str) -> str:
-        """The column of the result that ORDER BY or HAVING means."""
+    def _result(self, node: Parsed, clause: str) -> Expression:
+        """What ORDER BY or HAVING means: a column of the result, or arithmetic of aggregates, which are asked if they are not selected."""
         labels = [label for label, _ in self.shown]
         if type(node).__name__ == "Literal" and str(node.this).isdigit() and 1 <= int(node.this) <= len(labels):
             label = labels[int(node.this) - 1]
             if not self._several(label):
-                return label
-        for label, shown in self.shown:
-            if self._several(label):
-                continue
-            if shown == node or (type(node).__name__ == "Column" and label.casefold() == node.name.casefold()):
-                return label
-        known = [label for label in labels if not self._several(label)]
-        raise UsageError(f"{clause} {self.query.told(node)}: expected a column of the result, one of {known}.")
+                return self._value(label)
+
+        def leaf(part: Parsed) -> Expression | None:
+            for label, shown in self.shown:
+                if not self._several(label) and (
+                    shown == part or (type(part).__name__ == "Column" and label.casefold() == part.name.casefold())
+                ):
+                    return self._value(label)
+            for label, group in self.groups.items():
+                if group == part or (type(part).__name__ == "Column" and label.casefold() == part.name.casefold()):
+                    return Released(label)
+            return self._leaf(part)
+
+        if leaf(node) is None and not node.find(*aggregates()) and type(node).__name__ in ("Column", "Literal"):
+            known = [label for label in labels if not self._several(label)]
+            raise UsageError(f"{clause} {self.query.told(node)}: expected a column of the result, one of {known}.")
+        found = parse(self.query, node, leaf)
+        if clause in ("ORDER BY", "HAVING") and any(type(each).__name__ == "Window" for each in node.walk()):
+            raise UsageError(
+                f"{clause} {self.query.told(node)}: totals of all groups are for SELECT; select it, and sort the result."
+            )
+        return found
+
+    def _value(self, label: str) -> Expression:
+        return self.values.get(label, Released(label))
 
     def _several(self, label: str) -> bool:
         """Whether a statistic has several columns in the result."""

@@ -2,6 +2,7 @@
 
 from evenhand.statistics.asking import By, ask_columns, ask_one, ask_together, of_columns
 from evenhand.statistics.ball import BallMean
+from evenhand.statistics.beside import ask_beside
 from evenhand.statistics.count import Count
 from evenhand.statistics.distinct import Distinct
 from evenhand.statistics.draft import Draft, Outcome, Preview
@@ -13,7 +14,7 @@ from evenhand.statistics.per_user_mean import PerUserMean
 from evenhand.statistics.quantiles import Quantiles
 from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.request import Request
-from evenhand.statistics.share import Share
+from evenhand.statistics.share import Share, ShareOfRows
 from evenhand.statistics.statistic import Estimate, OfColumn, Statistic
 from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
@@ -40,12 +41,14 @@ __all__ = [
     "RatioOf",
     "Request",
     "Share",
+    "ShareOfRows",
     "Statistic",
     "Std",
     "Sum",
     "Top",
     "Users",
     "Variance",
+    "ask_beside",
     "ask_columns",
     "ask_one",
     "ask_together",

@@ -37,6 +37,8 @@ class Column:
         keys: all values that may name a group; releases by this column need no ``keys=``.
         unit: of the values, such as ``"stars"``; shown beside released numbers.
         description: for people.
+        type: of a column of CSV or JSON, which is text unless one says so: ``"int"``, ``"float"``, ``"bool"``, ``"date"``, ``"date %d/%m/%Y"``,
+            ``"timestamp"`` or ``"text"``. A cell that can't be read as one is null.
 
     Guarantee: a statement must not be read off the rows. Bounds that are too narrow cost accuracy, never privacy: values outside
     are clamped. Rows with other keys are dropped.
@@ -49,6 +51,7 @@ class Column:
     keys: Sequence[Any] | None = None
     unit: str | None = None
     description: str | None = None
+    type: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", None if self.bounds is None else parse_open_bounds(_open(self.bounds)))
@@ -61,6 +64,10 @@ class Column:
         for name in ("unit", "description"):
             if not isinstance(getattr(self, name), str | None):
                 raise UsageError(f"{name}={getattr(self, name)!r} of a column: expected text.")
+        if self.type is not None:
+            from evenhand.tables.declared_types import parse_type
+
+            parse_type(self.type, "type= of a column")
 
     def cells(self) -> tuple[str, str, str]:
         """Unit, bounds and the number of keys, for people; empty where nothing is stated."""
@@ -192,6 +199,8 @@ def template(table: Table, source: str) -> str:
             continue
         text = name in table.text
         lines += ["", f"[columns.{_toml_key(name)}]  # {'text' if text else _one_line(str(dtype))}"]
+        if text:
+            lines.append('# type = "float"')
         if text or dtype.is_numeric():
             lines.append("# bounds = [0, 100]")
             lines.append('# unit = ""')

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from evenhand.guarantee import DataError, Relation, UsageError
 from evenhand.tables import files
 from evenhand.tables.columns import Column, columns_beside, parse_columns, read_columns
+from evenhand.tables.declared_types import Types, parse_types, with_types
 from evenhand.tables.engines import DEFAULT, Engine, engine_for_database, engine_for_files, engine_for_object
 from evenhand.tables.frames import to_arrow
 from evenhand.tables.spelling import names_users
@@ -41,6 +42,7 @@ def read(
     engine: str | None = None,
     columns: Stated = None,
     quoted_newlines: bool = False,
+    types: Types = None,
 ) -> Table:
     """Open a table in which each row belongs to a user.
 
@@ -66,6 +68,9 @@ def read(
         quoted_newlines: whether quoted fields of a CSV may hold line feeds. Otherwise each line is a record, and no line can
             change how another is read. With it, one quote that is never closed can make the rows of other users part of
             one field, and then the guarantee does not hold: use it only if you know that all quotes are balanced.
+        types: of columns of CSV and JSON, which are text otherwise: ``{"day": "date", "amount": "float"}`` (``"int"``, ``"bool"``, ``"timestamp"``,
+            ``"date %d/%m/%Y"``, ``"text"``), or the path of a public sample with the same columns, whose rows everybody may see. They are never read off
+            the table's own rows. What `columns` says about a type wins.
 
     Edge cases: rows whose user is null are dropped. Users are told apart by how their ids are spelled; ids that the engine may take for equal
     although they are spelled differently (by a collation, citext) are refused. Columns without types (CSV, JSON, Python objects in a frame) are read as
@@ -83,6 +88,8 @@ def read(
             "no user column was given; expected user='userId', the column that says which person a row belongs to."
         )
     if query is not None:
+        if types is not None:
+            raise UsageError("types= is for CSV and JSON; a query casts its columns: SELECT CAST(day AS DATE) AS day.")
         if engine_for_database(source) is None or table is not None:
             raise UsageError(
                 "query=... is for databases, and stands in the place of table=...: a DuckDB file (ending in .duckdb) or connection, or postgresql://..."
@@ -112,7 +119,10 @@ def read(
         found.require(column, "public column")
     for column in stated:
         found.require(column, "column with facts")
-    return found
+    private: Sequence[str] = ()
+    if isinstance(source, str | Path) and engine_for_database(source) is None:
+        private = files.find(source).paths
+    return with_types(found, parse_types(types, private), sampled=not isinstance(types, Mapping))
 
 
 def open_source(

@@ -61,6 +61,13 @@ class Dialect:
         """The double nearest to a decimal number in plain text, ±inf beyond doubles."""
         return text.cast("float64")
 
+    def split_part(self, text: Column, separator: str, place: int) -> Column:
+        """One of the parts of a text between separators, from 1; empty where there are not so many."""
+        import ibis
+
+        split = function("split_part", "string", "string", "int32", returns="string")
+        return split(text, separator, ibis.literal(place, "int32"))
+
     def utc(self, moment: Column) -> Column:
         """A timestamp as one without a time zone, in UTC."""
         return moment.cast("timestamp")

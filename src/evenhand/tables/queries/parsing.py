@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from evenhand.guarantee import UsageError
 from evenhand.tables.queries.options import Options, place, read_options
-from evenhand.tables.views.sql import DIALECT
+from evenhand.tables.views.sql import DIALECT, in_sql
 
 Parsed: TypeAlias = Any
 """A node of sqlglot's tree, whose attributes have no types."""
@@ -18,11 +20,14 @@ _READ |= {"kind", "hint", "operation_modifiers"}
 _PLAIN = {"this", "db", "catalog", "alias", "expression"}
 """Of the tables that a query names, and of LIMIT."""
 _LONGEST_NAME = 40
+_LONGEST_TEXT = 100_000
+MOST_SELECTS, MOST_SELECTED = 20, 100
+"""In one query: each SELECT becomes a view, and each selected expression of a question a statistic; more would take minutes to judge."""
 _REASONS = {
     "with_": "WITH inside a query that is inside another; write all common table expressions at the beginning",
     "order": "ORDER BY inside; order what is released",
     "limit": "LIMIT inside; which rows are left would depend on the rows of other users",
-    "distinct": "SELECT DISTINCT; group by the columns and count",
+    "distinct": "SELECT DISTINCT inside, or DISTINCT ON; count different values in the question itself: COUNT(DISTINCT x)",
     "qualify": "QUALIFY; filter the released result instead",
     "windows": "WINDOW; rows of different users would meet",
     "offset": "OFFSET; cut the released result instead",
@@ -54,7 +59,7 @@ class Query:
 
     def shown(self, node: Parsed) -> str:
         """A part as SQL."""
-        return str(node.sql(dialect=self.dialect))
+        return in_sql(node, self.dialect)
 
     def told(self, node: Parsed) -> str:
         """A part as SQL, and where it stands."""
@@ -63,15 +68,37 @@ class Query:
     @property
     def normalised(self) -> str:
         """The same question in one spelling, for the ledger."""
-        return str(self.tree.sql(dialect=DIALECT, comments=False))
+        return in_sql(self.tree, DIALECT, comments=False)
 
 
 def parse_query(text: str) -> Query:
     """Parse a query: as BigQuery writes it if it uses BigQuery's words or quotes, else as DuckDB and Postgres do."""
-    import sqlglot
-
     if not isinstance(text, str) or not text.strip():
         raise UsageError("sql(...): expected a query such as SELECT genre, AVG(rating) FROM table GROUP BY genre.")
+    if len(text) > _LONGEST_TEXT:
+        raise UsageError(
+            f"the query has {len(text):,} characters; expected at most {_LONGEST_TEXT:,}. Join a public table with long lists of values."
+        )
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError("the query holds half of a surrogate pair, which is no character; leave it out.")
+    with unnested():
+        return _parsed(text)
+
+
+@contextmanager
+def unnested() -> Iterator[None]:
+    """A block in which an expression that is nested too deeply to be read is refused."""
+    try:
+        yield
+    except RecursionError:
+        raise UsageError(
+            "the query has too many operations within each other; make it smaller, or derive columns in steps."
+        ) from None
+
+
+def _parsed(text: str) -> Query:
+    import sqlglot
+
     words = re.sub(r"'(?:[^']|'')*'", "''", text).upper()
     dialect = "bigquery" if "`" in words or "DIFFERENTIAL_PRIVACY" in words else DIALECT
     readable, options = read_options(text, dialect)
@@ -91,13 +118,50 @@ def parse_query(text: str) -> Query:
         raise UsageError(
             "the query is not one SELECT; expected SELECT ... FROM table, without anything before or after."
         )
-    query = Query(text, dialect, trees[0], options)
+    query = Query(text, dialect, _grouped(_as_written(trees[0])), options)
     for node in query.tree.walk():
         if "start" in node.meta:  # sqlglot notes where a word ends
             start = node.meta["start"]
             node.meta["col"] = start - text.rfind("\n", 0, start)
     _refuse(query)
     return query
+
+
+def _as_written(tree: Parsed) -> Parsed:
+    """The tree without what sqlglot would write differently, as functions that it writes as they are."""
+    from sqlglot import exp
+
+    names = {
+        exp.ToChar: "TO_CHAR",
+        exp.Initcap: "INITCAP",
+        exp.ApproxQuantiles: "APPROX_QUANTILES",
+    }  # it would list all of the quantiles
+    for node in list(tree.find_all(*names)):
+        others = (
+            [node.args.get("format")]
+            if isinstance(node, exp.ToChar)
+            else [node.expression]
+            if isinstance(node, exp.ApproxQuantiles)
+            else []
+        )
+        node.replace(
+            exp.Anonymous(
+                this=names[type(node)], expressions=[node.this, *(part for part in others if part is not None)]
+            )
+        )
+    return tree
+
+
+def _grouped(tree: Parsed) -> Parsed:
+    """SELECT DISTINCT of groups as the GROUP BY that it is; groups differ from each other anyway."""
+    from sqlglot import exp
+
+    distinct = tree.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is None:
+        tree.set("distinct", None)
+        if tree.args.get("group") is None and not any(item.find(exp.AggFunc) for item in tree.expressions):
+            tree.set("group", exp.Group(all=True))
+    return tree
 
 
 def refuse_parts(query: Query, known: set[str]) -> None:
@@ -113,15 +177,30 @@ def refuse_parts(query: Query, known: set[str]) -> None:
 
 def _refuse(query: Query) -> None:
     tree = query.tree
+    selects = [node for node in tree.walk() if type(node).__name__ == "Select"]
+    if len(selects) > MOST_SELECTS or any(len(each.expressions) > MOST_SELECTED for each in selects):
+        raise UsageError(
+            f"the query has {len(selects)} SELECTs, of up to {max(len(each.expressions) for each in selects)} expressions; expected at most "
+            f"{MOST_SELECTS}, of {MOST_SELECTED} each."
+        )
     refuse_parts(query, _READ)
     for node in tree.walk():
         kind = type(node).__name__
-        inside = kind == "Exists" or (kind == "Subquery" and type(node.parent).__name__ not in ("From", "Join"))
-        if inside or kind == "Window":
-            reason = "a subquery" if inside else "a window: rows of different users would meet"
+        inside = kind == "Subquery" and type(node.parent).__name__ not in ("From", "Join", "In")
+        if kind == "Exists":
             raise UsageError(
-                f"the query has {reason}{query.at(node)}. Here a query is one SELECT, of columns and aggregates."
+                f"the query has EXISTS{query.at(node)}. Write it by the user column, as household IN (SELECT household FROM homes WHERE size > 3), or JOIN "
+                "the other table."
             )
+        window = kind == "Window" and not _is_total(tree, node)
+        if inside or window:
+            reason = "a subquery" if inside else "a window: rows of different users would meet"
+            instead = (
+                "Here queries stand in FROM, JOIN, WITH and x IN (SELECT ...)"
+                if inside
+                else "Of what is released, SUM(COUNT(*)) OVER () is the total; of each user's own rows, table.window(...) in Python"
+            )
+            raise UsageError(f"the query has {reason}{query.at(node)}. {instead}.")
     if tree.args.get("with_") is not None and tree.args["with_"].args.get("recursive"):
         raise UsageError(f"the query has WITH RECURSIVE{query.at(tree.args['with_'])}; leave RECURSIVE out.")
     parts = [tree.args["limit"]] if tree.args.get("limit") is not None else []
@@ -138,6 +217,13 @@ def _refuse(query: Query) -> None:
             raise UsageError(
                 f"GROUP BY{query.at(node)}: expected columns or expressions, without ROLLUP, CUBE or GROUPING SETS."
             )
+
+
+def _is_total(tree: Parsed, node: Parsed) -> bool:
+    """Whether a window is ``SUM(COUNT(*)) OVER ()`` in the question itself: of what is released."""
+    inner = node.this
+    nested = type(inner).__name__ == "Sum" and inner.this is not None and inner.this.find(*aggregates()) is not None
+    return nested and node.parent_select is tree
 
 
 def _refuse_other_weeks(query: Query) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from evenhand.guarantee import UsageError
 from evenhand.tables.queries.local import local_view
 from evenhand.tables.queries.options import Options
-from evenhand.tables.queries.parsing import parse_query
+from evenhand.tables.queries.parsing import parse_query, unnested
 from evenhand.tables.queries.sources import Names, full_name
 from evenhand.tables.table import Table
 
@@ -33,6 +33,7 @@ def read_query(text: str, opened: Callable[[str], Table]) -> Table:
         if not full_name(node):
             raise UsageError(f"FROM {query.told(node)}: expected a table of the database, by its name.")
     names = Names(views={full_name(node): opened(".".join(part.name for part in node.parts)) for node in named})
-    names = names.with_views(query)
-    query.tree.set("with_", None)
-    return local_view(query, names)
+    with unnested():
+        names = names.with_views(query)
+        query.tree.set("with_", None)
+        return local_view(query, names)

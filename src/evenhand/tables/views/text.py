@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import UsageError
+from evenhand.tables.engines.dialect import recast
 from evenhand.tables.expressions import Column, Operation
 from evenhand.tables.views.operand import Kind, Operand, Range, null
 
@@ -108,6 +109,27 @@ def sliced(guard: Guard, node: Operation) -> Operand:
     start = 0 if node.start is None else _count(guard, node.start, "a slice")
     end = LONGEST if node.end is None else _count(guard, node.end, "a slice")
     return Operand(text(guard, node.arg, "a slice").substr(start, max(end - start, 0)), _TEXT)
+
+
+def position(guard: Guard, node: Operation) -> Operand:
+    """Where a constant text begins, from 0; -1 where it is not found."""
+    given = constant(guard, node.substr, "find(...)")
+    if node.start is not None or node.end is not None or not given:
+        raise UsageError("find(...) takes one constant text that is not empty, and looks from the beginning.")
+    found = text(guard, node.arg, "find(...)").find(given)
+    return Operand(recast(found, "int64"), Range(Kind.WHOLE, 31))
+
+
+def part_between(guard: Guard, node: Operation) -> Operand:
+    """One of the parts between separators; empty where there are not so many."""
+    if type(node.arg).__name__ != "StringSplit":
+        raise UsageError("the elements of lists can't be used; expected a part of a text: _.name.split('-')[0].")
+    separator = constant(guard, node.arg.delimiter, "split(...)")
+    place = _count(guard, node.index, "split(...)[place]")
+    if not separator:
+        raise UsageError("split('') has no separator; expected a constant text that is not empty.")
+    value = text(guard, node.arg.arg, "split(...)")
+    return Operand(guard.engine.split_part(value, separator, place + 1), _TEXT)
 
 
 def right(guard: Guard, node: Operation) -> Operand:
