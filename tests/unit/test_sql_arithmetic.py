@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -133,11 +134,39 @@ def test_a_row_never_raises(row: Mapping[str, Any], expected: float | None) -> N
     assert number_in(row, over(SUM_A, COUNT)) == expected
 
 
-def test_until_releases_have_arithmetic_it_is_refused_before_the_debit() -> None:
-    from evenhand.session import Drafts
+QUERIES = {
+    "SELECT SUM(a) / COUNT(*) AS mean FROM table": 2.0,
+    "SELECT 100 * SUM(a) / COUNT(*) - 1 FROM table": 199.0,
+    "SELECT -COUNT(*) AS n FROM table": -600.0,
+    "SELECT COUNT(*) / COUNT(DISTINCT u) AS visits FROM table": 3.0,
+    "SELECT g, SUM(a) / COUNT(*) AS mean FROM table WHERE g IN ('x', 'y') GROUP BY g ORDER BY mean DESC": {
+        "x": 2.0,
+        "y": 2.0,
+    },
+    "SELECT g, COUNT(*) / SUM(COUNT(*)) OVER () AS part FROM table WHERE g IN ('x', 'y') GROUP BY g": {
+        "x": 0.5,
+        "y": 0.5,
+    },
+    "SELECT g, SUM(a) / COUNT(*) AS mean FROM table WHERE g IN ('x', 'y') GROUP BY g HAVING SUM(a) / COUNT(*) > 5": {},
+}
 
-    with pytest.raises(eh.UsageError, match=r"SUM\(a\) / COUNT\(\*\) \(line 1, column 8\): .* after the release"):
-        Drafts(TABLE).sql("SELECT SUM(a) / COUNT(*) FROM table", epsilon=1)
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_what_is_selected_is_computed_from_what_is_released(query: str, tmp_path: Path) -> None:
+    rows = pd.DataFrame({"u": [f"u{place % 200}" for place in range(600)], "a": [1.0, 3.0] * 300})
+    rows["g"] = ["x" if place % 4 < 2 else "y" for place in range(600)]
+    ledger = eh.Ledger(tmp_path / "b.db", epsilon=10_000, delta=1e-3)
+    table = eh.read(rows, user="u", columns={"a": eh.Column(bounds=(0, 4))})
+    answer = eh.Session(table, ledger).sql(query, epsilon=1000)
+    assert len(ledger.events) == 1
+    assert answer.event == ledger.events[0].id
+    expected = QUERIES[query]
+    if isinstance(expected, dict):
+        assert dict(zip(answer.value["g"], answer.value.iloc[:, -1], strict=True)) == pytest.approx(expected, rel=0.05)
+        return
+    assert answer.value == pytest.approx(expected, rel=0.05)
+    low, high = answer.interval(0.999)
+    assert low - 0.1 <= expected <= high + 0.1
 
 
 def test_a_long_expression_is_refused() -> None:
