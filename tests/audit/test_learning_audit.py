@@ -14,22 +14,11 @@ import numpy as np
 import pytest
 
 from evenhand.audit import BlackBox, Claim, LikelihoodRatio, Pair, audit
-from evenhand.learning import (
-    BoundedERM,
-    HypothesisSelection,
-    LabelPrivateRegression,
-    RegressionWeights,
-    WeightedERM,
-    bounded_erm,
-    calibration,
-    coefficient_ranges,
-    descent,
-    objective_perturbation,
-    sources,
-    user_rows,
-    whitening,
-)
-from evenhand.learning.beside_constant import paired_squares
+from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, RegressionWeights, WeightedERM
+from evenhand.learning.data import sources, user_rows
+from evenhand.learning.descent import calibration, coefficient_ranges, descent, preparation
+from evenhand.learning.perturbation import bounded_erm, objective_perturbation
+from evenhand.learning.perturbation.shrink_to_constant import paired_squares
 from evenhand.release import Measurement, Receipt
 from evenhand.tables import Secret
 
@@ -195,11 +184,11 @@ def vector(read: Callable[[Any], float], columns: int = 1, intercept: bool = Tru
 @pytest.mark.parametrize(
     ("module", "twin"),
     [
-        (whitening, vector(lambda model: model._to_original[0, 1], columns=2, intercept=False)),
+        (preparation, vector(lambda model: model._to_original[0, 1], columns=2, intercept=False)),
         (calibration, vector(lambda model: model.intercept_)),
         (coefficient_ranges, vector(lambda model: model.curvature_.item(), intercept=False)),
     ],
-    ids=["whitening", "calibration", "curvature"],
+    ids=["preparation", "calibration", "curvature"],
 )
 def test_a_vector_whose_clamp_is_too_long_is_caught(
     module: Any, twin: BlackBox, monkeypatch: pytest.MonkeyPatch

@@ -16,23 +16,14 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.guarantee import Relation
-from evenhand.learning import (
-    Ball,
-    BoundedERM,
-    HypothesisSelection,
-    LabelPrivateRegression,
-    Loss,
-    WeightedERM,
-    engine,
-    output_perturbation,
-    sources,
-)
-from evenhand.learning.features import STEPS, feature_map
-from evenhand.learning.label_grid import label_steps
-from evenhand.learning.linear_hypotheses import UNIT
+from evenhand.learning import Ball, BoundedERM, HypothesisSelection, LabelPrivateRegression, Loss, WeightedERM
+from evenhand.learning.data import engine_rows, sources
+from evenhand.learning.data.features import STEPS, feature_map
+from evenhand.learning.data.targets import label_steps
+from evenhand.learning.data.user_rows import FULL, clamped
 from evenhand.learning.losses import LOSSES
-from evenhand.learning.net import LinearHypothesis
-from evenhand.learning.user_rows import FULL, clamped
+from evenhand.learning.perturbation import output_perturbation
+from evenhand.learning.selection.linear_hypotheses import UNIT, LinearHypothesis
 from evenhand.ledger import mechanism_delta
 from evenhand.noise import NoisyMax, seam
 from evenhand.noise.steps import noise_multiplier
@@ -221,7 +212,7 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
 def test_a_user_of_a_table_moves_each_score_of_a_selection_as_declared(
     protects: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In an engine: users with as many rows as are kept, and one with more; and a twin that keeps all rows."""
+    """In an engine_rows: users with as many rows as are kept, and one with more; and a twin that keeps all rows."""
     tau, scores = 2, Scores()
     frame = pd.DataFrame({"id": np.r_[np.repeat(np.arange(5), tau), [9] * 20], "a": np.tile([0.5, -0.5], 15), "y": 1})
     other = frame.iloc[:10] if protects == "presence" else frame.assign(y=(frame.id != 9).astype(int))
@@ -234,7 +225,7 @@ def test_a_user_of_a_table_moves_each_score_of_a_selection_as_declared(
         return [abs(a - b) for a, b in zip(*scores.seen[-2:], strict=True)]
 
     assert max(moves()) == tau * UNIT
-    monkeypatch.setattr(engine, "sampled_rows", lambda table, rows, tau: rows)
+    monkeypatch.setattr(engine_rows, "sampled_rows", lambda table, rows, tau: rows)
     assert max(moves()) == 20 * UNIT
 
 
@@ -315,7 +306,8 @@ def test_a_user_moves_every_vector_of_a_descent_as_declared(
 def test_a_descent_that_forgets_the_clamp_moves_further(monkeypatch: pytest.MonkeyPatch, protects: str) -> None:
     assert descent(1, "logistic", protects, 0.01)[0][-1] > descent(1, "logistic", protects, 0.01)[1][-1] / 100
     monkeypatch.setattr(
-        "evenhand.learning.descent.clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True)
+        "evenhand.learning.descent.descent.clamped",
+        lambda vectors, factors: (np.rint(vectors * factors[:, None]), True),
     )
     moved, declared = descent(1, "logistic", protects, 0.01)
     assert moved[-1] > declared[-1]
@@ -324,7 +316,7 @@ def test_a_descent_that_forgets_the_clamp_moves_further(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("module", "place", "loss"),
     [
-        ("whitening", 3, "squared"),
+        ("preparation", 3, "squared"),
         ("calibration", -2, "squared"),
         ("calibration", -2, "logistic"),
         ("coefficient_ranges", -1, "squared"),
@@ -334,10 +326,10 @@ def test_a_bought_vector_that_forgets_the_clamp_moves_further(
     module: str, place: int, loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Second moments, sums of slopes, also along the model, and second derivatives: only a user who is cut reaches the bound."""
-    monkeypatch.setattr("evenhand.learning.calibration._LEAST", 0.01)  # so that slopes of a few rows are cut
-    monkeypatch.setattr("evenhand.learning.calibration._CLAMPS", np.array([0.01]))
-    for shortened in ("whitening", "coefficient_ranges"):
-        monkeypatch.setattr(f"evenhand.learning.{shortened}._CLAMP", 0.1)
+    monkeypatch.setattr("evenhand.learning.descent.calibration._LEAST", 0.01)  # so that slopes of a few rows are cut
+    monkeypatch.setattr("evenhand.learning.descent.calibration._CLAMPS", np.array([0.01]))
+    for shortened in ("preparation._MOMENT_CLAMP", "coefficient_ranges._CLAMP"):
+        monkeypatch.setattr(f"evenhand.learning.descent.{shortened}", 0.1)
 
     def moves() -> list[tuple[Fraction, Fraction]]:
         found = [descent(seed, loss, "presence", "auto") for seed in range(4)]
@@ -346,7 +338,8 @@ def test_a_bought_vector_that_forgets_the_clamp_moves_further(
     assert all(moved <= declared for moved, declared in moves())
     assert max(moved / declared for moved, declared in moves()) > Fraction(1, 2)
     monkeypatch.setattr(
-        f"evenhand.learning.{module}.clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True)
+        f"evenhand.learning.descent.{module}.clamped",
+        lambda vectors, factors: (np.rint(vectors * factors[:, None]), True),
     )
     assert any(moved > declared for moved, declared in moves())
 
@@ -359,7 +352,7 @@ def test_a_descent_that_clamps_classes_one_by_one_moves_further(monkeypatch: pyt
 
     moved, declared = descent(1, "multinomial", "presence", 0.01)
     assert declared[-1] / 2 < moved[-1] <= declared[-1]
-    monkeypatch.setattr("evenhand.learning.descent.clamped", separately)
+    monkeypatch.setattr("evenhand.learning.descent.descent.clamped", separately)
     moved, declared = descent(1, "multinomial", "presence", 0.01)
     assert moved[-1] > declared[-1]
 

@@ -14,14 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, beside_constant, bounded_erm, objective_perturbation, sources
-from evenhand.learning.beside_constant import paired_squares
-from evenhand.learning.features import STEPS, FeatureMap, feature_map
+from evenhand.learning import BoundedERM
+from evenhand.learning.data import sources
+from evenhand.learning.data.features import STEPS, FeatureMap, feature_map
+from evenhand.learning.data.sources import FINE_BITS, MemoryRows
 from evenhand.learning.losses import LOSSES, MarginLoss, loss_named
-from evenhand.learning.minimise import FINENESS, Coefficients
-from evenhand.learning.objective_perturbation import Parts, inside
-from evenhand.learning.phases import release
-from evenhand.learning.sources import FINE_BITS, MemoryRows
+from evenhand.learning.perturbation import bounded_erm, objective_perturbation, shrink_to_constant
+from evenhand.learning.perturbation.bounded_erm import release
+from evenhand.learning.perturbation.minimise import FINENESS, Coefficients
+from evenhand.learning.perturbation.objective_perturbation import Parts, inside
+from evenhand.learning.perturbation.shrink_to_constant import paired_squares
 from evenhand.noise import seam
 from evenhand.noise.linear_term import LinearTerm
 from evenhand.tables import Secret
@@ -231,7 +233,7 @@ def test_a_user_moves_the_sum_over_random_pairs_as_declared(seed: int, users: in
     newcomer = rows[rng.integers(0, users + 1)] * 0 + rows[-1]
     half, odd = users // 2, users % 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beside_constant, "draws", np.arange)  # pairs are those at distance ``half``
+        patch.setattr(shrink_to_constant, "draws", np.arange)  # pairs are those at distance ``half``
         few = paired_squares(rows[:users], limit)
         if odd:  # who was left over is paired with the newcomer
             order = [*range(half), users - 1, *range(half, 2 * half), users]

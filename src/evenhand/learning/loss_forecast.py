@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import gamma
 
-from evenhand.learning.descent import Descent, Start
-from evenhand.learning.private_values import Floats
+from evenhand.learning.data.private_values import Floats
+from evenhand.learning.descent.descent import Descent, Start
 from evenhand.learning.slopes import ByClass, Slopes
 
 _SCORES = np.linspace(-5.0, 5.0, 401)

@@ -1,4 +1,4 @@
-"""Convex losses of a margin, written once for NumPy arrays and for engine expressions."""
+"""Convex losses of a margin, written once for NumPy arrays and for engine expressions; and a loss of one's own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
+from evenhand.learning.data.private_values import Floats
 from evenhand.planning.row_choice import LossFacts
 from evenhand.tables.expressions import Column
 
@@ -176,7 +178,7 @@ class Squared(MarginLoss):
 
 
 @dataclass(frozen=True)
-class Weighted(MarginLoss):
+class ClassWeighted(MarginLoss):
     """A loss of two classes times a weight for each, the larger being 1: no slope or curvature becomes larger."""
 
     loss: MarginLoss
@@ -219,3 +221,44 @@ def loss_named(name: str, label_bounds: tuple[float, float] | None) -> MarginLos
     if name == "squared" and label_bounds is not None:
         return Squared(label_bounds[1] - label_bounds[0])
     raise UsageError(f"loss={name!r} needs label_bounds=(low, high), or is not one of {list(LOSSES)}.")
+
+
+class Loss(ABC):
+    """A convex loss ℓ(score, label) of your own, for `WeightedERM`: its slope, and over which scores to look at it.
+
+    The clamp on users carries the guarantee whatever ``slope`` returns; if the loss is not convex the model may be bad, not less
+    private. ``slope`` is called once, before the debit, with arrays of public scores and labels, never with rows; what it raises is
+    raised. There is no guarantee for a loss that was made from the rows. It runs where you run it: no server takes one.
+
+    Attributes:
+        classifies: whether labels are two ``classes``, −1 and +1; otherwise they are numbers within ``label_bounds``.
+        scores: (low, high) of useful scores; beyond, the slope is that of the end. A descent starts in the middle. By default
+            (−8, 8) for classes; for numbers the label bounds and half their width on each side.
+        steepest: slopes are cut to this, which leaves a convex loss convex; by default the largest on the grid. They are kept to
+            1/16,384 of it, so it should be of the size of usual slopes.
+        smoothness: how fast a slope changes at most where scores will be; steps are as long as it allows. By default the
+            largest on the grid.
+
+    Example:
+        >>> class Poisson(Loss):  # the score is the logarithm of a rate
+        ...     scores, steepest = (-4, 4), 20
+        ...
+        ...     def slope(self, score, label):
+        ...         return np.exp(score) - label
+        ...
+        ...     def prediction(self, score):
+        ...         return np.exp(score)
+    """
+
+    classifies: bool = False
+    scores: tuple[float, float] | None = None
+    steepest: float | None = None
+    smoothness: float | None = None
+
+    @abstractmethod
+    def slope(self, score: Floats, label: Floats) -> Floats:
+        """dℓ/dscore, elementwise."""
+
+    def prediction(self, score: Floats) -> NDArray[Any]:
+        """What to predict for a score where labels are numbers; the score itself unless you say otherwise."""
+        return score
