@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evenhand.guarantee import UsageError
+from evenhand.guarantee import Amount, UsageError
 from evenhand.learning.data.features import Categories, Encoding, FeatureBounds, FeatureMap, feature_map
 from evenhand.learning.data.inputs import (
     Features,
@@ -30,14 +31,20 @@ from evenhand.learning.data.targets import Classes, Numbers, Targets
 from evenhand.learning.fitting import choice
 from evenhand.learning.losses import LOSSES, Loss
 from evenhand.learning.model_card import ShownAsCard, coefficient_rows
+from evenhand.ledger import Ledger
+from evenhand.profiles import Profile
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRows(BaseEstimator):  # type: ignore[misc]
     """An estimator of rows whose labels and features are private."""
 
-    classes: Sequence[Any]
-    protects: str
-    population: str | None
+    classes: Sequence[Any] = (0, 1)
+    label_bounds: tuple[float, float] | None = None
+    profile: Profile | None = None
+    protects: str = "presence"
+    population: str | None = None
+    ledger: Ledger | None = None
 
     @property
     @abstractmethod
@@ -110,19 +117,18 @@ def _is_logistic(model: LinearModel) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearModel(ShownAsCard, PrivateRows):
     """Predictions ⟨coef, x⟩ + intercept, as a class or a number; subclasses fit them."""
 
-    loss: str | Loss
-    label_bounds: tuple[float, float] | None
-    feature_norm: float | None
-    feature_bounds: FeatureBounds | None
-    features: Sequence[str] | None
-    fit_intercept: bool
-    categories: Categories | None
-    class_weight: Mapping[Any, float] | None
-    coef_: Floats
-    intercept_: Any  # a number, or an array with one per row of ``coef_``
+    epsilon: Amount = field(default=1.0, kw_only=False)
+    loss: str | Loss = "logistic"
+    feature_norm: float | None = None
+    feature_bounds: FeatureBounds | None = None
+    class_weight: Mapping[Any, float] | None = None
+    fit_intercept: bool = True
+    features: Sequence[str] | None = None
+    categories: Categories | None = None
 
     def decision_function(self, X: ArrayLike | Frame) -> Floats:
         """The score ⟨coef, x⟩ + intercept, of more than two classes one for each; a missing feature counts as the middle of its range.

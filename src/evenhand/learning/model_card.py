@@ -32,6 +32,8 @@ class ShownAsCard:
 
     ledger: Ledger | None
     guarantee_: Guarantee
+    coef_: Floats
+    intercept_: Any  # a number, or an array with one per row of ``coef_``
 
     @abstractmethod
     def _card(self, confidence: float) -> dict[str, Any]:

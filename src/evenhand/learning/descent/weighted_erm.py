@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
-from evenhand.learning.data.features import Categories, FeatureBounds, FeatureMap
+from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.inputs import Features, PerRow
 from evenhand.learning.data.private_values import Floats
 from evenhand.learning.data.row_profile import planned, profile_price, require_public, rows_support
@@ -55,10 +55,9 @@ from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.loss_forecast import LossForecast
 from evenhand.learning.losses import CappedLogistic, Logistic, Loss, loss_named
 from evenhand.learning.slopes import ByClass, ByDifference, ByLabel, Slopes, Softmax
-from evenhand.ledger import Cost, Ledger, mechanism_delta, rho_with_pure
+from evenhand.ledger import Cost, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
 from evenhand.planning.checking import WORST_CASE
-from evenhand.profiles import Profile
 from evenhand.release.intervals import check_confidence
 
 LARGEST_DELTA = Decimal("1e-3")
@@ -68,6 +67,7 @@ PREPARATION = Fraction(2, 100)
 """The share of each of the vectors that centres, spreads and the length of the steps come from."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class WeightedERM(LinearModel):
     """A linear model by noisy gradient descent over users, whose gradients are clamped to a length that is prepare_privately privately.
 
@@ -119,52 +119,13 @@ class WeightedERM(LinearModel):
     Andrew, Thakkar, McMahan and Ramaswamy (NeurIPS 2021) for a clamp that follows a quantile.
     """
 
-    def __init__(
-        self,
-        epsilon: Amount = 1.0,
-        delta: Amount = 1e-6,
-        *,
-        loss: str | Loss = "logistic",
-        classes: Sequence[Any] = (0, 1),
-        label_bounds: tuple[float, float] | None = None,
-        feature_norm: float | None = None,
-        feature_bounds: FeatureBounds | None = None,
-        weight_bound: float | str = "auto",
-        clip: float | str = "auto",
-        steps: int = 100,
-        regularisation: float = 0.0,
-        constraint: Constraint | None = None,
-        profile: Profile | None = None,
-        class_prior: Sequence[float] | None = None,
-        protects: str = "presence",
-        fit_intercept: bool = True,
-        features: Sequence[str] | None = None,
-        categories: Categories | None = None,
-        class_weight: Mapping[Any, float] | None = None,
-        population: str | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.classes = classes
-        self.label_bounds = label_bounds
-        self.feature_norm = feature_norm
-        self.feature_bounds = feature_bounds
-        self.weight_bound = weight_bound
-        self.clip = clip
-        self.steps = steps
-        self.regularisation = regularisation
-        self.constraint = constraint
-        self.profile = profile
-        self.class_prior = class_prior
-        self.protects = protects
-        self.fit_intercept = fit_intercept
-        self.features = features
-        self.categories = categories
-        self.class_weight = class_weight
-        self.population = population
-        self.ledger = ledger
+    delta: Amount = field(default=1e-6, kw_only=False)
+    weight_bound: float | str = "auto"
+    clip: float | str = "auto"
+    steps: int = 100
+    regularisation: float = 0.0
+    constraint: Constraint | None = None
+    class_prior: Sequence[float] | None = None
 
     @fitting
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:

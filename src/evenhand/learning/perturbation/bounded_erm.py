@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import (
-    Amount,
     Relation,
     UsageError,
     exact_difference,
@@ -22,7 +21,7 @@ from evenhand.guarantee import (
     parse_epsilon,
     split,
 )
-from evenhand.learning.data.features import Categories, FeatureBounds, FeatureMap
+from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.inputs import Features, PerRow
 from evenhand.learning.data.private_values import Floats
 from evenhand.learning.data.row_profile import planned_rows, profile_price, require_public, rows_per_user, rows_support
@@ -34,7 +33,7 @@ from evenhand.learning.losses import LOSSES, ClassWeighted, Loss, MarginLoss, lo
 from evenhand.learning.perturbation.objective_perturbation import Parts, least_for_objective, perturb_objective
 from evenhand.learning.perturbation.output_perturbation import Problem, Released, perturb_output, spherical_radius
 from evenhand.learning.perturbation.shrink_to_constant import ShrinkToConstant
-from evenhand.ledger import Cost, Ledger
+from evenhand.ledger import Cost
 from evenhand.planning.excess_risk import best_cap
 from evenhand.planning.row_choice import (
     LARGEST_REGULARISATION,
@@ -49,10 +48,11 @@ from evenhand.planning.row_choice import (
 )
 from evenhand.planning.two_phases import FIRST, Phase, best_phase, expected, nearer
 from evenhand.planning.worth import LEARNABLE, constant_loss
-from evenhand.profiles import Profile, Support
+from evenhand.profiles import Support
 from evenhand.release import Receipt
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BoundedERM(LinearModel):
     """A linear model of at most τ rows per user: a regularised minimiser, with noise in the objective or on the minimiser.
 
@@ -114,46 +114,10 @@ class BoundedERM(LinearModel):
     noise in the shape of the gradients.
     """
 
-    def __init__(
-        self,
-        epsilon: Amount = 1.0,
-        *,
-        loss: str = "logistic",
-        classes: Sequence[Any] = (0, 1),
-        label_bounds: tuple[float, float] | None = None,
-        feature_norm: float | None = None,
-        feature_bounds: FeatureBounds | None = None,
-        rows_per_user: int | str = "auto",
-        regularisation: float | str = "auto",
-        method: str = "auto",
-        coefficient_norm: float | None = None,
-        class_weight: Mapping[Any, float] | None = None,
-        profile: Profile | None = None,
-        protects: str = "presence",
-        fit_intercept: bool = True,
-        features: Sequence[str] | None = None,
-        categories: Categories | None = None,
-        population: str | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.loss = loss
-        self.classes = classes
-        self.label_bounds = label_bounds
-        self.feature_norm = feature_norm
-        self.feature_bounds = feature_bounds
-        self.rows_per_user = rows_per_user
-        self.regularisation = regularisation
-        self.method = method
-        self.coefficient_norm = coefficient_norm
-        self.class_weight = class_weight
-        self.profile = profile
-        self.protects = protects
-        self.fit_intercept = fit_intercept
-        self.features = features
-        self.categories = categories
-        self.population = population
-        self.ledger = ledger
+    rows_per_user: int | str = "auto"
+    regularisation: float | str = "auto"
+    method: str = "auto"
+    coefficient_norm: float | None = None
 
     @fitting
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Self
 
@@ -47,6 +47,7 @@ NOISE_SHARE = Decimal("0.1")
 """The part of ε that ``noise_sd="private"`` takes: a wrong σ costs accuracy only."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Least squares with weights that bound how far one user's labels move the result, and noise scaled to that bound.
 
@@ -100,36 +101,19 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
     Reference: Epasto, Mahdian, Mao, Mirrokni and Ren (NeurIPS 2020), Algorithm 3 and Theorem 6.
     """
 
-    def __init__(
-        self,
-        epsilon: Amount = 1.0,
-        *,
-        label_bounds: tuple[float, float] | None = None,
-        noise_sd: float | str | None = None,
-        fit_intercept: bool = True,
-        weighting: str = "optimal",
-        target: str = "auto",
-        row_limit: int | None = None,
-        features: Sequence[str] | None = None,
-        population: str | None = None,
-        categories: Sequence[str] = (),
-        weights: RegressionWeights | None = None,
-        tol: float = 1e-3,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.label_bounds = label_bounds
-        self.noise_sd = noise_sd
-        self.fit_intercept = fit_intercept
-        self.weighting = weighting
-        self.target = target
-        self.row_limit = row_limit
-        self.features = features
-        self.population = population
-        self.categories = categories
-        self.weights = weights
-        self.tol = tol
-        self.ledger = ledger
+    epsilon: Amount = field(default=1.0, kw_only=False)
+    label_bounds: tuple[float, float] | None = None
+    noise_sd: float | str | None = None
+    fit_intercept: bool = True
+    weighting: str = "optimal"
+    target: str = "auto"
+    row_limit: int | None = None
+    features: Sequence[str] | None = None
+    population: str | None = None
+    categories: Sequence[str] = ()
+    weights: RegressionWeights | None = None
+    tol: float = 1e-3
+    ledger: Ledger | None = None
 
     @fitting
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:

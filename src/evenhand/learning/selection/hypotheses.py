@@ -6,7 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Self, TypeAlias
 
@@ -24,10 +24,9 @@ from evenhand.learning.data.targets import MOST_CLASSES, Classes, Numbers
 from evenhand.learning.fitting import choice, fitting, is_worst_case, pay, whole_number
 from evenhand.learning.linear_model import PrivateRows
 from evenhand.learning.selection.linear_hypotheses import UNIT, LinearHypotheses, LinearNet, bounded_steps
-from evenhand.ledger import Cost, Ledger
+from evenhand.ledger import Cost
 from evenhand.planning.row_choice import LARGEST_TAU
 from evenhand.planning.selection import SelectionForecast, best_selection, safest_selection, selection_forecasts
-from evenhand.profiles import Profile
 from evenhand.release import Measurement, Receipt
 from evenhand.release.intervals import check_confidence
 from evenhand.tables import Secret
@@ -42,6 +41,7 @@ Hypothesis: TypeAlias = Any
 """A function of arrays, or an object with ``predict``."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HypothesisSelection(PrivateRows):
     """The hypothesis with about the smallest loss among finitely many, by permute-and-flip.
 
@@ -82,30 +82,10 @@ class HypothesisSelection(PrivateRows):
     Reference: Amin et al. (2018), section 4; McKenna and Sheldon (2020).
     """
 
-    def __init__(
-        self,
-        hypotheses: Sequence[Hypothesis] = (),
-        epsilon: Amount = 1.0,
-        *,
-        loss: str = "zero-one",
-        classes: Sequence[Any] = (0, 1),
-        label_bounds: tuple[float, float] | None = None,
-        rows_per_user: int | str = "auto",
-        profile: Profile | None = None,
-        protects: str = "presence",
-        population: str | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.hypotheses = hypotheses
-        self.epsilon = epsilon
-        self.loss = loss
-        self.classes = classes
-        self.label_bounds = label_bounds
-        self.rows_per_user = rows_per_user
-        self.profile = profile
-        self.protects = protects
-        self.population = population
-        self.ledger = ledger
+    hypotheses: Sequence[Hypothesis] = field(default=(), kw_only=False)
+    epsilon: Amount = field(default=1.0, kw_only=False)
+    loss: str = "zero-one"
+    rows_per_user: int | str = "auto"
 
     @fitting
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Self
 
@@ -34,6 +34,7 @@ MOST_CANDIDATES = 1000
 _RESERVED = ("epsilon", "delta", "ledger", "loss", "classes", "label_bounds", "features", "protects")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The best of some settings of an estimator: scikit-learn's ``GridSearchCV``, under one (ε, δ) for everything.
 
@@ -65,22 +66,12 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Reference: Chaudhuri and Vinterbo (2013) for judging on other people; McKenna and Sheldon (2020) for the choice.
     """
 
-    def __init__(
-        self,
-        estimator: LinearModel,
-        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
-        epsilon: Amount = 1.0,
-        delta: Amount = 1e-6,
-        *,
-        scoring: str | None = None,
-        refit: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.refit = refit
+    estimator: LinearModel = field(kw_only=False)
+    param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] = field(kw_only=False)
+    epsilon: Amount = field(default=1.0, kw_only=False)
+    delta: Amount = field(default=1e-6, kw_only=False)
+    scoring: str | None = None
+    refit: bool = True
 
     @unwarned
     def fit(self, X: Features, y: PerRow = None, users: PerRow = None) -> Self:
