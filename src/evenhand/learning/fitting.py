@@ -122,3 +122,11 @@ def fitting(fit: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], 
             return quiet(self, *args, **kwargs)
 
     return told
+
+
+def halved(high_enough: Callable[[float], bool], low: float, high: float, times: int = 30) -> tuple[float, float]:
+    """The ends of the interval in which a test begins to hold, after so many halvings."""
+    for _ in range(times):
+        tried = (low + high) / 2
+        low, high = (low, tried) if high_enough(tried) else (tried, high)
+    return low, high

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,31 +50,21 @@ def _either(test: Column, yes: float, no: float) -> Column:
 EXPRESSIONS = Operations(lambda x: x.exp(), _between, _either)
 
 
-@dataclass(frozen=True)
 class MarginLoss(ABC):
-    """ℓ(m, t) of a margin ``m = ⟨f, x⟩`` and a target ``t``; convex in m, with public bounds on its derivatives."""
+    """ℓ(m, t) of a margin ``m = ⟨f, x⟩`` and a target ``t``; convex in m, with public bounds on its derivatives.
 
-    classifies: ClassVar[bool]
+    Attributes:
+        steepest: the largest |ℓ'|: with ‖x‖ ≤ R a row's gradient is at most this times R.
+        roundest: the largest ℓ''.
+        at_zero: the largest ℓ(0, t): how much there is to gain at all, as no loss is negative.
+        typical: a guess of the average weight of a row: weights are there to make both classes count the same.
+    """
 
-    @property
-    @abstractmethod
-    def steepest(self) -> float:
-        """The largest |ℓ'|: with ‖x‖ ≤ R a row's gradient is at most this times R."""
-
-    @property
-    @abstractmethod
-    def roundest(self) -> float:
-        """The largest ℓ''."""
-
-    @property
-    @abstractmethod
-    def at_zero(self) -> float:
-        """The largest ℓ(0, t): how much there is to gain at all, as no loss is negative."""
-
-    @property
-    def typical(self) -> float:
-        """A guess of the average weight of a row: weights are there to make both classes count the same."""
-        return 1.0
+    classifies: bool = True
+    steepest: float
+    roundest: float
+    at_zero: float
+    typical: float = 1.0
 
     @property
     def facts(self) -> LossFacts:
@@ -90,14 +80,10 @@ class MarginLoss(ABC):
         """d²ℓ/dm²."""
 
 
-@dataclass(frozen=True)
 class Logistic(MarginLoss):
     """ln(1 + e^(−tm)) for targets ±1."""
 
-    classifies = True
-    steepest = 1.0
-    roundest = 0.25
-    at_zero = 0.7  # ln 2
+    steepest, roundest, at_zero = 1.0, 0.25, 0.7  # ln 2
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target / (on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST)) + 1.0)
@@ -108,7 +94,6 @@ class Logistic(MarginLoss):
         return 1.0 / ((away + back) * (away + back))
 
 
-@dataclass(frozen=True)
 class CappedLogistic(Logistic):
     """The logistic loss with each row weighted by ½/max(p, 1 − p), p its predicted chance: e^(−m)/2 to the right of 0, a line to the left.
 
@@ -116,9 +101,7 @@ class CappedLogistic(Logistic):
     either label. Cutting long gradients instead would cut the rows that contradict the model, and coefficients would grow.
     """
 
-    steepest = 0.5
-    roundest = 0.5
-    at_zero = 0.5
+    steepest = roundest = at_zero = 0.5
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target * on.exp(-on.clip(target * margin, 0.0, _STEEPEST)) / 2
@@ -128,28 +111,19 @@ class CappedLogistic(Logistic):
         return right * on.exp(-on.clip(target * margin, 0.0, _STEEPEST))
 
 
-@dataclass(frozen=True)
 class HuberHinge(MarginLoss):
-    """The hinge loss of a support vector machine, with its corner rounded over ``width`` on each side."""
+    """The hinge loss of a support vector machine, with its corner rounded over ½ on each side."""
 
-    width: float = 0.5
-    classifies = True
-    steepest = 1.0
-    at_zero = 1.0
-
-    @property
-    def roundest(self) -> float:
-        return 1 / (2 * self.width)
+    steepest = roundest = at_zero = 1.0
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
-        return -target * on.clip((1 + self.width - target * margin) / (2 * self.width), 0.0, 1.0)
+        return -target * on.clip(1.5 - target * margin, 0.0, 1.0)
 
     def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         off = target * margin - 1.0
-        return on.where((off < self.width) & (off > -self.width), self.roundest, 0.0)
+        return on.where((off < 0.5) & (off > -0.5), 1.0, 0.0)
 
 
-@dataclass(frozen=True)
 class Squared(MarginLoss):
     """½(m − t)², continued as a straight line where |m − t| exceeds the width of the label bounds.
 
@@ -157,50 +131,26 @@ class Squared(MarginLoss):
     without a constraint on the coefficients.
     """
 
-    width: float
-    classifies = False
-    roundest = 1.0
+    classifies, roundest = False, 1.0
 
-    @property
-    def steepest(self) -> float:
-        return self.width
-
-    @property
-    def at_zero(self) -> float:
-        return self.width**2 / 8  # targets are centred
+    def __init__(self, width: float) -> None:
+        self.steepest, self.at_zero = width, width**2 / 8  # targets are centred
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
-        return on.clip(margin - target, -self.width, self.width)
+        return on.clip(margin - target, -self.steepest, self.steepest)
 
     def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         off = margin - target
-        return on.where((off < self.width) & (off > -self.width), 1.0, 0.0)
+        return on.where((off < self.steepest) & (off > -self.steepest), 1.0, 0.0)
 
 
-@dataclass(frozen=True)
 class ClassWeighted(MarginLoss):
     """A loss of two classes times a weight for each, the larger being 1: no slope or curvature becomes larger."""
 
-    loss: MarginLoss
-    negative: float
-    positive: float
-    classifies = True
-
-    @property
-    def steepest(self) -> float:
-        return self.loss.steepest
-
-    @property
-    def roundest(self) -> float:
-        return self.loss.roundest
-
-    @property
-    def at_zero(self) -> float:
-        return self.loss.at_zero
-
-    @property
-    def typical(self) -> float:
-        return 2 * self.negative * self.positive / (self.negative + self.positive)
+    def __init__(self, loss: MarginLoss, negative: float, positive: float) -> None:
+        self.loss, self.negative, self.positive = loss, negative, positive
+        self.steepest, self.roundest, self.at_zero = loss.steepest, loss.roundest, loss.at_zero
+        self.typical = 2 * negative * positive / (negative + positive)
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return self.loss.slope(margin, target, on) * on.where(target > 0, self.positive, self.negative)

@@ -131,6 +131,11 @@ class ByClass(Slopes):
         middles = cells() / 2.0**_CLASS_BITS
         return np.array([np.interp(scores, middles, row) for row in self.table.reshape(2, _CELLS) / SLOPE])
 
+    def chances(self, margins: Floats) -> Floats:
+        """The part of positives at which a margin would be right."""
+        negative, positive = self.by_class(margins)
+        return np.asarray(negative / np.maximum(negative - positive, 1e-12))
+
     def at(self, scores: Floats, targets: Shorts) -> Floats:
         return self.table[places(scores, _CLASS_BITS) + _CELLS * (targets > 0)].astype(np.float64)
 

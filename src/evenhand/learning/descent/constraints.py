@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.fitting import public_number
+from evenhand.learning.fitting import halved, public_number
 
 
 class Constraint(ABC):
@@ -65,11 +65,12 @@ class Ball(Constraint):
         squares = (factor / self.radius) ** 2
         if float(squares @ f**2) <= 1:
             return f
+
+        def inside(step: float) -> bool:
+            return float(squares @ (f / (1 + step * squares)) ** 2) <= 1
+
         low, high = 0.0, 1.0
-        while float(squares @ (f / (1 + high * squares)) ** 2) > 1:
+        while not inside(high):
             low, high = high, 2 * high
-        for _ in range(60):
-            middle = (low + high) / 2
-            inside = float(squares @ (f / (1 + middle * squares)) ** 2) <= 1
-            low, high = (low, middle) if inside else (middle, high)
+        _, high = halved(inside, low, high, 60)
         return f / (1 + high * squares)

@@ -12,23 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.learning.data.private_values import Floats
+from evenhand.learning.fitting import halved
 from evenhand.learning.slopes import ByClass
 
 SCORES = np.linspace(-5.0, 5.0, 101)
 CHANCES = np.exp(-(SCORES**2) / 2) / np.exp(-(SCORES**2) / 2).sum()
-_HALVINGS = 30
 _POINTS, _ZOOMS = 31, 6  # of the grid: points each way, and how often it closes in
 _REACH = 5.0  # standard deviations, to which it then goes
 _FAR = 12.0  # from where a model's middle is, the farthest that is thought of
 _KEPT = (1.0, 0.5)  # parts of a length that is not known to be right
 _DOUBT = 0.1
 _BETWEEN = (np.arange(16) + 0.5) / 16
-
-
-def chance(slopes: ByClass, margins: Floats) -> Floats:
-    """The part of positives at which a margin would be right."""
-    negative, positive = slopes.by_class(margins)
-    return np.asarray(negative / np.maximum(negative - positive, 1e-12))
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,7 @@ class Margins:
     @property
     def chances(self) -> Floats:
         """Of a positive label by score, if the model is right."""
-        return chance(self.slopes, self.middle + self.sd * SCORES)
+        return self.slopes.chances(self.middle + self.sd * SCORES)
 
     def clamp(self, right: Margins, lengths: Floats, noise: float) -> float:
         """The shortest of these clamps that takes less than half its noise off slopes along the model, if another one is right; ``noise``: of a clamp of 1."""
@@ -73,12 +67,16 @@ class Margins:
 
     def middle_for(self, off: float) -> float:
         """The middle at which slopes would add up to ``off``, on average, if chances were right there."""
-        low, high = self.middle - _FAR, self.middle + _FAR
-        for _ in range(_HALVINGS):
-            tried = (low + high) / 2
-            above = self._sums(chance(self.slopes, tried + self.sd * SCORES))[0] > off
-            low, high = (tried, high) if above else (low, tried)
-        return (low + high) / 2
+        return (
+            sum(
+                halved(
+                    lambda tried: not self._sums(self.slopes.chances(tried + self.sd * SCORES))[0] > off,
+                    self.middle - _FAR,
+                    self.middle + _FAR,
+                )
+            )
+            / 2
+        )
 
     @property
     def odds(self) -> float:
@@ -95,7 +93,7 @@ class Margins:
         for _ in range(_ZOOMS):
             grid = np.meshgrid(*(np.linspace(*one, _POINTS) for one in ranges), indexing="ij")
             middles, lengths = (one.ravel() for one in grid)
-            chances = chance(self.slopes, (middles[:, None] + lengths[:, None] * SCORES).ravel()).reshape(
+            chances = self.slopes.chances((middles[:, None] + lengths[:, None] * SCORES).ravel()).reshape(
                 len(middles), -1
             )
             against = np.square((self._sums(chances) - off) / noise).sum(axis=1) + length.against(lengths)
@@ -139,16 +137,9 @@ class MarginBelief:
             return np.array([own.sum(), own @ SCORES])
 
         def middle_of(length: float) -> float:
-            low, high = -32.0, 32.0
-            for _ in range(_HALVINGS):
-                tried = (low + high) / 2
-                low, high = (low, tried) if summed(tried, length)[0] > 0 else (tried, high)
-            return (low + high) / 2
+            return sum(halved(lambda tried: summed(tried, length)[0] > 0, -32.0, 32.0)) / 2
 
-        low, high = 0.0, longest
-        for _ in range(_HALVINGS):
-            tried = (low + high) / 2
-            low, high = (low, tried) if summed(middle_of(tried), tried)[1] > 0 else (tried, high)
+        low, _ = halved(lambda tried: summed(middle_of(tried), tried)[1] > 0, 0.0, longest)
         for part in _KEPT:
             found = middle_of(part * low), part * low
             if self.surely(self.gains(slopes, *found)) > 0:

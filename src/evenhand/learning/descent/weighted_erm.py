@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand.guarantee import Amount, UsageError, parse_delta, parse_epsilon
+from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_epsilon
 from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.inputs import Features, PerRow
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.row_profile import planned, profile_price, require_public, rows_support
+from evenhand.learning.data.row_profile import known_profile, profile_price, require_public, rows_support, warn_of
 from evenhand.learning.data.targets import MOST_CLASSES, Numbers, Targets
 from evenhand.learning.data.user_rows import BOX, UNIT
 from evenhand.learning.descent.calibration import CALIBRATION_SHARE, MOST_CALIBRATED, calibrated
@@ -58,6 +58,7 @@ from evenhand.learning.slopes import ByClass, ByDifference, ByLabel, Slopes, Sof
 from evenhand.ledger import Cost, mechanism_delta, rho_with_pure
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
 from evenhand.planning.checking import WORST_CASE
+from evenhand.planning.models import ModelPlan, plan_model
 from evenhand.release.intervals import check_confidence
 
 LARGEST_DELTA = Decimal("1e-3")
@@ -142,9 +143,7 @@ class WeightedERM(LinearModel):
         plan = VectorShares(left, usable, source.relation, self._shares(slopes, box))
         rho = rho_with_pure(rho_of_vectors(left, usable, source.relation), spent)
         guarantee = source.guarantee(epsilon, delta, self.profile)
-        named = None if isinstance(slopes, ByLabel) else str(self.loss)
-        facts = epsilon, delta, source.relation, len(names), self.classes, self.class_prior
-        self.plan_ = None if as_published else planned(self.profile, named, *facts)
+        self.plan_ = None if as_published else self._planned(epsilon, delta, source.relation, len(names))
         query = self._query("weighted ERM", names, "steps", "weight_bound", "clip")
         receipt = pay(self.ledger, guarantee, Cost.zcdp(rho, epsilon=epsilon, delta=usable), query)
         with single_threaded(), source.reading(copied=as_published):
@@ -191,6 +190,24 @@ class WeightedERM(LinearModel):
             self.forecast_ = LossForecast.of(start, done, f[:, : len(names)].ravel(), slopes, self._classifies)
         self.usable_ = self.forecast_.loss_above_constant < 0
         return self
+
+    def _planned(self, epsilon: Decimal, delta: Decimal, relation: Relation, features: int) -> ModelPlan | None:
+        """Whether the model will beat a constant one; said while nothing has been paid or read."""
+        prior = self.class_prior
+        if self.profile is None:
+            return None
+        if isinstance(self.loss, Loss):
+            raise UsageError(
+                "profile= is for clip='lipschitz', or for a forecast, which is made for a named loss; leave it out for a loss of your own."
+            )
+        if prior is not None and len(prior) != len(self.classes):
+            raise UsageError(
+                f"class_prior={prior!r}; expected one part for each of the {len(self.classes)} classes, in their order."
+            )
+        kind, parts = "squared" if self.loss == "squared" else "logistic", prior or len(self.classes)
+        plan = plan_model(known_profile(self.profile), epsilon, delta, features, relation, kind, parts)
+        warn_of(plan)
+        return plan
 
     def _check(self, delta: Decimal) -> None:
         if not delta:

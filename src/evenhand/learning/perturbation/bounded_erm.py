@@ -24,7 +24,14 @@ from evenhand.guarantee import (
 from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.inputs import Features, PerRow
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.row_profile import planned_rows, profile_price, require_public, rows_per_user, rows_support
+from evenhand.learning.data.row_profile import (
+    known_profile,
+    profile_price,
+    require_public,
+    rows_per_user,
+    rows_support,
+    warn_of,
+)
 from evenhand.learning.data.sources import RowSource
 from evenhand.learning.data.targets import Numbers, Targets
 from evenhand.learning.fitting import choice, fitting, is_auto, is_worst_case, pay, public_number
@@ -46,6 +53,7 @@ from evenhand.planning.row_choice import (
     comparing,
     spread_price,
 )
+from evenhand.planning.rows_plan import RowsPlan, plan_rows
 from evenhand.planning.two_phases import FIRST, Phase, best_phase, expected, nearer
 from evenhand.planning.worth import LEARNABLE, constant_loss
 from evenhand.profiles import Support
@@ -140,8 +148,7 @@ class BoundedERM(LinearModel):
         scales = self._scales(loss.facts, source.relation, mapped, least)
         least_each = least_regularisation(1, loss, mapped, source.relation.moves)
         self._check_given(tau, regularisation, scales, (tau or 1) * least_each)
-        known = self.profile if compared else None
-        self.plan_ = planned_rows(known, str(self.loss), epsilon, source.relation, len(mapped.centre))
+        self.plan_ = self._planned(epsilon, source.relation, len(mapped.centre)) if compared else None
         guarantee = source.guarantee(epsilon, profile=self.profile)
         receipt = pay(
             self.ledger,
@@ -234,6 +241,14 @@ class BoundedERM(LinearModel):
             },
             **({} if math.isnan(forecast.excess) else {"likely": likely}),
         }
+
+    def _planned(self, epsilon: Decimal, relation: Relation, features: int) -> RowsPlan | None:
+        """Whether the model will beat a constant one, for classes of equal size; said while nothing has been paid or read."""
+        if self.profile is None:
+            return None
+        plan = plan_rows(known_profile(self.profile), epsilon, features, relation, str(self.loss))
+        warn_of(plan)
+        return plan
 
     def _loss(self, targets: Targets) -> MarginLoss:
         if isinstance(self.loss, Loss):

@@ -33,7 +33,7 @@ from evenhand.learning.data.inputs import (
 from evenhand.learning.data.private_values import Floats, doubles, require_number_labels
 from evenhand.learning.data.public_rows import PublicRows, public_columns
 from evenhand.learning.data.targets import label_grid, label_steps
-from evenhand.learning.fitting import admit, choice, fitting, pay, public_number, single_threaded
+from evenhand.learning.fitting import admit, choice, fitting, halved, pay, public_number, single_threaded
 from evenhand.learning.loss_forecast import LossForecast
 from evenhand.learning.model_card import ShownAsCard, coefficient_rows
 from evenhand.learning.regression import noise_level
@@ -353,7 +353,4 @@ class ErrorLaw:
         low, high = 0.0, self.sd
         while self.tail(high) > 1 - confidence:
             low, high = high, 2 * high
-        for _ in range(50):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.tail(middle) > 1 - confidence else (low, middle)
-        return high
+        return halved(lambda tried: not self.tail(tried) > 1 - confidence, low, high, 50)[1]

@@ -28,7 +28,7 @@ from evenhand.guarantee import DataError, UsageError
 from evenhand.learning.data.sources import random_ranks
 from evenhand.learning.fitting import choice
 from evenhand.learning.regression.solver.problem import Floats, Integers, WeightProblem, build
-from evenhand.learning.regression.solver.solve import cost, optimise
+from evenhand.learning.regression.solver.solve import Optimum, cost, optimise
 from evenhand.planning.row_choice import limits_to_try
 
 WEIGHTINGS = ("optimal", "row-limit", "all")
@@ -224,16 +224,12 @@ def compute(
         # ‖Q(β̂ − β)‖² is the mean squared error of predictions when QᵀQ = XᵀX/n.
         Q = np.asarray(np.linalg.inv(problem.T))
         problem = replace(problem, T=np.eye(d))
-    limit = None
     if weighting == "optimal":
-        optimum = optimise(problem, tolerance)
-        C, value, bound = optimum.C, optimum.value, optimum.bound
+        found = optimise(problem, tolerance)
     else:
-        one = all_rows(problem) if weighting == "all" else best_row_limit(problem, row_limit)
-        C, value, bound = one.C, one.value, 0.0
-        limit = one.limit if weighting == "row-limit" else None
-    label_bits, exponent = _grids(C, problem.offsets, float(epsilon))
-    integers = np.rint(np.ldexp(C, exponent)).astype(np.int64)
+        found = all_rows(problem) if weighting == "all" else best_row_limit(problem, row_limit)
+    label_bits, exponent = _grids(found.C, problem.offsets, float(epsilon))
+    integers = np.rint(np.ldexp(found.C, exponent)).astype(np.int64)
     if not sorted_already:
         unsorted = np.empty_like(integers)
         unsorted[order] = integers
@@ -249,9 +245,9 @@ def compute(
         target=Q,
         names=tuple(names),
         weighting=weighting,
-        row_limit=limit,
-        value=value,
-        bound=bound,
+        row_limit=found.limit,
+        value=found.value,
+        bound=found.bound,
         fingerprint=fingerprint(X, users),
     )
 
@@ -316,22 +312,13 @@ def heaviest(matrix: sparse.csr_matrix, users: Integers) -> int:
     return max(_magnitudes(matrix.data, users[rows], int(users.max(initial=0)) + 1))
 
 
-@dataclass(frozen=True, eq=False)
-class Baseline:
-    """Least squares on the first ``limit`` rows of each user in a random order, and its objective."""
-
-    C: Floats
-    value: float
-    limit: int
-
-
-def all_rows(problem: WeightProblem) -> Baseline:
+def all_rows(problem: WeightProblem) -> Optimum:
     """Ordinary least squares."""
     C = problem.Z @ problem.T.T / problem.size[0]
-    return Baseline(C, cost(problem, C), int(problem.counts.max()))
+    return Optimum(C, cost(problem, C), 0.0)
 
 
-def best_row_limit(problem: WeightProblem, limit: int | None = None) -> Baseline:
+def best_row_limit(problem: WeightProblem, limit: int | None = None) -> Optimum:
     """Least squares on at most ``limit`` random rows per user; the limit with the best forecast if none is given.
 
     Choosing it reads features, users and public parameters only. Limits are tried in steps of a quarter.
@@ -347,11 +334,11 @@ def best_row_limit(problem: WeightProblem, limit: int | None = None) -> Baseline
     return best
 
 
-def _limited(problem: WeightProblem, kept: np.ndarray[tuple[int], np.dtype[np.bool_]], limit: int) -> Baseline | None:
+def _limited(problem: WeightProblem, kept: np.ndarray[tuple[int], np.dtype[np.bool_]], limit: int) -> Optimum | None:
     part = problem.Z[kept]
     gram = part.T @ part
     if np.linalg.eigvalsh(gram)[0] <= 1e-10 * np.trace(gram):
         return None
     C = np.zeros(problem.size)
     C[kept] = part @ np.linalg.solve(gram, problem.T.T)
-    return Baseline(C, cost(problem, C), limit)
+    return Optimum(C, cost(problem, C), 0.0, limit)

@@ -47,12 +47,14 @@ _SAMPLE = 20_000  # rows among which d independent ones are looked for
 class Optimum:
     """A feasible ``C`` (as n × d array, rows grouped by user) with its certificate.
 
-    ``value`` is σ²‖C‖² + κt² of this very ``C``; no feasible matrix can have less than ``bound``.
+    ``value`` is σ²‖C‖² + κt² of this very ``C``; no feasible matrix can have less than ``bound``. ``limit``: rows per user, if only so
+    many count.
     """
 
     C: Floats
     value: float
     bound: float
+    limit: int | None = None
 
     @property
     def gap(self) -> float:
