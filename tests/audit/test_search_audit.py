@@ -14,7 +14,7 @@ from test_learning_audit import caught
 from evenhand.audit import BlackBox, Claim, Pair, audit
 from evenhand.guarantee import Relation
 from evenhand.learning.data.features import feature_map
-from evenhand.learning.data.sources import MemoryRows
+from evenhand.learning.data.row_sources import MemoryRows
 from evenhand.learning.data.targets import Classes
 from evenhand.learning.selection import evaluation, search_cv
 from evenhand.learning.selection.per_user_loss import SCORINGS, UNIT, Scoring, mean_losses, user_losses

@@ -35,7 +35,7 @@ from evenhand.learning import (
     WeightedERM,
     model_loss,
 )
-from evenhand.learning.data import sources
+from evenhand.learning.data import row_sources
 from evenhand.learning.selection import train_test_split
 from evenhand.profiles import Profile
 from evenhand.recommender.at_home import answer
@@ -287,7 +287,7 @@ def fitted(name: str, given: dict[str, Any], protects: str, tape: Tape) -> dict[
     first = lambda users, counts: np.concatenate([np.arange(count) for count in counts if count])  # noqa: E731
     with (
         tape.playing(),
-        mock.patch.object(sources, "random_ranks", first),
+        mock.patch.object(row_sources, "random_ranks", first),
         mock.patch.object(train_test_split, "coins", lambda users: np.arange(users) % 3 == 2),
     ):
         return carried(FITS[name](given, protects))

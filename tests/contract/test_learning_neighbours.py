@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.guarantee import Relation
 from evenhand.learning import Ball, BoundedERM, HypothesisSelection, LabelPrivateRegression, Loss, WeightedERM
-from evenhand.learning.data import engine_rows, sources
+from evenhand.learning.data import engine_rows, row_sources
 from evenhand.learning.data.features import STEPS, feature_map
 from evenhand.learning.data.targets import label_steps
 from evenhand.learning.data.user_rows import FULL, clamped
 from evenhand.learning.losses import LOSSES
 from evenhand.learning.perturbation import output_perturbation
-from evenhand.learning.selection.linear_hypotheses import UNIT, LinearHypothesis
+from evenhand.learning.selection.linear_hypotheses import LinearHypothesis
+from evenhand.learning.selection.per_user_loss import UNIT
 from evenhand.ledger import mechanism_delta
 from evenhand.noise import NoisyMax, seam
 from evenhand.noise.steps import noise_multiplier
@@ -129,7 +130,7 @@ def test_a_user_moves_a_fading_model_as_declared(seed: int, rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output_perturbation, "MOST_ROWS", rows)
         patch.setattr(
-            sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+            row_sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         first, scale = released(lambda: model.fit(X, labels, users=users))
         second, same = released(lambda: model.fit(X[~victim], labels[~victim], users=users[~victim]))
@@ -193,7 +194,7 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NoisyMax, "choose", scores.choose)
         patch.setattr(
-            sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+            row_sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         model.fit(X, labels, users=users)
         model.fit(
@@ -317,8 +318,8 @@ def test_a_descent_that_forgets_the_clamp_moves_further(monkeypatch: pytest.Monk
     ("module", "place", "loss"),
     [
         ("preparation", 3, "squared"),
-        ("calibration", -2, "squared"),
-        ("calibration", -2, "logistic"),
+        ("recalibration", -2, "squared"),
+        ("recalibration", -2, "logistic"),
         ("coefficient_ranges", -1, "squared"),
     ],
 )
@@ -326,8 +327,8 @@ def test_a_bought_vector_that_forgets_the_clamp_moves_further(
     module: str, place: int, loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Second moments, sums of slopes, also along the model, and second derivatives: only a user who is cut reaches the bound."""
-    monkeypatch.setattr("evenhand.learning.descent.calibration._LEAST", 0.01)  # so that slopes of a few rows are cut
-    monkeypatch.setattr("evenhand.learning.descent.calibration._CLAMPS", np.array([0.01]))
+    monkeypatch.setattr("evenhand.learning.descent.recalibration._LEAST", 0.01)  # so that slopes of a few rows are cut
+    monkeypatch.setattr("evenhand.learning.descent.recalibration._CLAMPS", np.array([0.01]))
     for shortened in ("preparation._MOMENT_CLAMP", "coefficient_ranges._CLAMP"):
         monkeypatch.setattr(f"evenhand.learning.descent.{shortened}", 0.1)
 

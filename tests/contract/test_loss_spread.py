@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenhand.guarantee import BudgetExceeded, UsageError
 from evenhand.learning import HypothesisSelection
 from evenhand.learning.selection.hypotheses import loss_parts
-from evenhand.learning.selection.linear_hypotheses import UNIT
+from evenhand.learning.selection.per_user_loss import UNIT
 from evenhand.ledger import Ledger
 from evenhand.planning import plan
 from evenhand.profiles import Profile

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
 from evenhand.learning import BoundedERM
-from evenhand.learning.data import sources
+from evenhand.learning.data import row_sources
 from evenhand.learning.data.features import STEPS, FeatureMap, feature_map
-from evenhand.learning.data.sources import FINE_BITS, MemoryRows
+from evenhand.learning.data.row_sources import FINE_BITS, MemoryRows
 from evenhand.learning.losses import LOSSES, MarginLoss, loss_named
 from evenhand.learning.perturbation import bounded_erm, objective_perturbation, shrink_to_constant
 from evenhand.learning.perturbation.bounded_erm import release
@@ -167,7 +167,7 @@ def test_neighbours_with_the_same_exact_minimiser_are_as_close_as_declared(
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+            row_sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         patch.setattr(objective_perturbation, "MOST_ROWS", 20 if faded else 2**27)
         patch.setattr(objective_perturbation, "FARTHEST", neighbours.rng.choice([0.05, 32.0]))  # cut, or not

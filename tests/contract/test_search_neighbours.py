@@ -28,8 +28,8 @@ from test_learning_outcomes import (
 
 from evenhand.guarantee import EvenhandError, Relation
 from evenhand.learning import BoundedERM, PrivateSearchCV, model_loss
-from evenhand.learning.data.sources import MemoryRows
-from evenhand.learning.data.targets import Classes, Numbers
+from evenhand.learning.data.row_sources import MemoryRows
+from evenhand.learning.data.targets import BoundedLabels, Classes
 from evenhand.learning.selection import search_cv, train_test_split
 from evenhand.learning.selection.budget import Division, FitBudget
 from evenhand.learning.selection.per_user_loss import SCORINGS, margins, user_losses
@@ -54,7 +54,7 @@ class Line:
 def judged(models: Sequence[Line], X: np.ndarray, y: np.ndarray, users: np.ndarray, scoring: str) -> list[int]:
     one = SCORINGS[scoring]
     targets = (
-        Numbers((0.0, 1.0))
+        BoundedLabels((0.0, 1.0))
         if scoring == "neg_mean_squared_error"
         else Classes(tuple(range(max(2, len(np.ravel(models[0].intercept_))))))
     )

@@ -12,7 +12,7 @@ import pytest
 import evenhand as eh
 from evenhand.guarantee import UsageError
 from evenhand.learning import BoundedERM, PrivateSearchCV, WeightedERM, model_loss
-from evenhand.learning.data.sources import open_rows
+from evenhand.learning.data.row_sources import open_rows
 from evenhand.learning.data.targets import Classes
 from evenhand.learning.selection.train_test_split import train_test_split
 from evenhand.noise import seam

@@ -25,7 +25,7 @@ from evenhand.learning import LabelPrivateRegression, RegressionWeights, Weighte
 from evenhand.learning.data.engine_rows import EngineRows
 from evenhand.learning.data.features import STEPS, feature_map
 from evenhand.learning.data.inputs import user_codes
-from evenhand.learning.data.sources import FINE_BITS, _KeptArrays
+from evenhand.learning.data.row_sources import FINE_BITS, _KeptArrays
 from evenhand.learning.data.targets import Classes
 from evenhand.learning.losses import LOSSES, loss_named
 from evenhand.learning.perturbation import minimise as optimiser

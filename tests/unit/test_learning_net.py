@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from evenhand.guarantee import UsageError
 from evenhand.learning import HypothesisSelection, linear_net
-from evenhand.learning.data.targets import Classes, Numbers
+from evenhand.learning.data.targets import BoundedLabels, Classes
 from evenhand.learning.selection import linear_hypotheses
 from evenhand.learning.selection.linear_hypotheses import LinearHypotheses
 from evenhand.noise import NoisyMax
@@ -66,7 +66,7 @@ def test_linear_hypotheses_are_judged_at_once_as_if_each_were_called_with_each_r
     else:
         models = [*linear_net(2, 0.5), LinearRegression().fit(X % 3, y), LogisticRegression().fit(X % 3, y)]
     given: dict[str, Any] = {"loss": loss, "label_bounds": (0, 1), "rows_per_user": 1}
-    targets: Classes | Numbers = Classes.parse((0, 1)) if loss == "zero-one" else Numbers.parse((0, 1))
+    targets: Classes | BoundedLabels = Classes.parse((0, 1)) if loss == "zero-one" else BoundedLabels.parse((0, 1))
     truth = targets.targets(y)
     called = HypothesisSelection([model.predict for model in models], **given)
     at_once = HypothesisSelection(models, **given)
@@ -77,7 +77,7 @@ def test_linear_hypotheses_are_judged_at_once_as_if_each_were_called_with_each_r
 
 def test_no_row_changes_the_losses_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a product that looks at other rows is found out."""
-    rng, targets = np.random.default_rng(3), Numbers.parse((-1, 1))
+    rng, targets = np.random.default_rng(3), BoundedLabels.parse((-1, 1))
     X, y = rng.normal(size=(500, 3)), rng.uniform(-1, 1, 500)
     hypotheses = LinearHypotheses.of(linear_net(3, 0.4), 3, targets)
 

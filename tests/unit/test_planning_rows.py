@@ -7,7 +7,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.learning import BoundedERM
-from evenhand.learning.data.sources import FINE_BITS
+from evenhand.learning.data.row_sources import FINE_BITS
 from evenhand.learning.losses import HuberHinge, Logistic, Squared
 from evenhand.learning.perturbation.objective_perturbation import MOST_ROWS, OUTPUT_SHARE
 from evenhand.noise import seam

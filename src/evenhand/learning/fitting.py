@@ -1,4 +1,8 @@
-"""What all estimators share: how parameters are checked, how a release is paid for, and how a fit runs."""
+"""What all estimators share: how parameters are checked, how a release is paid for, and how a fit runs.
+
+The linear algebra here is small or bound by memory, and a BLAS whose threads wait for each other on busy cores slows it down tenfold:
+fits keep it to one thread.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What estimators whose features are private too have in common as scikit-learn's: how they open rows, take new ones, and score."""
+"""What estimators whose features are private too have in common: parameters, how they open rows and take new ones, targets, predictions, scores."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from evenhand.learning.data.inputs import (
     private_feature_matrix,
 )
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.sources import RowSource, open_rows, with_names
-from evenhand.learning.data.targets import Classes, Numbers, Targets
+from evenhand.learning.data.row_sources import RowSource, open_rows, with_names
+from evenhand.learning.data.targets import BoundedLabels, Classes, Targets
 from evenhand.learning.fitting import choice
 from evenhand.learning.losses import LOSSES, Loss
 from evenhand.learning.model_card import ShownAsCard, coefficient_rows
@@ -50,6 +50,17 @@ class PrivateRows(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _classifies(self) -> bool:
         """Whether labels are classes."""
+
+    def _targets(self) -> Targets:
+        """How labels become targets."""
+        return (
+            Classes.parse(self.classes, self._most_classes())
+            if self._classifies
+            else BoundedLabels.parse(self.label_bounds)
+        )
+
+    def _most_classes(self) -> int:
+        return 2
 
     @abstractmethod
     def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:
@@ -174,12 +185,7 @@ class LinearModel(ShownAsCard, PrivateRows):
                     f"label_bounds={self.label_bounds!r} are for labels that are numbers, and loss={self.loss!r} is for classes; expected "
                     "loss='squared' with label_bounds, or classes=(negative, positive) without."
                 )
-        return (
-            Classes.parse(self.classes, self._most_classes()) if self._classifies else Numbers.parse(self.label_bounds)
-        )
-
-    def _most_classes(self) -> int:
-        return 2
+        return super()._targets()
 
     def _class_weights(self, targets: Targets) -> Floats:
         """Weights of the classes, the largest being 1."""
@@ -218,7 +224,7 @@ class LinearModel(ShownAsCard, PrivateRows):
         self.feature_map_ = mapped
         rows = [mapped.to_original(row) for row in np.atleast_2d(coefficients)]
         slopes, constants = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-        if isinstance(targets, Numbers):
+        if isinstance(targets, BoundedLabels):
             self.coef_, self.intercept_ = (
                 slopes[0],
                 float(constants[0]) + (targets.offset if offset is None else offset),

@@ -1,4 +1,4 @@
-"""Convex losses of a margin, written once for NumPy arrays and for engine expressions; and a loss of one's own."""
+"""Convex losses of a margin, written once for NumPy arrays and for engine expressions; and what a loss of one's own has to say."""
 
 from __future__ import annotations
 
@@ -112,16 +112,17 @@ class CappedLogistic(Logistic):
 
 
 class HuberHinge(MarginLoss):
-    """The hinge loss of a support vector machine, with its corner rounded over ½ on each side."""
+    """The hinge loss of a support vector machine, with its corner rounded over ``width`` on each side."""
 
-    steepest = roundest = at_zero = 1.0
+    width = 0.5
+    steepest, roundest, at_zero = 1.0, 1 / (2 * width), 1.0
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
-        return -target * on.clip(1.5 - target * margin, 0.0, 1.0)
+        return -target * on.clip((1 + self.width - target * margin) / (2 * self.width), 0.0, 1.0)
 
     def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         off = target * margin - 1.0
-        return on.where((off < 0.5) & (off > -0.5), 1.0, 0.0)
+        return on.where((off < self.width) & (off > -self.width), self.roundest, 0.0)
 
 
 class Squared(MarginLoss):
@@ -134,14 +135,14 @@ class Squared(MarginLoss):
     classifies, roundest = False, 1.0
 
     def __init__(self, width: float) -> None:
-        self.steepest, self.at_zero = width, width**2 / 8  # targets are centred
+        self.width, self.steepest, self.at_zero = width, width, width**2 / 8  # targets are centred
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
-        return on.clip(margin - target, -self.steepest, self.steepest)
+        return on.clip(margin - target, -self.width, self.width)
 
     def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         off = margin - target
-        return on.where((off < self.steepest) & (off > -self.steepest), 1.0, 0.0)
+        return on.where((off < self.width) & (off > -self.width), 1.0, 0.0)
 
 
 class ClassWeighted(MarginLoss):

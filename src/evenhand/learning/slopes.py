@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.targets import Numbers, Targets
+from evenhand.learning.data.targets import BoundedLabels, Targets
 from evenhand.learning.fitting import public_number
 from evenhand.learning.losses import Loss, MarginLoss
 from evenhand.tables import parse_bounds
@@ -141,12 +141,12 @@ class ByClass(Slopes):
 
 
 class ByDifference(Slopes):
-    """Numbers, for a loss of score minus label, in units of the width of the label bounds."""
+    """BoundedLabels, for a loss of score minus label, in units of the width of the label bounds."""
 
     at_constant, by_label_width, largest_target = True, True, LABEL_STEPS // 2
 
     @classmethod
-    def of(cls, loss: MarginLoss, targets: Numbers) -> ByDifference:
+    def of(cls, loss: MarginLoss, targets: BoundedLabels) -> ByDifference:
         """Evaluate a loss on the grid."""
         row = loss.slope(cells() / 2.0**_NUMBER_BITS * targets.width, np.zeros(_CELLS))
         curvature = loss.roundest * targets.width / loss.steepest
@@ -183,7 +183,7 @@ def in_steps(slopes: Floats) -> Shorts:
 
 def target_steps(values: Floats, targets: Targets) -> Shorts:
     """Targets as integers: codes of classes, steps of the label's width for numbers."""
-    scaled = np.rint(values / targets.width * LABEL_STEPS) if isinstance(targets, Numbers) else values
+    scaled = np.rint(values / targets.width * LABEL_STEPS) if isinstance(targets, BoundedLabels) else values
     return np.clip(scaled, -LABEL_STEPS // 2, LABEL_STEPS // 2).astype(np.int16)
 
 
@@ -230,7 +230,7 @@ class ByLabel(Slopes):
     @classmethod
     def of(cls, loss: Loss, targets: Targets, weights: Floats) -> ByLabel:
         """Evaluate a loss on the grid; whatever is wrong with it shows here, from public numbers alone."""
-        if isinstance(targets, Numbers):
+        if isinstance(targets, BoundedLabels):
             labels, half = np.linspace(*targets.bounds, _LABEL_LEVELS + 1), targets.width / 2
             usual = targets.bounds[0] - half, targets.bounds[1] + half
         else:
@@ -260,7 +260,7 @@ class ByLabel(Slopes):
         start, end = (_OWN_CELLS - _SPAN) // 2, (_OWN_CELLS + _SPAN) // 2
         bend = float(np.abs(found[:, end] - found[:, start]).mean())
         bend = min(max(bend, curvature / (2 * REACH)), curvature)
-        table = in_steps(found * (1.0 if isinstance(targets, Numbers) else weights[:, None]))
+        table = in_steps(found * (1.0 if isinstance(targets, BoundedLabels) else weights[:, None]))
         return cls(table, curvature, bend, unit, (low + high) / 2, steepest)
 
     def at(self, scores: Floats, targets: Shorts) -> Floats:

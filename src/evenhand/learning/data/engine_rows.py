@@ -18,7 +18,7 @@ import numpy as np
 from evenhand.guarantee import Relation
 from evenhand.learning.data.features import STEPS, Encoding, FeatureMap
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.sources import FINE_BITS, KeptRows, MemoryRows, RowSource
+from evenhand.learning.data.row_sources import FINE_BITS, KeptRows, MemoryRows, RowSource
 from evenhand.learning.data.targets import Classes, Targets
 from evenhand.learning.data.user_rows import BOX, UNIT, UserRows, box_grid
 from evenhand.learning.losses import EXPRESSIONS, MarginLoss

@@ -2,6 +2,10 @@
 
 Everything that learns from private features sees these integers only, so what one row can do is bounded exactly:
 ``‖x‖₂ ≤ STEPS`` without the constant column, in integers, on every engine.
+
+Columns that hold no numbers have declared levels and become 0/1 features, one for each level. The levels are public and given. A
+value that is none of them, and a missing one, has 0 in all of its features: a rule for that value alone, in memory and in every
+engine, so nothing about the rows decides how many features there are or what fails.
 """
 
 from __future__ import annotations

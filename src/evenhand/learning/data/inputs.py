@@ -13,13 +13,11 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from evenhand.guarantee import DataError, UsageError, suggest
 from evenhand.learning.data.features import Categories, Encoding
-from evenhand.learning.data.private_values import Floats, declared, declared_kind, doubles, identity, missing
+from evenhand.learning.data.private_values import Floats, Integers, declared, declared_kind, doubles, identity, missing
 from evenhand.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Integers = NDArray[np.int64]
 
 Frame: TypeAlias = "pd.DataFrame"
 """A pandas or polars data frame."""
@@ -35,7 +33,7 @@ Levels = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class CallerData:
     """The caller's X, y and users taken apart, before any check of their content."""
 
     X: Any
@@ -48,7 +46,7 @@ class Given:
 
 def take_apart(
     X: ArrayLike | Frame, y: PerRow, users: PerRow, features: Sequence[str] | None, population: str | None = None
-) -> Given:
+) -> CallerData:
     """Resolve column names against a data frame; leave arrays as they are.
 
     ``population`` names the people, so that arrays and tables about them share a ledger.
@@ -66,7 +64,7 @@ def take_apart(
                 "column names need a data frame or an eh.read table; with arrays, pass y and users as arrays "
                 "and leave features= out."
             )
-        return Given(X, y, users, None, unit)
+        return CallerData(X, y, users, None, unit)
     columns = {str(name): name for name in X.columns}
     taken = {name for name in (y, users) if isinstance(name, str)}
     chosen = list(features) if features is not None else [name for name in columns if name not in taken]
@@ -74,7 +72,7 @@ def take_apart(
         if name not in columns:
             raise DataError(f"there is no column {name!r}; the frame has {list(columns)}.{suggest(str(name), columns)}")
     labels, ids = (X[columns[given]] if isinstance(given, str) else given for given in (y, users))
-    return Given(X[[columns[name] for name in chosen]], labels, ids, tuple(chosen), unit)
+    return CallerData(X[[columns[name] for name in chosen]], labels, ids, tuple(chosen), unit)
 
 
 def require_no_population(population: str | None) -> None:
@@ -236,7 +234,7 @@ def _first_seen(codes: Integers) -> Integers:
     return rank[inverse]
 
 
-def with_dummies(given: Given, categories: Sequence[str]) -> Given:
+def with_dummies(given: CallerData, categories: Sequence[str]) -> CallerData:
     """Replace columns of public features by 0/1 columns, one for each value but the first in sorted order."""
     if not len(categories):
         return given

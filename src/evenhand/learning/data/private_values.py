@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from evenhand.guarantee import DataError, UsageError
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 Unknown: TypeAlias = Any

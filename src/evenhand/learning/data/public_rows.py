@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenhand.guarantee import DataError, Relation, UsageError
-from evenhand.learning.data.inputs import Features, Given, PerRow, user_codes, with_dummies
+from evenhand.learning.data.inputs import CallerData, Features, PerRow, user_codes, with_dummies
 from evenhand.learning.data.private_values import Floats
 from evenhand.release import public
 from evenhand.tables import Secret, Table
@@ -53,7 +53,7 @@ class PublicRows:
             )
         return again.map(lambda rows: np.asarray(rows[_LABEL].to_numpy(), dtype=np.float64))
 
-    def _given(self, names: Sequence[str]) -> Given:
+    def _given(self, names: Sequence[str]) -> CallerData:
         import pandas as pd
 
         frame = self._first
@@ -69,7 +69,7 @@ class PublicRows:
             )
         ids = [frame[name].to_numpy() for name in self._public if name.startswith("user_")]
         users = np.column_stack([user_codes(column, frame.num_rows) for column in ids])
-        return Given(features, None, users, tuple(names), self._table.unit)
+        return CallerData(features, None, users, tuple(names), self._table.unit)
 
 
 def _require_public(table: Table, names: Sequence[str]) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
-from evenhand.learning.data.inputs import Integers
-from evenhand.learning.data.private_values import Floats, doubles, equal, identity, require_number_labels
+from evenhand.learning.data.private_values import Floats, Integers, doubles, equal, identity, require_number_labels
 from evenhand.learning.fitting import public_number
 from evenhand.tables import Grid, parse_bounds
 
@@ -85,15 +84,15 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """Numbers, clamped to public bounds and centred."""
+class BoundedLabels:
+    """BoundedLabels, clamped to public bounds and centred."""
 
     bounds: tuple[float, float]
     middle: ClassVar[float] = 0.0
     """What a missing label counts as where rows can't be dropped."""
 
     @classmethod
-    def parse(cls, given: tuple[float, float] | None) -> Numbers:
+    def parse(cls, given: tuple[float, float] | None) -> BoundedLabels:
         """Read ``label_bounds=(low, high)``; squares of labels times numbers of rows must be doubles."""
         bounds = parse_bounds(given, "label_bounds")
         public_number("the width of label_bounds", bounds[1] - bounds[0], smallest=1e-50, largest=1e50)
@@ -119,7 +118,7 @@ class Numbers:
         return sum(self.bounds) / 2
 
 
-Targets = Classes | Numbers
+Targets = Classes | BoundedLabels
 
 
 def label_grid(bounds: tuple[float, float], bits: int) -> Grid:

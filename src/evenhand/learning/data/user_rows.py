@@ -6,7 +6,7 @@ exactly, in whatever order a library adds them, and the rest are single operatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenhand.learning.data.features import FeatureMap
-from evenhand.learning.data.inputs import Integers
-from evenhand.learning.data.private_values import Floats
+from evenhand.learning.data.private_values import Floats, Integers
 from evenhand.learning.slopes import CURVE, Shorts, Slopes
 
 BOX = 2**14
@@ -93,37 +92,38 @@ class UserRows:
     def gradients(self, f: Floats, slopes: Slopes) -> Iterator[tuple[slice, Floats]]:
         """``Σ slope·x`` of each user, exactly, block by block; with several scores one after the other."""
         steps = coefficient_steps(f if slopes.scores == 1 else f.reshape(slopes.scores, -1).T)
-        for block in self._blocks:
-            yield block.users, self._per_user(block, lambda rows, X: (slopes.at(X @ steps, self.targets[rows]), X))
+        return self._sums(lambda rows, X: (slopes.at(X @ steps, self.targets[rows]), X))
 
     def curvatures(self, f: Floats, slopes: Slopes) -> Iterator[tuple[slice, Floats]]:
         """``Σ curvature·x·xᵀ`` of each user, the upper triangle row by row, for one score; exact up to 2^16 rows of one user."""
         steps = coefficient_steps(f)
-
-        def terms(rows: slice, X: Floats) -> tuple[Floats, Floats]:
-            return slopes.curved(X @ steps, self.targets[rows]), _pairs(X)
-
-        for block in self._split(_SMALL_BLOCK):
-            yield block.users, self._per_user(block, terms)
+        blocks = self._split(_SMALL_BLOCK)
+        return self._sums(lambda rows, X: (slopes.curved(X @ steps, self.targets[rows]), _pairs(X)), blocks)
 
     def second_moments(self, width: int) -> Iterator[tuple[slice, Floats]]:
         """The average of ``x·xᵀ`` of each user, the upper triangle row by row, rounded, of the first columns."""
-        for block in self._split(_SMALL_BLOCK):
-            sums = self._per_user(block, lambda rows, X: (np.ones(len(X)), _pairs(X[:, :width])))
-            yield block.users, np.rint(sums / self.counts[block.users, None])
+        return self._averages(lambda X: _pairs(X[:, :width]), self._split(_SMALL_BLOCK))
 
     def moments(self, power: int, centre: Floats) -> Iterator[tuple[slice, Floats]]:
         """The average of ``(x − centre)^power`` of each user, rounded, without the constant column."""
-        width = len(centre)
-        for block in self._blocks:
-            sums = self._per_user(block, lambda rows, X: (np.ones(len(X)), (X[:, :width] - centre) ** power))
-            yield block.users, np.rint(sums / self.counts[block.users, None])
+        return self._averages(lambda X: (X[:, : len(centre)] - centre) ** power)
 
     def sums_of_targets(self) -> Iterator[tuple[slice, Floats]]:
         """The sum of targets of each user."""
-        for block in self._blocks:
-            found = self._per_user(block, lambda rows, X: (self.targets[rows].astype(np.float64), np.ones((len(X), 1))))
-            yield block.users, found[:, 0]
+        found = self._sums(lambda rows, X: (self.targets[rows].astype(np.float64), np.ones((len(X), 1))))
+        return ((users, sums[:, 0]) for users, sums in found)
+
+    def _averages(
+        self, of: Callable[[Floats], Floats], blocks: Iterable[RowBlock] | None = None
+    ) -> Iterator[tuple[slice, Floats]]:
+        for users, sums in self._sums(lambda rows, X: (np.ones(len(X)), of(X)), blocks):
+            yield users, np.rint(sums / self.counts[users, None])
+
+    def _sums(
+        self, terms: Callable[[slice, Floats], tuple[Floats, Floats]], blocks: Iterable[RowBlock] | None = None
+    ) -> Iterator[tuple[slice, Floats]]:
+        for block in self._blocks if blocks is None else blocks:
+            yield block.users, self._per_user(block, terms)
 
     def _per_user(self, block: RowBlock, terms: Callable[[slice, Floats], tuple[Floats, Floats]]) -> Floats:
         """Σ factor·row over the rows of each user of a block, for each column of factors."""

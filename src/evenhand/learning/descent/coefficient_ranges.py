@@ -16,8 +16,7 @@ import numpy as np
 from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.private_values import Floats
 from evenhand.learning.data.user_rows import CURVED, FULL, UserRows, clamped
-from evenhand.learning.descent.descent import Descent, Start, responses
-from evenhand.learning.descent.noisy_sums import NoisySums
+from evenhand.learning.descent.descent import Descent, NoisySums, Start, responses
 from evenhand.learning.descent.preparation import Scaling
 from evenhand.learning.loss_forecast import curvatures
 from evenhand.learning.slopes import ByClass, Slopes

@@ -1,4 +1,5 @@
-"""Gradient descent over users with noise: each user's gradient clamped to a length that follows the gradients.
+"""Sums over users with noise, each with a share of (ε, δ), and gradient descent along them: each user's gradient is clamped to a length that
+follows the gradients.
 
 Every choice here is made from released numbers: how long a step is, where the clamp lies, what is averaged.
 """
@@ -8,14 +9,89 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenhand.guarantee import Relation
 from evenhand.learning.data.private_values import Floats
 from evenhand.learning.data.user_rows import FULL, UNIT, UserRows, clamped
-from evenhand.learning.descent.margins import MarginBelief
-from evenhand.learning.descent.noisy_sums import NoisySums, UserVectors, VectorShares
 from evenhand.learning.slopes import SLOPE, Slopes
+from evenhand.noise.steps import noise_multiplier
+from evenhand.release import Receipt
+from evenhand.tables import Secret
+
+if TYPE_CHECKING:
+    from evenhand.learning.descent.recalibration import MarginBelief
+
+UserVectors = Callable[[UserRows], Iterator[Floats]]
+"""Integer vectors of users, block by block: whole numbers below 2^40, held as doubles."""
+
+
+@dataclass(frozen=True)
+class VectorShares:
+    """The shares of all the vectors that a fit asks for, in order, and how much noise each gets.
+
+    Everything here is public, and known before anything is debited.
+    """
+
+    epsilon: Decimal
+    delta: Decimal
+    relation: Relation
+    shares: tuple[Fraction, ...]
+
+    def sd(self, place: int, l2_squared: int) -> float:
+        """The standard deviation of the noise in each number of a vector."""
+        multiplier = noise_multiplier(self.epsilon, self.delta, self.relation, self.shares[place])
+        return float(multiplier) * math.sqrt(l2_squared)
+
+    def sd_of_all(self) -> float:
+        """The noise, in units of one user's norm, that a vector would get with all shares."""
+        return float(noise_multiplier(self.epsilon, self.delta, self.relation))
+
+    def opened(self, rows: Secret[UserRows], receipt: Receipt) -> NoisySums:
+        """Start asking, with what a receipt has paid for."""
+        return NoisySums(self, rows, receipt.vectors(self.shares, self.relation, self.epsilon, self.delta))
+
+
+class NoisySums:
+    """Answers the vectors of a plan one after the other."""
+
+    def __init__(
+        self, plan: VectorShares, rows: Secret[UserRows], noisy: Callable[[Secret[list[int]], int], list[int]]
+    ) -> None:
+        self.plan, self._rows, self._noisy, self._place = plan, rows, noisy, 0
+
+    def standardise(self, centre: Floats, ratio: Floats) -> None:
+        """Replace the features by standardised ones, from released numbers."""
+        self._rows.map(lambda rows: rows.standardise(centre, ratio))
+
+    def whiten(self, means: Floats, matrix: Floats) -> None:
+        """Replace standardised features by linear functions of them, from released numbers."""
+        self._rows.map(lambda rows: rows.whiten(means, matrix))
+
+    @property
+    def sd(self) -> float:
+        """The noise of the next vector, in units of one user's norm."""
+        return self.plan.sd(self._place, 1)
+
+    def ask(self, per_user: UserVectors, size: int, l2_squared: int) -> tuple[Floats, float]:
+        """The noisy sum of vectors whose squared norm is at most ``l2_squared``, and the noise in each number."""
+        sd = self.plan.sd(self._place, l2_squared)
+        self._place += 1
+        total = self._rows.map(lambda rows: _total(per_user(rows), size))
+        return np.array([float(value) for value in self._noisy(total, l2_squared)]), sd
+
+
+def _total(blocks: Iterator[Floats], size: int) -> list[int]:
+    """Exact: the numbers of a block are whole, and few enough to be summed as doubles."""
+    total = np.zeros(size, dtype=np.int64)
+    for block in blocks:
+        total += block.sum(axis=0).astype(np.int64)
+    return [int(value) for value in total]
+
 
 MOMENTUM = 0.9
 
@@ -26,15 +102,7 @@ BEYOND = math.isqrt(FULL**2 // 19)
 """What a user whose gradient is longer than the clamp adds to their count: it takes a twentieth of a step's share."""
 
 _RATE = 0.125  # how far the logarithm of the clamp moves for as many users too many as the noise of their count
-_LONGEST, _LEAST = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
-_LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
-_MARGINS = 4.0  # the variance of classes' scores that is to be expected: chances are mostly between 2 and 98 percent
 _SHOWN = 4  # times what noise would make of them, from which on squared coefficients are held back less
-_SEEN = 8  # times its noise, which the number of users exceeds where a model can be relied on
-_COUNTED = 10.0  # up to which a user's weight counts, or up to a quarter of the largest: few have more, and noise covers what one may add
-_PART = FULL  # what a user adds to each of the sums that set the length of steps
-_OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
-_FINEST = 10
 
 
 @dataclass(frozen=True)
@@ -60,80 +128,6 @@ class Start:
     hidden: bool = False
     margins: float = math.inf
     unsure: float = 0.0
-
-
-def started(
-    sums: NoisySums,
-    slopes: Slopes,
-    size: int,
-    h: float,
-    users: float,
-    target: float,
-    along: float,
-    clip: float | None = None,
-    constant: float = 0.0,
-) -> Start:
-    """Ask for sums of weights and of targets, and for a histogram of the lengths of gradients where all scores are ``constant``, if the last coefficient is one."""
-    first, most = np.zeros(size * slopes.scores), min(h, max(h / 4, _COUNTED))
-    first[-1] = constant
-
-    def per_user(rows: UserRows) -> Iterator[Floats]:
-        weights = rows.weights(h)
-        for (part, targets), (_, gradients) in zip(rows.sums_of_targets(), rows.gradients(first, slopes), strict=True):
-            weight, counts = weights[part], rows.counts[part]
-            above = (targets / slopes.largest_target / counts + 1) / 2  # a user's average target, from 0 to 1
-            totals = np.column_stack([weight * counts / most, above])
-            yield np.hstack([np.rint(np.clip(totals, 0, 1) * _PART), _PART * _octaves(gradients, weight)])
-
-    total, sd = sums.ask(per_user, 2 + _OCTAVES, 3 * _PART**2)
-    total, sd = total / _PART, sd / _PART
-    weight = max(float(total[0]), 2 * sd)
-    rare = min(sd / users, 0.5)  # what noise could be taken for is no rare class
-    mean = float(np.clip(total[1] / users, rare, 1 - rare))
-    score, curvature, largest = slopes.start(mean)
-    longer = np.cumsum(total[:1:-1])[::-1]  # users with gradients in this octave or above
-    hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
-    above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
-    found = 2.0 ** (int(above[-1]) - _FINEST - 0.5) if len(above) else 1.0
-    shortest, longest = 0.0, 2 * found  # slopes may be twice as steep with another model than with none
-    margins = math.inf
-    if slopes.by_label_width:  # labels may be skewed, and predictions vary no more than they do
-        longest, margins = 8 * found, found**2 / size
-    if slopes.steepest_at_zero:
-        # A usual row at the steepest slope stays whole: with rare positives, these rows are all that there is to learn from.
-        shortest = math.sqrt(size)
-        found = longest = max(found, shortest)
-        margins = _MARGINS
-    weight, clip = weight * most, clip or found
-    length, averaged = _pace(sums.plan, slopes, size, weight, clip, curvature, largest * along)
-    seen = users >= _SEEN * sd
-    unsure = rare / (mean * (1 - mean))
-    return Start(weight, clip, length, curvature, averaged, score, shortest, longest, not seen, margins, unsure)
-
-
-def _pace(
-    plan: VectorShares, slopes: Slopes, size: int, weight: float, clip: float, curvature: float, largest: float
-) -> tuple[float, float]:
-    """How far to step along the gradient, and the part of the iterates to average, from released numbers.
-
-    At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever the
-    correlations; standardised features have a mean square of 1. Noise adds about ½·size·s²/κ to the loss of a model that has
-    converged (s: the noise of the averaged gradient, κ: the curvature). Where that is much, shorter steps stop earlier, and less
-    noise gets in; and more iterates are averaged if the first ones were not far off, as they are where all scores start at 0.
-    """
-    noise = math.sqrt(2) * plan.sd_of_all() * clip / weight
-    added = size * slopes.scores * noise**2 / (2 * curvature)
-    part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST), _LONGEST)
-    averaged = AVERAGED[slopes.at_constant and part < _LONGEST / 2]
-    return min(2 / largest, part / curvature) / weight, averaged
-
-
-def _octaves(gradients: Floats, weights: Floats) -> Floats:
-    """In which octave the length of a user's weighted gradient is, one-hot; from an exact sum of squares."""
-    short, _ = clamped(gradients, weights * (2.0**_FINEST / (SLOPE * UNIT)))
-    exponent = np.frexp(np.einsum("ij,ij->i", short, short))[1]  # the square is below 2^exponent
-    hot: Floats = np.eye(_OCTAVES)[np.minimum((exponent + 1) // 2, _OCTAVES - 1)]
-    return hot
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,12 @@
-"""What a descent starts from: the bound on weights, standardised features, the length of steps and the first clamp."""
+"""What a descent starts from: the bound on weights, standardised features, the length of steps and the first clamp.
+
+Bounds only say where values may be. Where they are is bought with a few hundredths of (ε, δ): the average of each feature (with the number
+of users), how long users' vectors of squared deviations are, and those vectors, clamped.
+
+Then features are made uncorrelated, as far as noise lets that be seen, from one matrix of second moments. Noise in a gradient is the same in
+all directions. Where features go together some directions have little spread, and the same noise in them costs many times the loss;
+and the rows that lie far out along the directions with much spread are the ones that a clamp cuts.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +23,9 @@ from evenhand.bounding import HETEROGENEITY, smooth_bound
 from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.private_values import Floats
 from evenhand.learning.data.user_rows import BOX, FULL, SQUARE, UNIT, WHOLE, UserRows, clamped
-from evenhand.learning.descent.descent import Start, started
-from evenhand.learning.descent.noisy_sums import NoisySums
+from evenhand.learning.descent.descent import AVERAGED, NoisySums, Start, VectorShares
 from evenhand.learning.fitting import is_worst_case
-from evenhand.learning.slopes import Slopes
+from evenhand.learning.slopes import SLOPE, Slopes
 from evenhand.planning.weighted_risk import published_weights
 from evenhand.profiles import Sums, Support
 
@@ -245,3 +252,87 @@ def _without_noise(values: Floats, edge: float) -> tuple[Floats, float]:
         if math.isclose(before, usual, rel_tol=1e-3):
             break
     return np.maximum(found, _LEAST_MOMENT), 1 + edge / usual
+
+
+_LONGEST, _LEAST_STEP = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
+_LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
+_MARGINS = 4.0  # the variance of classes' scores that is to be expected: chances are mostly between 2 and 98 percent
+_ENOUGH_USERS = 8  # times its noise, which the number of users exceeds where a model can be relied on
+_COUNTED = 10.0  # up to which a user's weight counts, or up to a quarter of the largest: few have more, and noise covers what one may add
+_PART = FULL  # what a user adds to each of the sums that set the length of steps
+_OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
+_FINEST = 10
+
+
+def started(
+    sums: NoisySums,
+    slopes: Slopes,
+    size: int,
+    h: float,
+    users: float,
+    target: float,
+    along: float,
+    clip: float | None = None,
+    constant: float = 0.0,
+) -> Start:
+    """Ask for sums of weights and of targets, and for a histogram of the lengths of gradients where all scores are ``constant``, if the last coefficient is one."""
+    first, most = np.zeros(size * slopes.scores), min(h, max(h / 4, _COUNTED))
+    first[-1] = constant
+
+    def per_user(rows: UserRows) -> Iterator[Floats]:
+        weights = rows.weights(h)
+        for (part, targets), (_, gradients) in zip(rows.sums_of_targets(), rows.gradients(first, slopes), strict=True):
+            weight, counts = weights[part], rows.counts[part]
+            above = (targets / slopes.largest_target / counts + 1) / 2  # a user's average target, from 0 to 1
+            totals = np.column_stack([weight * counts / most, above])
+            yield np.hstack([np.rint(np.clip(totals, 0, 1) * _PART), _PART * _octaves(gradients, weight)])
+
+    total, sd = sums.ask(per_user, 2 + _OCTAVES, 3 * _PART**2)
+    total, sd = total / _PART, sd / _PART
+    weight = max(float(total[0]), 2 * sd)
+    rare = min(sd / users, 0.5)  # what noise could be taken for is no rare class
+    mean = float(np.clip(total[1] / users, rare, 1 - rare))
+    score, curvature, largest = slopes.start(mean)
+    longer = np.cumsum(total[:1:-1])[::-1]  # users with gradients in this octave or above
+    hidden = 3.5 * sd * np.sqrt(np.arange(_OCTAVES, 0, -1))  # by the noise of the octaves that are added up
+    above = np.flatnonzero(longer > np.maximum(hidden, max(target, users / 20)))
+    found = 2.0 ** (int(above[-1]) - _FINEST - 0.5) if len(above) else 1.0
+    shortest, longest = 0.0, 2 * found  # slopes may be twice as steep with another model than with none
+    margins = math.inf
+    if slopes.by_label_width:  # labels may be skewed, and predictions vary no more than they do
+        longest, margins = 8 * found, found**2 / size
+    if slopes.steepest_at_zero:
+        # A usual row at the steepest slope stays whole: with rare positives, these rows are all that there is to learn from.
+        shortest = math.sqrt(size)
+        found = longest = max(found, shortest)
+        margins = _MARGINS
+    weight, clip = weight * most, clip or found
+    length, averaged = _pace(sums.plan, slopes, size, weight, clip, curvature, largest * along)
+    seen = users >= _ENOUGH_USERS * sd
+    unsure = rare / (mean * (1 - mean))
+    return Start(weight, clip, length, curvature, averaged, score, shortest, longest, not seen, margins, unsure)
+
+
+def _pace(
+    plan: VectorShares, slopes: Slopes, size: int, weight: float, clip: float, curvature: float, largest: float
+) -> tuple[float, float]:
+    """How far to step along the gradient, and the part of the iterates to average, from released numbers.
+
+    At most 2/L with the trace of the second derivative for L, which keeps descent with this momentum stable whatever the
+    correlations; standardised features have a mean square of 1. Noise adds about ½·size·s²/κ to the loss of a model that has
+    converged (s: the noise of the averaged gradient, κ: the curvature). Where that is much, shorter steps stop earlier, and less
+    noise gets in; and more iterates are averaged if the first ones were not far off, as they are where all scores start at 0.
+    """
+    noise = math.sqrt(2) * plan.sd_of_all() * clip / weight
+    added = size * slopes.scores * noise**2 / (2 * curvature)
+    part = min(max(_LONGEST * _LITTLE / max(added, 1e-300), _LEAST_STEP), _LONGEST)
+    averaged = AVERAGED[slopes.at_constant and part < _LONGEST / 2]
+    return min(2 / largest, part / curvature) / weight, averaged
+
+
+def _octaves(gradients: Floats, weights: Floats) -> Floats:
+    """In which octave the length of a user's weighted gradient is, one-hot; from an exact sum of squares."""
+    short, _ = clamped(gradients, weights * (2.0**_FINEST / (SLOPE * UNIT)))
+    exponent = np.frexp(np.einsum("ij,ij->i", short, short))[1]  # the square is below 2^exponent
+    hot: Floats = np.eye(_OCTAVES)[np.minimum((exponent + 1) // 2, _OCTAVES - 1)]
+    return hot

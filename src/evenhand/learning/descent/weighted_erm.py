@@ -16,10 +16,9 @@ from evenhand.guarantee import Amount, Relation, UsageError, parse_delta, parse_
 from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.inputs import Features, PerRow
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.row_profile import known_profile, profile_price, require_public, rows_support, warn_of
-from evenhand.learning.data.targets import MOST_CLASSES, Numbers, Targets
+from evenhand.learning.data.row_sources import known_profile, profile_price, require_public, rows_support, warn_of
+from evenhand.learning.data.targets import MOST_CLASSES, BoundedLabels, Targets
 from evenhand.learning.data.user_rows import BOX, UNIT
-from evenhand.learning.descent.calibration import CALIBRATION_SHARE, MOST_CALIBRATED, calibrated
 from evenhand.learning.descent.coefficient_ranges import (
     CURVATURE_SHARE,
     MOST_COEFFICIENTS,
@@ -29,8 +28,7 @@ from evenhand.learning.descent.coefficient_ranges import (
     spread,
 )
 from evenhand.learning.descent.constraints import Constraint
-from evenhand.learning.descent.descent import descend
-from evenhand.learning.descent.noisy_sums import VectorShares
+from evenhand.learning.descent.descent import VectorShares, descend
 from evenhand.learning.descent.preparation import (
     LARGEST_WEIGHT,
     MOST_WHITENED,
@@ -41,6 +39,7 @@ from evenhand.learning.descent.preparation import (
     prepare_privately,
     weight_bound,
 )
+from evenhand.learning.descent.recalibration import CALIBRATION_SHARE, MOST_CALIBRATED, calibrated
 from evenhand.learning.fitting import (
     choice,
     fitting,
@@ -246,7 +245,7 @@ class WeightedERM(LinearModel):
         weights = self._class_weights(targets)
         if isinstance(self.loss, Loss):
             return ByLabel.of(self.loss, targets, weights)
-        if isinstance(targets, Numbers):
+        if isinstance(targets, BoundedLabels):
             return ByDifference.of(loss_named(self.loss, targets.bounds), targets)
         if len(targets.labels) > 2:
             return Softmax.of(weights)

@@ -1,4 +1,6 @@
-"""Empirical risk minimisation with a bounded number of rows per user (amin2019, Algorithm 1)."""
+"""Empirical risk minimisation with a bounded number of rows per user (amin2019, Algorithm 1): what is chosen automatically, and the one or two
+releases that follow.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from evenhand.guarantee import (
 from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.inputs import Features, PerRow
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.row_profile import (
+from evenhand.learning.data.row_sources import (
+    RowSource,
     known_profile,
     profile_price,
     require_public,
@@ -32,8 +35,7 @@ from evenhand.learning.data.row_profile import (
     rows_support,
     warn_of,
 )
-from evenhand.learning.data.sources import RowSource
-from evenhand.learning.data.targets import Numbers, Targets
+from evenhand.learning.data.targets import BoundedLabels, Targets
 from evenhand.learning.fitting import choice, fitting, is_auto, is_worst_case, pay, public_number
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.losses import LOSSES, ClassWeighted, Loss, MarginLoss, loss_named
@@ -187,7 +189,7 @@ class BoundedERM(LinearModel):
             self.rows_per_user_, self.regularisation_, self.method_ = chosen.tau, chosen.regularisation, chosen.method
             self.sensitivity_, self.noise_scale_ = released.sensitivity, released.noise_scale
             self._adopt(released.coefficients, problem.mapped, targets)
-            unit = targets.width**2 if isinstance(targets, Numbers) else 1.0
+            unit = targets.width**2 if isinstance(targets, BoundedLabels) else 1.0
             shares = (1 - beside.label, beside.label) if compared else (0.5, 0.5)
             lost = chosen.excess / unit / (LEARNABLE * constant_loss(str(self.loss), shares))
             gain = beside.gain(self) if compared else math.inf
@@ -257,7 +259,7 @@ class BoundedERM(LinearModel):
                 "known slopes and curvatures, which can't be checked for yours. WeightedERM takes it: there a clamp carries the guarantee."
             )
         weights = self._class_weights(targets)
-        if isinstance(targets, Numbers):
+        if isinstance(targets, BoundedLabels):
             return loss_named(self.loss, targets.bounds)
         loss = loss_named(self.loss, None)
         return loss if self.class_weight is None else ClassWeighted(loss, *weights.tolist())

@@ -1,4 +1,6 @@
-"""What output and objective perturbation have in common: the problem, its approximate minimiser, and what is released."""
+"""Output perturbation: spherical noise on the minimiser (amin2019, Algorithm 1; docs/proofs/output-perturbation.md); and the problem, which
+objective perturbation solves too.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.sources import RowSource
+from evenhand.learning.data.row_sources import RowSource
 from evenhand.learning.losses import MarginLoss
 from evenhand.learning.perturbation.minimise import FINENESS, Coefficients, Objective, minimise
 from evenhand.planning.row_choice import RowChoice

@@ -14,12 +14,11 @@ import numpy as np
 
 from evenhand.guarantee import Relation
 from evenhand.learning.data.features import FeatureMap
-from evenhand.learning.data.inputs import Integers
-from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.sources import RowSource, draws
-from evenhand.learning.data.targets import Numbers, Targets
+from evenhand.learning.data.private_values import Floats, Integers
+from evenhand.learning.data.row_sources import RowSource, draws
+from evenhand.learning.data.targets import BoundedLabels, Targets
 from evenhand.learning.linear_model import LinearModel
-from evenhand.learning.selection.evaluation import EXTREME, constant_margin, label_steps
+from evenhand.learning.selection.evaluation import EXTREME, constant_margin, label_places
 from evenhand.learning.selection.per_user_loss import SCORINGS, UNIT, Scoring, margins, regrets, row_losses, scoring_for
 from evenhand.planning.row_choice import SPREAD, balance_of
 from evenhand.release import Measurement, Receipt
@@ -28,8 +27,6 @@ from evenhand.tables import Secret
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Of the model, the rest being the constant."""
 
-Prices = tuple[Decimal, Decimal]
-"""Of ε, for the constant and for how far features vary."""
 
 _MOST = {
     "neg_log_loss": UNIT,
@@ -61,12 +58,12 @@ class ShrinkToConstant:
     @property
     def start(self) -> float:
         """The same as an intercept of targets, which are centred if they are numbers."""
-        return self.constant - (self.targets.offset if isinstance(self.targets, Numbers) else 0.0)
+        return self.constant - (self.targets.offset if isinstance(self.targets, BoundedLabels) else 0.0)
 
     @property
     def balance(self) -> float:
         """How curved the average loss of a constant model is, in units of the most; of numbers 1."""
-        if isinstance(self.targets, Numbers):
+        if isinstance(self.targets, BoundedLabels):
             return 1.0
         return balance_of(self.weights[0] * (1 - self.label), self.weights[1] * self.label)
 
@@ -77,10 +74,10 @@ class ShrinkToConstant:
         model: LinearModel,
         targets: Targets,
         mapped: FeatureMap,
-        prices: Prices,
+        prices: tuple[Decimal, Decimal],
         receipt: Receipt,
     ) -> ShrinkToConstant:
-        """Buy the constant, and how far features vary if there is a price for that."""
+        """Buy the constant, and how far features vary if there is a price for that, which is the second of ``prices``."""
         epsilon, for_spread = prices
         rows, moved = source.sample(1), source.relation.moves * UNIT
         # A row adds UNIT to both numbers together.
@@ -119,7 +116,7 @@ class ShrinkToConstant:
         """About what a model takes off the constant's loss, noise included, by its coefficients alone; of the hinge nothing is known."""
         mapped, slopes = model.feature_map_, np.ravel(model.coef_)
         variance = self.spread * float(np.sum((slopes * mapped.scale * mapped.largest) ** 2))
-        if isinstance(self.targets, Numbers):
+        if isinstance(self.targets, BoundedLabels):
             return variance / 2
         # A parabola for small margins; large ones bring less and less.
         return self.balance * variance / 8 / (1 + 0.3 * variance) if model.loss == "logistic" else math.inf
@@ -134,7 +131,7 @@ class ShrinkToConstant:
         # Nearly all margins are within two standard deviations.
         deviation = math.sqrt(self.spread) * float(np.linalg.norm(slopes * mapped.scale) * mapped.largest)
         reach = abs(at_centre - self.constant) + 2 * deviation
-        steepest = 2 / self.targets.width if isinstance(self.targets, Numbers) else 1.0
+        steepest = 2 / self.targets.width if isinstance(self.targets, BoundedLabels) else 1.0
         return max(math.ceil(min(reach * steepest * UNIT, limit)), 1)
 
     def scores(self, model: LinearModel, X: Floats, truth: Floats, most: int, beforehand: list[int]) -> list[int]:
@@ -173,5 +170,5 @@ def _counted(noisy: int, scale: float) -> float:
 
 def _halves(truth: Floats, targets: Targets) -> list[int]:
     """Sums of how far rows are to the upper and to the lower label, in steps: UNIT for a row."""
-    steps = label_steps(truth, targets)
+    steps = label_places(truth, targets)
     return [int(steps.sum()), int((UNIT - steps).sum())]

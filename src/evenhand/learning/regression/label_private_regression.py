@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_epsilon, split
 from evenhand.learning.data.inputs import (
+    CallerData,
     Features,
     Frame,
-    Given,
-    Integers,
     PerRow,
     as_fitted,
     feature_matrix,
@@ -30,7 +29,7 @@ from evenhand.learning.data.inputs import (
     user_codes,
     with_dummies,
 )
-from evenhand.learning.data.private_values import Floats, doubles, require_number_labels
+from evenhand.learning.data.private_values import Floats, Integers, doubles, require_number_labels
 from evenhand.learning.data.public_rows import PublicRows, public_columns
 from evenhand.learning.data.targets import label_grid, label_steps
 from evenhand.learning.fitting import admit, choice, fitting, halved, pay, public_number, single_threaded
@@ -247,7 +246,7 @@ class LabelPrivateRegression(ShownAsCard, RegressorMixin, BaseEstimator):  # typ
         column = label_column(given.y, len(features), require_number_labels)
         return design, codes, guarantee, lambda: Secret(doubles(column, "y"))
 
-    def _validated(self, given: Given) -> Floats:
+    def _validated(self, given: CallerData) -> Floats:
         """Check the features and remember their number and names, as scikit-learn does."""
         checked = feature_matrix(given.X)
         validate_data(self, given.X if given.names else checked, skip_check_array=True)

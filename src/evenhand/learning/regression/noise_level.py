@@ -13,8 +13,7 @@ from decimal import Decimal
 import numpy as np
 
 from evenhand.guarantee import DataError
-from evenhand.learning.data.inputs import Integers
-from evenhand.learning.data.private_values import Floats
+from evenhand.learning.data.private_values import Floats, Integers
 from evenhand.release import Receipt
 from evenhand.tables import Secret
 

@@ -4,6 +4,9 @@
 user can move it by at most ``heaviest · width`` in L1, where ``heaviest`` is the largest Σ|c| of any user,
 computed from these very integers. Rounding makes ``C X`` differ from its target by about 10⁻⁶; since features
 are public, the release is corrected by the exact inverse afterwards.
+
+Weights may come from a file that somebody else wrote. Everything that carries the guarantee is recomputed from the very integers that will be
+used, in arithmetic that can't wrap.
 """
 
 from __future__ import annotations
@@ -25,9 +28,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenhand.guarantee import DataError, UsageError
-from evenhand.learning.data.sources import random_ranks
+from evenhand.learning.data.private_values import Floats, Integers
+from evenhand.learning.data.row_sources import random_ranks
 from evenhand.learning.fitting import choice
-from evenhand.learning.regression.solver.problem import Floats, Integers, WeightProblem, build
+from evenhand.learning.regression.solver.problem import WeightProblem, build
 from evenhand.learning.regression.solver.solve import Optimum, cost, optimise
 from evenhand.planning.row_choice import limits_to_try
 

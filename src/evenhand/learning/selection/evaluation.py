@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_epsilon, split
-from evenhand.learning.data.inputs import Features, Integers, PerRow
-from evenhand.learning.data.private_values import Floats, unwarned
-from evenhand.learning.data.sources import MemoryRows
-from evenhand.learning.data.targets import Classes, Numbers, Targets
+from evenhand.learning.data.inputs import Features, PerRow
+from evenhand.learning.data.private_values import Floats, Integers, unwarned
+from evenhand.learning.data.row_sources import MemoryRows
+from evenhand.learning.data.targets import BoundedLabels, Classes, Targets
 from evenhand.learning.fitting import pay
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.selection.per_user_loss import UNIT, Scoring, mean_losses, scoring_for, user_losses
@@ -205,7 +205,7 @@ def _measured(
         shown, margin = tuple((found / found.sum()).tolist()), np.log(found)
     else:
         label = average(lambda rows: user_labels(rows, targets), UNIT).value
-        shown = targets.bounds[0] + label * targets.width if isinstance(targets, Numbers) else label
+        shown = targets.bounds[0] + label * targets.width if isinstance(targets, BoundedLabels) else label
         margin = np.array(constant_margin(label, targets))
     most = scoring.regret
 
@@ -234,19 +234,19 @@ def class_parts(rows: MemoryRows, classes: int) -> list[int]:
 def user_labels(rows: MemoryRows, targets: Targets) -> Integers:
     """Each user's mean label in steps, from 0 (the first class, the lowest label) to UNIT; a whole number per user."""
     totals = np.zeros(len(rows.counts), dtype=np.int64)
-    np.add.at(totals, rows.users, label_steps(rows.targets, targets))
+    np.add.at(totals, rows.users, label_places(rows.targets, targets))
     return totals // np.maximum(rows.counts, 1)
 
 
-def label_steps(truth: Floats, targets: Targets) -> Integers:
+def label_places(truth: Floats, targets: Targets) -> Integers:
     """Each row's label in steps, from 0 (the first class, the lowest label) to UNIT."""
-    low, width = (-targets.width / 2, targets.width) if isinstance(targets, Numbers) else (-1.0, 2.0)
+    low, width = (-targets.width / 2, targets.width) if isinstance(targets, BoundedLabels) else (-1.0, 2.0)
     return np.clip(np.floor((truth - low) / width * UNIT), 0, UNIT).astype(np.int64)
 
 
 def constant_margin(label: float, targets: Targets) -> float:
     """The margin of the best constant for this average label."""
-    if isinstance(targets, Numbers):
+    if isinstance(targets, BoundedLabels):
         return targets.bounds[0] + label * targets.width
     part = min(max(label, EXTREME), 1 - EXTREME)
     return math.log(part / (1 - part))

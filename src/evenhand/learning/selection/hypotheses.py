@@ -1,4 +1,11 @@
-"""Choosing from a finite set of hypotheses with a bounded number of rows per user (amin2018, amin2019)."""
+"""Choosing from a finite set of hypotheses with a bounded number of rows per user (amin2018, amin2019).
+
+And how far users' losses lie apart: Var(H), the quantity by which amin2019 bounds the bias of dropping rows. A user with s rows of losses
+l in [0, 1] has the mean loss L = Σl/s, and the average product of two of their rows' losses, P = ((Σl)² − Σl²)/(s(s − 1)), whose
+expectation is the square of that of L: unlike L² it holds none of the scatter of rows. With weights w = min(s, h), over users with two rows
+or more, Var(H) = ΣwP/Σw − (ΣwL/Σw)². As 0 ≤ P ≤ L ≤ 1, the three numbers w(1 − L), w(L − P) and wP are not negative and add up to w: one
+user moves them by h in L1 norm, together.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +25,12 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_epsilon
 from evenhand.learning.data.inputs import Features, Frame, PerRow
 from evenhand.learning.data.private_values import Floats, double, same, unwarned
-from evenhand.learning.data.row_profile import profile_price, require_public, rows_per_user, rows_support
-from evenhand.learning.data.sources import MemoryRows
-from evenhand.learning.data.targets import MOST_CLASSES, Classes, Numbers
+from evenhand.learning.data.row_sources import MemoryRows, profile_price, require_public, rows_per_user, rows_support
+from evenhand.learning.data.targets import MOST_CLASSES, Classes, Targets
 from evenhand.learning.fitting import choice, fitting, is_worst_case, pay, whole_number
 from evenhand.learning.linear_model import PrivateRows
-from evenhand.learning.selection.linear_hypotheses import UNIT, LinearHypotheses, LinearNet, bounded_steps
+from evenhand.learning.selection.linear_hypotheses import LinearHypotheses, LinearNet, bounded_steps
+from evenhand.learning.selection.per_user_loss import UNIT
 from evenhand.ledger import Cost
 from evenhand.planning.row_choice import LARGEST_TAU
 from evenhand.planning.selection import SelectionForecast, best_selection, safest_selection, selection_forecasts
@@ -98,7 +105,7 @@ class HypothesisSelection(PrivateRows):
             raise UsageError("hypotheses= is empty; expected a list of fitted models or functions to choose from.")
         tau = rows_per_user(self.rows_per_user)
         choice("loss", self.loss, LOSSES)
-        targets = Classes.parse(self.classes, MOST_CLASSES) if self._classifies else Numbers.parse(self.label_bounds)
+        targets = self._targets()
         require_public(self.profile)
         source, encoding = self._opened(X, y, users, targets)
         names = encoding.names
@@ -158,8 +165,7 @@ class HypothesisSelection(PrivateRows):
         limit = (
             self.rows_per_user_ if rows_per_user is None else whole_number("rows_per_user", rows_per_user, LARGEST_TAU)
         )
-        targets = Classes.parse(self.classes, MOST_CLASSES) if self._classifies else Numbers.parse(self.label_bounds)
-        source, encoding = clone(self)._opened(X, y, users, targets)
+        source, encoding = clone(self)._opened(X, y, users, targets := self._targets())
         if len(encoding.names) != self.n_features_in_:
             raise UsageError(f"X has {len(encoding.names)} features; expected {self.n_features_in_}, as in the fit.")
         guarantee = source.guarantee(amount)
@@ -169,19 +175,21 @@ class HypothesisSelection(PrivateRows):
             sums = source.fetched().map(lambda rows: self._loss_parts(rows, targets, limit))
         return bought_spread(sums, limit, source.relation, amount, receipt, guarantee)
 
-    def _loss_parts(self, rows: MemoryRows, targets: Classes | Numbers, limit: int) -> list[int]:
-        pairs = zip(_clean(rows.X), rows.targets.tolist(), strict=True)
+    def _loss_parts(self, rows: MemoryRows, targets: Targets, limit: int) -> list[int]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning about a row would tell about it
-            losses = [self._steps(_prediction(self.best_hypothesis_, row), target, targets) for row, target in pairs]
+            losses = self._row_losses(self.best_hypothesis_, _clean(rows.X), rows.targets, targets)
         return loss_parts(losses, rows.users.tolist(), limit)
 
     @property
     def _classifies(self) -> bool:
         return self.loss == "zero-one"
 
+    def _most_classes(self) -> int:
+        return MOST_CLASSES
+
     @unwarned
-    def _scores(self, linear: LinearHypotheses, rows: Floats, truth: Floats, targets: Classes | Numbers) -> list[int]:
+    def _scores(self, linear: LinearHypotheses, rows: Floats, truth: Floats, targets: Targets) -> list[int]:
         """Minus the total loss of each hypothesis."""
         rows, squared = _clean(rows), self.loss == "squared"
         with warnings.catch_warnings():
@@ -189,15 +197,15 @@ class HypothesisSelection(PrivateRows):
             scores = np.zeros(len(self.hypotheses), dtype=np.int64)
             scores[linear.places] = -linear.total_losses(rows, truth, targets, squared)
             for place in sorted(set(range(len(scores))).difference(linear.places)):
-                scores[place] = -self._total_loss(self.hypotheses[place], rows, truth, targets)
+                scores[place] = -sum(self._row_losses(self.hypotheses[place], rows, truth, targets))
         return [int(score) for score in scores]
 
-    def _total_loss(self, model: Hypothesis, rows: Floats, truth: Floats, targets: Classes | Numbers) -> int:
-        """The sum of the losses of a hypothesis, in integer steps."""
+    def _row_losses(self, model: Hypothesis, rows: Floats, truth: Floats, targets: Targets) -> list[int]:
+        """The loss of each row, in integer steps."""
         pairs = zip(rows, truth.tolist(), strict=True)
-        return sum(self._steps(_prediction(model, row), target, targets) for row, target in pairs)
+        return [self._steps(_prediction(model, row), target, targets) for row, target in pairs]
 
-    def _steps(self, predicted: object, target: float, targets: Classes | Numbers) -> int:
+    def _steps(self, predicted: object, target: float, targets: Targets) -> int:
         """The loss of one prediction, from 0 to UNIT; what is no prediction has the largest."""
         if isinstance(targets, Classes):
             return 0 if same(predicted, targets.label_of(target)) else UNIT

@@ -1,4 +1,4 @@
-"""The losses of many linear hypotheses at once, where they can be told to be linear.
+"""Linear hypotheses: a finite net of them in the unit ball (amin2018, section 4), and the losses of many at once.
 
 A row's margin is a sum of one product after the other, feature by feature: the same for a row whatever the other rows are. So a
 row changes its own losses only, as if each hypothesis had been called with that row alone.
@@ -15,12 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.guarantee import UsageError
-from evenhand.learning.data.inputs import Integers
-from evenhand.learning.data.private_values import Floats, same
-from evenhand.learning.data.targets import Classes, Numbers
-
-UNIT = 2**20
-"""Steps of a row's loss from 0 to 1."""
+from evenhand.learning.data.private_values import Floats, Integers, same
+from evenhand.learning.data.targets import BoundedLabels, Classes
+from evenhand.learning.selection.per_user_loss import UNIT
 
 _AT_ONCE, _ROWS_AT_ONCE = 2**17, 2**11  # margins that are held in memory, and of how many rows
 
@@ -41,7 +38,7 @@ class LinearHypotheses:
     labels: Floats
 
     @classmethod
-    def of(cls, hypotheses: Sequence[object], features: int, targets: Classes | Numbers) -> LinearHypotheses:
+    def of(cls, hypotheses: Sequence[object], features: int, targets: Classes | BoundedLabels) -> LinearHypotheses:
         """Those that are known to be linear in so many features, and to predict what is asked for. Reads no rows."""
         if isinstance(hypotheses, LinearNet):
             known = [(hypotheses.weights, np.zeros(len(hypotheses)), hypotheses.classes)]
@@ -60,7 +57,7 @@ class LinearHypotheses:
             np.concatenate([np.zeros((0, 2)), *(_codes(labels, targets, len(own)) for own, _, labels in kept)]),
         )
 
-    def total_losses(self, rows: Floats, truth: Floats, targets: Classes | Numbers, squared: bool) -> Integers:
+    def total_losses(self, rows: Floats, truth: Floats, targets: Classes | BoundedLabels, squared: bool) -> Integers:
         """The sum of the losses of each, in integer steps."""
         totals = np.zeros(len(self.weights), dtype=np.int64)
         high = min(max(len(rows), 1), _ROWS_AT_ONCE)
@@ -70,7 +67,7 @@ class LinearHypotheses:
             for top in range(0, len(rows), high):
                 margin = products(rows[top : top + high], self.weights[some]) + self.intercepts[some]
                 target = truth[top : top + high, None]
-                if isinstance(targets, Numbers):
+                if isinstance(targets, BoundedLabels):
                     steps = bounded_steps(margin, target, targets, squared)
                 else:
                     said = np.where(margin > 0, self.labels[some, 1], self.labels[some, 0])
@@ -79,7 +76,7 @@ class LinearHypotheses:
         return totals
 
 
-def bounded_steps(predicted: Floats, target: Floats, targets: Numbers, squared: bool) -> Integers:
+def bounded_steps(predicted: Floats, target: Floats, targets: BoundedLabels, squared: bool) -> Integers:
     """The losses of predicted numbers, from 0 to UNIT; what is no prediction has the largest."""
     off = np.abs(predicted - targets.offset - target) / targets.width
     within = off < 1  # NaN is not
@@ -87,9 +84,9 @@ def bounded_steps(predicted: Floats, target: Floats, targets: Numbers, squared: 
     return np.where(within, np.floor((part * part if squared else part) * UNIT + 0.5), UNIT).astype(np.int64)
 
 
-def _codes(labels: tuple[Any, Any] | None, targets: Classes | Numbers, times: int) -> Floats:
+def _codes(labels: tuple[Any, Any] | None, targets: Classes | BoundedLabels, times: int) -> Floats:
     """What stands for two predicted labels, so many times."""
-    if labels is None or isinstance(targets, Numbers):
+    if labels is None or isinstance(targets, BoundedLabels):
         return np.zeros((times, 2))
     known = list(zip(targets.codes, targets.labels, strict=True))
     codes = [next((code for code, own in known if same(label, own)), math.nan) for label in labels]

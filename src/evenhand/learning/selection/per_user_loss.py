@@ -13,10 +13,9 @@ from functools import lru_cache
 import numpy as np
 
 from evenhand.guarantee import UsageError, suggest
-from evenhand.learning.data.inputs import Integers
-from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.sources import MemoryRows
-from evenhand.learning.data.targets import Numbers, Targets
+from evenhand.learning.data.private_values import Floats, Integers
+from evenhand.learning.data.row_sources import MemoryRows
+from evenhand.learning.data.targets import BoundedLabels, Targets
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.losses import Loss
 from evenhand.learning.selection.budget import Model
@@ -118,7 +117,7 @@ def margins(model: Model, X: Floats) -> Floats:
 
 
 def _steps(margin: Floats, target: Floats, targets: Targets, scoring: Scoring) -> Floats:
-    if isinstance(targets, Numbers):
+    if isinstance(targets, BoundedLabels):
         # Targets are centred; a prediction outside the bounds counts as the end.
         half = targets.width / 2
         off = (np.clip(margin - targets.offset, -half, half) - target) / targets.width

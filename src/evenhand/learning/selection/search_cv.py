@@ -16,10 +16,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.guarantee import Amount, Guarantee, Relation, UsageError, parse_delta, parse_epsilon
-from evenhand.learning.data.inputs import Features, Frame, Integers, PerRow
-from evenhand.learning.data.private_values import Floats, unwarned
+from evenhand.learning.data.inputs import Features, Frame, PerRow
+from evenhand.learning.data.private_values import Floats, Integers, unwarned
 from evenhand.learning.data.public_rows import column_names
-from evenhand.learning.data.sources import MemoryRows
+from evenhand.learning.data.row_sources import MemoryRows
 from evenhand.learning.fitting import pay
 from evenhand.learning.linear_model import LinearModel
 from evenhand.learning.selection.budget import Division, FitBudget, Model, amounts, fitted, quote

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from evenhand.guarantee import Relation
-from evenhand.learning.data.inputs import Features, Integers, PerRow, label_column, take_apart, user_codes
+from evenhand.learning.data.inputs import Features, PerRow, label_column, take_apart, user_codes
+from evenhand.learning.data.private_values import Integers
 from evenhand.tables import Table
 
 JUDGES = Fraction(1, 5)

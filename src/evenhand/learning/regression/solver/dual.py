@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.learning.regression.solver.normal import Entries, NormalSystem
-from evenhand.learning.regression.solver.problem import Floats, Integers, WeightProblem
+from evenhand.learning.data.private_values import Floats, Integers
+from evenhand.learning.regression.solver.normal_equations import Entries, NormalSystem
+from evenhand.learning.regression.solver.problem import WeightProblem
 
 _SLACK = 0.5  # entries below this share of the last threshold are not looked at until the threshold falls below it
 _PASSES = 100

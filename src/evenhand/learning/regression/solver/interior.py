@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.learning.regression.solver.normal import Entries, NormalSystem
-from evenhand.learning.regression.solver.problem import Floats
+from evenhand.learning.data.private_values import Floats
+from evenhand.learning.regression.solver.normal_equations import Entries, NormalSystem
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from evenhand.guarantee import UsageError
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from evenhand.learning.data.private_values import Floats, Integers
 
 SINGULAR = 1e-13
 """Smallest eigenvalue of the scaled Gram matrix that is still solved: a condition number of X near 3·10⁶."""

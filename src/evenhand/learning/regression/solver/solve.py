@@ -20,11 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from evenhand.learning.data.private_values import Floats, Integers
 from evenhand.learning.fitting import single_threaded
 from evenhand.learning.regression.solver import interior, splitting
 from evenhand.learning.regression.solver.dual import DualPoint, climb, evaluate, lower_bound
-from evenhand.learning.regression.solver.normal import Entries
-from evenhand.learning.regression.solver.problem import Floats, Integers, WeightProblem, scattered
+from evenhand.learning.regression.solver.normal_equations import Entries
+from evenhand.learning.regression.solver.problem import WeightProblem, scattered
 
 NEWTON = 40
 """Up to this many coordinates d the system of d² unknowns is formed: 20 MB, and a fraction of a second to factorise."""

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.learning.data.private_values import Floats
 from evenhand.learning.regression.solver.dual import UserEntries
-from evenhand.learning.regression.solver.problem import Floats, WeightProblem
+from evenhand.learning.regression.solver.problem import WeightProblem
 
 _RELAXED = 1.6  # over-relaxation, from the literature
 _FIRST = 0.05  # the first penalty, in units of cost over ‖C‖²

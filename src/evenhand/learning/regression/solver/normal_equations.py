@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from evenhand.learning.regression.solver.problem import Floats, Integers, WeightProblem
+from evenhand.learning.data.private_values import Floats, Integers
+from evenhand.learning.regression.solver.problem import WeightProblem
 
 _CACHED = 20_000_000  # numbers kept between iterations instead of gathered again
 _CHUNK = 8_000_000  # numbers of S held at a time
