@@ -17,11 +17,10 @@ from evenhand.guarantee import Relation
 from evenhand.learning import BoundedERM
 from evenhand.learning.data import row_sources
 from evenhand.learning.data.features import STEPS, FeatureMap, feature_map
-from evenhand.learning.data.row_sources import FINE_BITS, MemoryRows
+from evenhand.learning.data.row_sources import FINE_BITS, FINENESS, Coefficients, MemoryRows
 from evenhand.learning.losses import LOSSES, MarginLoss, loss_named
 from evenhand.learning.perturbation import bounded_erm, objective_perturbation, shrink_to_constant
 from evenhand.learning.perturbation.bounded_erm import release
-from evenhand.learning.perturbation.minimise import FINENESS, Coefficients
 from evenhand.learning.perturbation.objective_perturbation import Parts, inside
 from evenhand.learning.perturbation.shrink_to_constant import paired_squares
 from evenhand.noise import seam

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from evenhand.guarantee import UsageError
 from evenhand.learning import HypothesisSelection, linear_net
 from evenhand.learning.data.targets import BoundedLabels, Classes
-from evenhand.learning.selection import linear_hypotheses
+from evenhand.learning.selection import linear_hypotheses, per_user_loss
 from evenhand.learning.selection.linear_hypotheses import LinearHypotheses
 from evenhand.noise import NoisyMax
 from evenhand.profiles import Profile
@@ -117,6 +117,6 @@ def test_what_a_choice_loses_is_forecast_and_holds() -> None:
     assert HypothesisSelection(hypotheses, 20).fit(X, y, users=users).usable_ is True
     targets = Classes.parse((0, 1))
     scores = model._scores(LinearHypotheses.of(hypotheses, 1, targets), X, targets.targets(y), targets)
-    noise = NoisyMax.calibrated(linear_hypotheses.UNIT, Decimal("0.2"), True)
+    noise = NoisyMax.calibrated(per_user_loss.UNIT, Decimal("0.2"), True)
     excess = np.mean([losses[noise.choose(scores)] for _ in range(200)])
     assert 0 < excess <= model.forecast_.noise

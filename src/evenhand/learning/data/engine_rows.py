@@ -18,11 +18,10 @@ import numpy as np
 from evenhand.guarantee import Relation
 from evenhand.learning.data.features import STEPS, Encoding, FeatureMap
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.row_sources import FINE_BITS, KeptRows, MemoryRows, RowSource
+from evenhand.learning.data.row_sources import FINE_BITS, Coefficients, KeptRows, MemoryRows, RowSource
 from evenhand.learning.data.targets import Classes, Targets
 from evenhand.learning.data.user_rows import BOX, UNIT, UserRows, box_grid
 from evenhand.learning.losses import EXPRESSIONS, MarginLoss
-from evenhand.learning.perturbation.minimise import Coefficients
 from evenhand.learning.slopes import target_steps
 from evenhand.profiles import Buckets, Support, exact_sizes, or_one, users_by_bucket
 from evenhand.release import Measurement, Opener

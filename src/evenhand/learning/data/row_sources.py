@@ -6,6 +6,7 @@ given, public, or bought with a share of ε.
 
 from __future__ import annotations
 
+import math
 import secrets
 import warnings
 from abc import ABC, abstractmethod
@@ -36,7 +37,6 @@ from evenhand.learning.data.targets import Classes, Targets
 from evenhand.learning.data.user_rows import UserRows, box_steps
 from evenhand.learning.fitting import is_auto, is_worst_case, whole_number
 from evenhand.learning.losses import MarginLoss
-from evenhand.learning.perturbation.minimise import Coefficients
 from evenhand.learning.slopes import target_steps
 from evenhand.planning.checking import WORST_CASE
 from evenhand.planning.row_choice import LARGEST_TAU
@@ -50,6 +50,52 @@ FINE_BITS = 46
 sign it fits 64-bit integers."""
 
 _CHUNK = 4096  # rows that fit a processor's cache; partial sums of their integers stay far below 2^53
+
+
+FINENESS = 80
+"""Coefficients are multiples of 2^−80. Doubles are too coarse: beside a coefficient of 10⁸ their spacing of 10⁻⁸, times
+a billion rows, is a gradient of 10."""
+
+_EXACT_BITS = 36  # of the leading parts, relative to the norm: times features of 15 bits and √2, sums stay below 2^53
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """A vector of multiples of 2^−FINENESS, exactly."""
+
+    steps: tuple[int, ...]
+
+    @classmethod
+    def zero(cls, size: int) -> Coefficients:
+        """Where minimisation starts."""
+        return cls((0,) * size)
+
+    def moved(self, by: Floats) -> Coefficients:
+        """This vector plus another."""
+        scaled = (round(math.ldexp(float(value), FINENESS)) for value in by)
+        return Coefficients(tuple(step + more for step, more in zip(self.steps, scaled, strict=True)))
+
+    @property
+    def floats(self) -> Floats:
+        """Rounded to doubles."""
+        return np.array([step / 2**FINENESS for step in self.steps])
+
+    def parts(self) -> list[Floats]:
+        """Three vectors of doubles that add up to this one, each smaller than the one before by about 2^36.
+
+        Sums of products of the first two with integer features are exact, in any order; what is left of the third is too
+        small for its rounding to matter.
+        """
+        found: list[Floats] = []
+        rest = self.steps
+        for _ in range(2):
+            longest = max((abs(step).bit_length() for step in rest), default=0)
+            # The norm is at most √d times longest.
+            cut = max(longest + (len(rest).bit_length() + 1) // 2 - _EXACT_BITS, 0)
+            leading = tuple((step + (1 << cut >> 1)) >> cut << cut for step in rest)
+            rest = tuple(step - part for step, part in zip(rest, leading, strict=True))
+            found.append(Coefficients(leading).floats)
+        return [*found, Coefficients(rest).floats]
 
 
 class KeptRows(ABC):

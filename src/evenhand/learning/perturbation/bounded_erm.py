@@ -124,6 +124,7 @@ class BoundedERM(LinearModel):
     noise in the shape of the gradients.
     """
 
+    loss: str = "logistic"
     rows_per_user: int | str = "auto"
     regularisation: float | str = "auto"
     method: str = "auto"

@@ -16,55 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.learning.data.private_values import Floats
-
-FINENESS = 80
-"""Coefficients are multiples of 2^−80. Doubles are too coarse: beside a coefficient of 10⁸ their spacing of 10⁻⁸, times
-a billion rows, is a gradient of 10."""
-
-_EXACT_BITS = 36  # of the leading parts, relative to the norm: times features of 15 bits and √2, sums stay below 2^53
+from evenhand.learning.data.row_sources import Coefficients
 
 _NEWTON_STEPS = 60
 _QUICK_STEPS, _EASY_STEPS, _EASIER = 12, 5, 8.0
 _TRIALS = 40
-
-
-@dataclass(frozen=True)
-class Coefficients:
-    """A vector of multiples of 2^−FINENESS, exactly."""
-
-    steps: tuple[int, ...]
-
-    @classmethod
-    def zero(cls, size: int) -> Coefficients:
-        """Where minimisation starts."""
-        return cls((0,) * size)
-
-    def moved(self, by: Floats) -> Coefficients:
-        """This vector plus another."""
-        scaled = (round(math.ldexp(float(value), FINENESS)) for value in by)
-        return Coefficients(tuple(step + more for step, more in zip(self.steps, scaled, strict=True)))
-
-    @property
-    def floats(self) -> Floats:
-        """Rounded to doubles."""
-        return np.array([step / 2**FINENESS for step in self.steps])
-
-    def parts(self) -> list[Floats]:
-        """Three vectors of doubles that add up to this one, each smaller than the one before by about 2^36.
-
-        Sums of products of the first two with integer features are exact, in any order; what is left of the third is too
-        small for its rounding to matter.
-        """
-        found: list[Floats] = []
-        rest = self.steps
-        for _ in range(2):
-            longest = max((abs(step).bit_length() for step in rest), default=0)
-            # The norm is at most √d times longest.
-            cut = max(longest + (len(rest).bit_length() + 1) // 2 - _EXACT_BITS, 0)
-            leading = tuple((step + (1 << cut >> 1)) >> cut << cut for step in rest)
-            rest = tuple(step - part for step, part in zip(rest, leading, strict=True))
-            found.append(Coefficients(leading).floats)
-        return [*found, Coefficients(rest).floats]
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ import numpy as np
 
 from evenhand.guarantee import exact_difference, split
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.row_sources import FINE_BITS
-from evenhand.learning.perturbation.minimise import FINENESS
+from evenhand.learning.data.row_sources import FINE_BITS, FINENESS
 from evenhand.learning.perturbation.output_perturbation import LATTICE, Problem, Released
 from evenhand.noise.linear_term import LinearTerm
 from evenhand.release import Opener, Receipt

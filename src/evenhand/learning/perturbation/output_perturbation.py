@@ -14,9 +14,9 @@ import numpy as np
 
 from evenhand.learning.data.features import FeatureMap
 from evenhand.learning.data.private_values import Floats
-from evenhand.learning.data.row_sources import RowSource
+from evenhand.learning.data.row_sources import FINENESS, Coefficients, RowSource
 from evenhand.learning.losses import MarginLoss
-from evenhand.learning.perturbation.minimise import FINENESS, Coefficients, Objective, minimise
+from evenhand.learning.perturbation.minimise import Objective, minimise
 from evenhand.planning.row_choice import RowChoice
 from evenhand.release import Opener, Receipt
 from evenhand.release.intervals import check_confidence
