@@ -165,7 +165,8 @@ class HypothesisSelection(PrivateRows):
         limit = (
             self.rows_per_user_ if rows_per_user is None else whole_number("rows_per_user", rows_per_user, LARGEST_TAU)
         )
-        source, encoding = clone(self)._opened(X, y, users, targets := self._targets())
+        targets = self._targets()
+        source, encoding = clone(self)._opened(X, y, users, targets)
         if len(encoding.names) != self.n_features_in_:
             raise UsageError(f"X has {len(encoding.names)} features; expected {self.n_features_in_}, as in the fit.")
         guarantee = source.guarantee(amount)
