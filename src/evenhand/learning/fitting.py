@@ -22,6 +22,10 @@ from evenhand.pages.progress import watched
 from evenhand.planning.checking import WORST_CASE
 from evenhand.release import Receipt, debit
 
+S = TypeVar("S")
+R = TypeVar("R")
+P = ParamSpec("P")
+
 
 def pay(ledger: Ledger | None, guarantee: Guarantee, cost: Cost, query: Mapping[str, Any]) -> Receipt:
     """Debit the ledger, if there is one, before anything is drawn.
@@ -108,11 +112,6 @@ def single_threaded() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-S = TypeVar("S")
-R = TypeVar("R")
-P = ParamSpec("P")
 
 
 def fitting(fit: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:

@@ -21,6 +21,9 @@ Values: TypeAlias = Column
 _STEEPEST = 500.0  # margins beyond it have slopes that no double can tell from their limit
 
 
+LOSSES = ("logistic", "huber-svm", "squared")
+
+
 @dataclass(frozen=True)
 class Operations:
     """The few functions that losses need, on arrays or on expressions."""
@@ -158,9 +161,6 @@ class ClassWeighted(MarginLoss):
 
     def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return self.loss.curvature(margin, target, on) * on.where(target > 0, self.positive, self.negative)
-
-
-LOSSES = ("logistic", "huber-svm", "squared")
 
 
 def loss_named(name: str, label_bounds: tuple[float, float] | None) -> MarginLoss:

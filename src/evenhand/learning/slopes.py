@@ -45,6 +45,15 @@ _AROUND = 2**6  # cells on each side over which the rise of an average slope is 
 _NUMBER_BITS = 13  # numbers: cells of 2^-13 label widths, up to two widths on each side
 
 
+_POWER_BITS = 9  # scores are told apart in cells of 2^-9
+_POWERS = 2**14  # cells below the largest score; beyond, a class has no probability at all
+_ONE = 2**30  # e^0
+_OWN_CELLS = 2**12  # over the range of scores
+_OWN_BITS = 6  # of a cell: scores from −32 to 32
+_LABEL_LEVELS = 2**8  # of the label between its bounds; in between slopes are interpolated
+_SPAN = _OWN_CELLS // (2 * REACH)  # cells over which a slope's change is measured: a corner counts as that wide
+
+
 @dataclass(frozen=True, eq=False)
 class Slopes(ABC):
     """What a descent asks of a loss: the slopes of rows by their scores and targets, all exact integers.
@@ -187,11 +196,6 @@ def target_steps(values: Floats, targets: Targets) -> Shorts:
     return np.clip(scaled, -LABEL_STEPS // 2, LABEL_STEPS // 2).astype(np.int16)
 
 
-_POWER_BITS = 9  # scores are told apart in cells of 2^-9
-_POWERS = 2**14  # cells below the largest score; beyond, a class has no probability at all
-_ONE = 2**30  # e^0
-
-
 class Softmax(Slopes):
     """``p_k − 1`` for a row's own class, ``p_k`` for the others, times the weight of its class.
 
@@ -216,12 +220,6 @@ class Softmax(Slopes):
         slopes: Floats = np.rint(parts * SLOPE / parts.sum(axis=1, keepdims=True))
         slopes[np.arange(len(targets)), targets] -= SLOPE
         return np.rint(slopes * weights[targets][:, None])
-
-
-_OWN_CELLS = 2**12  # over the range of scores
-_OWN_BITS = 6  # of a cell: scores from −32 to 32
-_LABEL_LEVELS = 2**8  # of the label between its bounds; in between slopes are interpolated
-_SPAN = _OWN_CELLS // (2 * REACH)  # cells over which a slope's change is measured: a corner counts as that wide
 
 
 class ByLabel(Slopes):

@@ -38,6 +38,10 @@ _DEEPEST = 4  # lists within lists that are looked into
 _ALONE = object()
 
 
+_KINDS = {"biufc": "numbers", "UST": "text", "O": "objects"}
+_NUMPY = frozenset(np.sctypeDict.values())
+
+
 def declared(values: Unknown) -> NDArray[Any]:
     """A column as an array: of its declared type, or of objects where no type is declared.
 
@@ -85,9 +89,6 @@ def require_number_labels(kind: str, name: str) -> None:
             f"y holds {name}, not numbers; expected a numeric type. Convert what spells numbers, with pd.to_numeric(y) or y.astype(float); "
             "for labels that are classes there is WeightedERM(loss='logistic', classes=...)."
         )
-
-
-_KINDS = {"biufc": "numbers", "UST": "text", "O": "objects"}
 
 
 def doubles(column: NDArray[Any], what: str) -> Floats:
@@ -206,7 +207,6 @@ def _uuid(value: Unknown) -> uuid.UUID | None:
     return uuid.UUID(int=whole) if 0 <= whole < 2**128 else None
 
 
-_NUMPY = frozenset(np.sctypeDict.values())
 _READERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, str.__str__),
     (bytes, lambda value: bytes.__getitem__(value, slice(None))),

@@ -59,6 +59,10 @@ a billion rows, is a gradient of 10."""
 _EXACT_BITS = 36  # of the leading parts, relative to the norm: times features of 15 bits and √2, sums stay below 2^53
 
 
+PROFILE_SHARE = Decimal("0.1")
+"""The part of ε that a profile of rows per user takes when their number is secret."""
+
+
 @dataclass(frozen=True)
 class Coefficients:
     """A vector of multiples of 2^−FINENESS, exactly."""
@@ -305,10 +309,6 @@ def _open_table(
         targets.require_kind("numbers" if kind.is_numeric() else "others", str(kind))
     encoding = Encoding.parse(names, categories, named=True)
     return EngineRows(table, label, names, targets, encoding), encoding, None
-
-
-PROFILE_SHARE = Decimal("0.1")
-"""The part of ε that a profile of rows per user takes when their number is secret."""
 
 
 def rows_per_user(given: int | str) -> int | None:

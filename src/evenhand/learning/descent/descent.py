@@ -30,6 +30,17 @@ UserVectors = Callable[[UserRows], Iterator[Floats]]
 """Integer vectors of users, block by block: whole numbers below 2^40, held as doubles."""
 
 
+AVERAGED = 1 / 2, 2 / 3
+"""The part of the iterates, the last ones, whose average is the model: where noise is little, and where it is much."""
+
+BEYOND = math.isqrt(FULL**2 // 19)
+"""What a user whose gradient is longer than the clamp adds to their count: it takes a twentieth of a step's share."""
+
+MOMENTUM = 0.9
+_RATE = 0.125  # how far the logarithm of the clamp moves for as many users too many as the noise of their count
+_SHOWN = 4  # times what noise would make of them, from which on squared coefficients are held back less
+
+
 @dataclass(frozen=True)
 class VectorShares:
     """The shares of all the vectors that a fit asks for, in order, and how much noise each gets.
@@ -91,18 +102,6 @@ def _total(blocks: Iterator[Floats], size: int) -> list[int]:
     for block in blocks:
         total += block.sum(axis=0).astype(np.int64)
     return [int(value) for value in total]
-
-
-MOMENTUM = 0.9
-
-AVERAGED = 1 / 2, 2 / 3
-"""The part of the iterates, the last ones, whose average is the model: where noise is little, and where it is much."""
-
-BEYOND = math.isqrt(FULL**2 // 19)
-"""What a user whose gradient is longer than the clamp adds to their count: it takes a twentieth of a step's share."""
-
-_RATE = 0.125  # how far the logarithm of the clamp moves for as many users too many as the noise of their count
-_SHOWN = 4  # times what noise would make of them, from which on squared coefficients are held back less
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,30 @@ LARGEST_WEIGHT = 2**20
 """The largest bound h on a user's weight."""
 
 
+VECTORS = 3
+"""How many noisy vectors `buy_scaling` asks for."""
+
+WHITENING_SHARE = Fraction(3, 100)
+"""The share of the vector of second moments."""
+
+MOST_WHITENED = 64
+"""Features up to which it is bought: its noise grows with the square of their number."""
+
+_ROWS = 12  # octaves of rows per user, up to 2^11
+_NEAR = 4  # octaves within which users count for a typical length, those further away less
+_MOMENT_CLAMP = 1.5  # of the average length of a user's second moments
+_SEEN = 1.1  # times the largest eigenvalue of noise alone, by which an eigenvalue differs that is not noise
+_LEAST_MOMENT = 1 / 64  # the least second moment along a direction: the matrix stays small
+_LONGEST, _LEAST_STEP = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
+_LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
+_MARGINS = 4.0  # the variance of classes' scores that is to be expected: chances are mostly between 2 and 98 percent
+_ENOUGH_USERS = 8  # times its noise, which the number of users exceeds where a model can be relied on
+_COUNTED = 10.0  # up to which a user's weight counts, or up to a quarter of the largest: few have more, and noise covers what one may add
+_PART = FULL  # what a user adds to each of the sums that set the length of steps
+_OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
+_FINEST = 10
+
+
 def prepare_privately(
     sums: NoisySums, slopes: Slopes, box: FeatureMap, weight_bound: float | str, clip: float | str, whitens: bool
 ) -> Prepared:
@@ -87,13 +111,6 @@ def weight_bound(
     # Averaging the second half of the steps leaves about 2σ²/T of a step's noise, σ²·T, in each coordinate.
     h = smooth_bound(support, 1.0, 1.0, 1 / (noise * math.sqrt(size)), HETEROGENEITY)
     return min(max(h, 1.0), float(LARGEST_WEIGHT))
-
-
-VECTORS = 3
-"""How many noisy vectors `buy_scaling` asks for."""
-
-_ROWS = 12  # octaves of rows per user, up to 2^11
-_NEAR = 4  # octaves within which users count for a typical length, those further away less
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,17 +212,6 @@ def _spread(sums: NoisySums, centre: Floats, longest: float, users: float) -> Fl
     return np.sqrt(np.maximum(drawn, max(average / 50, noise, 1.0)))
 
 
-WHITENING_SHARE = Fraction(3, 100)
-"""The share of the vector of second moments."""
-
-MOST_WHITENED = 64
-"""Features up to which it is bought: its noise grows with the square of their number."""
-
-_MOMENT_CLAMP = 1.5  # of the average length of a user's second moments
-_SEEN = 1.1  # times the largest eigenvalue of noise alone, by which an eigenvalue differs that is not noise
-_LEAST_MOMENT = 1 / 64  # the least second moment along a direction: the matrix stays small
-
-
 def bought_whitening(sums: NoisySums, features: int, centred: bool, users: float) -> tuple[Floats, Floats, float]:
     """Ask for users' second moments of standardised features, and of the constant if there is one.
 
@@ -252,16 +258,6 @@ def _without_noise(values: Floats, edge: float) -> tuple[Floats, float]:
         if math.isclose(before, usual, rel_tol=1e-3):
             break
     return np.maximum(found, _LEAST_MOMENT), 1 + edge / usual
-
-
-_LONGEST, _LEAST_STEP = 0.1, 0.02  # of the weight: the step, in units of the inverse curvature
-_LITTLE = 3e-4  # loss added by noise up to which steps are the longest, in units of the steepest slope
-_MARGINS = 4.0  # the variance of classes' scores that is to be expected: chances are mostly between 2 and 98 percent
-_ENOUGH_USERS = 8  # times its noise, which the number of users exceeds where a model can be relied on
-_COUNTED = 10.0  # up to which a user's weight counts, or up to a quarter of the largest: few have more, and noise covers what one may add
-_PART = FULL  # what a user adds to each of the sums that set the length of steps
-_OCTAVES = 20  # of the length of gradients, from 2^-10 to 2^8
-_FINEST = 10
 
 
 def started(

@@ -33,6 +33,26 @@ _DOUBT = 0.1
 _BETWEEN = (np.arange(16) + 0.5) / 16
 
 
+CALIBRATION_SHARE = Fraction(1, 40)
+"""The share of each of these numbers."""
+
+MOST_CALIBRATED = 64
+"""Features up to which the length is set right: beyond, they are not whitened, and how far margins spread is not known."""
+
+_OF_RARER = 4
+_PART = 1 / 16  # of h: the clamp of a user's sum of slopes
+_LEAST = (
+    8.0  # rows at the steepest slope that are never cut: with a rare class, a shorter clamp would cut that class alone
+)
+_CLAMPS = 2.0 ** (np.arange(-4, 9) / 4)  # of a user's slopes along the model: steepest ones, one deviation out
+_FINE = 2**10  # steps of 1 in the direction of the model
+_LARGEST = 2.0**30  # of a number that is multiplied with it: products add up exactly
+_STANDS_OUT = 2  # times its noise, from which on a single number is believed
+_OFF = 0.03  # how far clamps usually put the log-odds of all labels off, and lengths, relatively
+_DIFFER = 0.5  # between the log-odds of users and of rows
+_TIMES = 4  # as long as it was may a model become
+
+
 @dataclass(frozen=True)
 class Guess:
     """A number that is about ``mean``, give or take ``sd``, or ``far`` in one case of five; if ``nothing`` is given, within that of 0 in one of seven."""
@@ -167,26 +187,6 @@ class MarginBelief:
         between = (constant + off[:, None] * _BETWEEN).ravel()
         negative, positive = slopes.by_class(between).reshape(2, len(off), -1).mean(axis=2) * off * CHANCES
         return -np.asarray((1 - self.chances) @ negative + self.chances @ positive)
-
-
-CALIBRATION_SHARE = Fraction(1, 40)
-"""The share of each of these numbers."""
-
-MOST_CALIBRATED = 64
-"""Features up to which the length is set right: beyond, they are not whitened, and how far margins spread is not known."""
-
-_OF_RARER = 4
-_PART = 1 / 16  # of h: the clamp of a user's sum of slopes
-_LEAST = (
-    8.0  # rows at the steepest slope that are never cut: with a rare class, a shorter clamp would cut that class alone
-)
-_CLAMPS = 2.0 ** (np.arange(-4, 9) / 4)  # of a user's slopes along the model: steepest ones, one deviation out
-_FINE = 2**10  # steps of 1 in the direction of the model
-_LARGEST = 2.0**30  # of a number that is multiplied with it: products add up exactly
-_STANDS_OUT = 2  # times its noise, from which on a single number is believed
-_OFF = 0.03  # how far clamps usually put the log-odds of all labels off, and lengths, relatively
-_DIFFER = 0.5  # between the log-odds of users and of rows
-_TIMES = 4  # as long as it was may a model become
 
 
 def calibrated(sums: NoisySums, slopes: Slopes, h: float, start: Start, done: Descent, numbers: int) -> Descent:

@@ -61,6 +61,10 @@ from evenhand.planning.worth import LEARNABLE, constant_loss
 from evenhand.profiles import Support
 from evenhand.release import Receipt
 
+FARTHEST_MARGIN = 2**20
+"""How far one user may move the margin, in units of the range over which a loss is curved. Less regularisation is refused:
+the release would be nothing but noise, and the optimiser would not end."""
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoundedERM(LinearModel):
@@ -303,11 +307,6 @@ class BoundedERM(LinearModel):
         guess = self.coefficient_norm
         norm = None if guess is None else public_number("coefficient_norm", guess, smallest=1e-9, largest=1e9)
         return Scales.of(facts, mapped.row_shape, norm, relation.moves, float(epsilon))
-
-
-FARTHEST_MARGIN = 2**20
-"""How far one user may move the margin, in units of the range over which a loss is curved. Less regularisation is refused:
-the release would be nothing but noise, and the optimiser would not end."""
 
 
 @dataclass(frozen=True)

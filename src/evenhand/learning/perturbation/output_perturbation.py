@@ -21,6 +21,15 @@ from evenhand.planning.row_choice import RowChoice
 from evenhand.release import Opener, Receipt
 from evenhand.release.intervals import check_confidence
 
+ACCURACY = Fraction(1, 1000)
+"""The optimiser's gradient norm, in units of what one user can do: 0.2 % more noise buys a certain answer."""
+
+MOST_ROWS = 2**31
+"""From so many kept rows on, the model is scaled down, to zero at twice as many, where doubles would not be accurate enough."""
+
+LATTICE = 2**20
+"""Lattice steps per noise scale."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -75,16 +84,6 @@ class Released:
     coefficients: Floats
     sensitivity: float
     noise_scale: float
-
-
-ACCURACY = Fraction(1, 1000)
-"""The optimiser's gradient norm, in units of what one user can do: 0.2 % more noise buys a certain answer."""
-
-MOST_ROWS = 2**31
-"""From so many kept rows on, the model is scaled down, to zero at twice as many, where doubles would not be accurate enough."""
-
-LATTICE = 2**20
-"""Lattice steps per noise scale."""
 
 
 def perturb_output(problem: Problem, receipt: Receipt) -> Released:

@@ -46,6 +46,13 @@ _SUM_BITS = 61  # Σ|c|·|y| stays below, for every possible label
 _NOISE_BITS = 55  # the noise scale stays below, in grid units
 
 
+LABEL_BITS = 20
+"""Labels span at most 2^20 steps."""
+
+_LARGEST_SUM = 2**62  # Σ|c|·|y| over a column
+_LARGEST_EXPONENT = 1000  # the unit of the grid is a double
+
+
 @dataclass(frozen=True, eq=False)
 class RegressionWeights:
     """Public weights for one table of features and users; they may be saved and reused for other labels.
@@ -264,13 +271,6 @@ def _grids(C: Floats, offsets: Integers, epsilon: float) -> tuple[int, int]:
     room = _NOISE_BITS + math.log2(epsilon)  # for log2(heaviest Σ|c|) + label bits
     label_bits = int(min(LABEL_BITS, room // 2))
     return label_bits, math.floor(min(_SUM_BITS - label_bits - column, room - label_bits - user - 1))
-
-
-LABEL_BITS = 20
-"""Labels span at most 2^20 steps."""
-
-_LARGEST_SUM = 2**62  # Σ|c|·|y| over a column
-_LARGEST_EXPONENT = 1000  # the unit of the grid is a double
 
 
 def check_integers(matrix: sparse.csr_matrix, exponent: int, label_bits: int, shape: tuple[int, ...]) -> None:

@@ -22,6 +22,10 @@ from evenhand.learning.selection.per_user_loss import UNIT
 _AT_ONCE, _ROWS_AT_ONCE = 2**17, 2**11  # margins that are held in memory, and of how many rows
 
 
+MOST_HYPOTHESES = 100_000
+"""Of 2,000 rows so many hypotheses are judged in seconds."""
+
+
 @dataclass(frozen=True)
 class LinearHypotheses:
     """Hypotheses ``⟨w, x⟩ + intercept``, and of classes the second where that is positive.
@@ -111,10 +115,6 @@ def _linear(model: object) -> tuple[Floats, float, tuple[Any, Any] | None] | Non
     if predict is LogisticRegression.predict and plain and weights.shape[:1] == (1,) and len(classes) == 2:
         return weights[0].astype(np.float64), intercept, (classes[0], classes[1])
     return None
-
-
-MOST_HYPOTHESES = 100_000
-"""Of 2,000 rows so many hypotheses are judged in seconds."""
 
 
 def products(X: Floats, weights: Floats) -> Floats:

@@ -28,6 +28,9 @@ _REACH, _FINE = 32, 1024  # the table of the log-loss: margins from −32 to 32 
 _LARGEST_FEATURE = 1e30
 
 
+_BY_LOSS = {"logistic": "neg_log_loss", "huber-svm": "accuracy", "squared": "neg_mean_squared_error"}
+
+
 @dataclass(frozen=True)
 class Scoring:
     """A loss for judging: its name in scikit-learn, its words, and the largest loss of a row, in steps."""
@@ -55,8 +58,6 @@ SCORINGS = {
         Scoring("neg_mean_squared_error", "squared error in units of the label bounds' width", UNIT // 4),
     )
 }
-
-_BY_LOSS = {"logistic": "neg_log_loss", "huber-svm": "accuracy", "squared": "neg_mean_squared_error"}
 
 
 def scoring_for(given: str | None, model: LinearModel) -> Scoring:
