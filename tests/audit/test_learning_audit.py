@@ -190,7 +190,7 @@ def vector(read: Callable[[Any], float], columns: int = 1, intercept: bool = Tru
         (recalibration, vector(lambda model: model.intercept_)),
         (coefficient_ranges, vector(lambda model: model.curvature_.item(), intercept=False)),
     ],
-    ids=["preparation", "calibration", "curvature"],
+    ids=["whitening", "calibration", "curvature"],
 )
 def test_a_vector_whose_clamp_is_too_long_is_caught(
     module: Any, twin: BlackBox, monkeypatch: pytest.MonkeyPatch

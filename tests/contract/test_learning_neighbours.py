@@ -213,7 +213,7 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
 def test_a_user_of_a_table_moves_each_score_of_a_selection_as_declared(
     protects: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In an engine_rows: users with as many rows as are kept, and one with more; and a twin that keeps all rows."""
+    """In an engine: users with as many rows as are kept, and one with more; and a twin that keeps all rows."""
     tau, scores = 2, Scores()
     frame = pd.DataFrame({"id": np.r_[np.repeat(np.arange(5), tau), [9] * 20], "a": np.tile([0.5, -0.5], 15), "y": 1})
     other = frame.iloc[:10] if protects == "presence" else frame.assign(y=(frame.id != 9).astype(int))

@@ -150,7 +150,7 @@ class ByClass(Slopes):
 
 
 class ByDifference(Slopes):
-    """BoundedLabels, for a loss of score minus label, in units of the width of the label bounds."""
+    """Numbers, for a loss of score minus label, in units of the width of the label bounds."""
 
     at_constant, by_label_width, largest_target = True, True, LABEL_STEPS // 2
 

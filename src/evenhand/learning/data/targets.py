@@ -85,7 +85,7 @@ class Classes:
 
 @dataclass(frozen=True)
 class BoundedLabels:
-    """BoundedLabels, clamped to public bounds and centred."""
+    """Numbers, clamped to public bounds and centred."""
 
     bounds: tuple[float, float]
     middle: ClassVar[float] = 0.0

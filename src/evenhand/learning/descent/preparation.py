@@ -198,7 +198,7 @@ def _busy(octaves: Floats, users: float, sd: float) -> float:
 
 
 def _spread(sums: NoisySums, centre: Floats, longest: float, users: float) -> Floats:
-    """Scaling deviations about the centre, in steps; those that the noise hides are drawn to the average of all."""
+    """Standard deviations about the centre, in steps; those that the noise hides are drawn to the average of all."""
 
     def per_user(rows: UserRows) -> Iterator[Floats]:
         for _, squares in rows.moments(2, centre):

@@ -69,7 +69,7 @@ PREPARATION = Fraction(2, 100)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WeightedERM(LinearModel):
-    """A linear model by noisy gradient descent over users, whose gradients are clamped to a length that is prepare_privately privately.
+    """A linear model by noisy gradient descent over users, whose gradients are clamped to a length that is found privately.
 
     Guarantee: (ε, δ)-differential privacy for *all rows of a user*. A row of a user with s rows has weight
     ``min(h, s)/s``; a user's gradient is an integer vector, clamped exactly to one norm. Normal noise is calibrated to
@@ -83,9 +83,9 @@ class WeightedERM(LinearModel):
         classes: the two labels (negative, positive); more with ``loss="logistic"``, which is then multinomial (softmax).
         label_bounds: (low, high) of a numeric label, for losses of numbers.
         feature_bounds: (low, high) for all features, one pair each, or pairs by column name; known without looking at the data.
-            Wide ones cost little: centres and spreads within them are prepare_privately privately.
+            Wide ones cost little: centres and spreads within them are found privately.
         feature_norm: instead of bounds: every feature is between minus and plus this.
-        weight_bound: h; ``"auto"``: four times the rows that a twentieth of the users exceed, prepare_privately privately, and at least 10; with
+        weight_bound: h; ``"auto"``: four times the rows that a twentieth of the users exceed, found privately, and at least 10; with
             ``clip="lipschitz"`` the minimiser of epasto2020's trade-off with a term for busy users who differ, and ``"worst case"`` that of its
             Theorem 4 as it stands.
         clip: ``"auto"``: the norm follows the gradients; a number: in units of the steepest slope times one spread;

@@ -5,7 +5,7 @@ On the entries ``e`` with their signs, ``c_e = ± p_e``:
 
     minimise  σ² Σ p_e² + κ t²    subject to   Σ_e p_e a_e = T,   Σ_{e ∈ l} p_e + s_l = t,   p, s ≥ 0.
 
-Mehrotra's predictor-corrector; every step is one `NormalSystem` system of d² unknowns. σ = 0 is no special case.
+Mehrotra's predictor-corrector; every step is one `NormalSystem` of d² unknowns. σ = 0 is no special case.
 """
 
 from __future__ import annotations
