@@ -19,9 +19,9 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.results import keep
 from evenhand.learning import Box, WeightedERM
+from evenhand.learning.data.targets import Targets
 from evenhand.learning.losses import Logistic
 from evenhand.learning.slopes import ByClass, Slopes
-from evenhand.learning.targets import Targets
 from evenhand.noise import seam
 
 Floats = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from benchmarks.results import keep, table
 from evenhand.learning import BoundedERM
-from evenhand.learning.losses import Logistic, MarginLoss, Weighted, loss_named
+from evenhand.learning.losses import ClassWeighted, Logistic, MarginLoss, loss_named
 
 Array = npt.NDArray[np.float64]
 REPEATS, TRIES = 15, 5
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     def kind(self) -> MarginLoss:
         """The loss that is minimised."""
         plain = loss_named(self.loss, (-1.0, 1.0))
-        return plain if self.weight == 1 else Weighted(plain, 1 / self.weight, 1.0)
+        return plain if self.weight == 1 else ClassWeighted(plain, 1 / self.weight, 1.0)
 
 
 def counts(rng: np.random.Generator, users: int, heavy: float) -> npt.NDArray[np.int64]:
@@ -115,7 +115,7 @@ TABLES: dict[str, tuple[Callable[[], Rows], float]] = {
 
 def losses(kind: MarginLoss, margin: Array, targets: Array) -> Array:
     """ℓ of each row."""
-    if isinstance(kind, Weighted):
+    if isinstance(kind, ClassWeighted):
         return losses(kind.loss, margin, targets) * np.where(targets > 0, kind.positive, kind.negative)
     if isinstance(kind, Logistic):
         return np.logaddexp(0.0, -targets * margin)

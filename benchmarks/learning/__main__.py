@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from benchmarks.results import keep, table
 from evenhand.learning import WeightedERM
-from evenhand.learning.weights.problem import build
-from evenhand.learning.weights.solve import optimise
+from evenhand.learning.regression.solver.problem import build
+from evenhand.learning.regression.solver.solve import optimise
 
 D = 10
 WIDTH = 20.0

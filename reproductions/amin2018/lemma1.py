@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.learning import HypothesisSelection, linear_net
-from evenhand.learning.linear_hypotheses import UNIT, LinearHypotheses
-from evenhand.learning.targets import Bounded
+from evenhand.learning.data.targets import BoundedLabels
+from evenhand.learning.selection.linear_hypotheses import LinearHypotheses
+from evenhand.learning.selection.per_user_loss import UNIT
 from evenhand.planning.excess_risk import amin2018_convex, amin2018_lemma_1
 from reproductions.outcomes import Check, Outcome, Size, lines
 
@@ -77,7 +78,7 @@ def kept(X: Floats, y: Floats, ids: npt.NDArray[np.int64]) -> tuple[Floats, Floa
 
 def total_losses(dimension: int, distance: float, X: Floats, y: Floats) -> Floats:
     """Of each hypothesis of the net: the sum over rows of ((⟨w, x⟩ − y)/2)², which is in [0, 1] and convex."""
-    targets = Bounded.parse((-1, 1))
+    targets = BoundedLabels.parse((-1, 1))
     net = LinearHypotheses.of(linear_net(dimension, distance), dimension, targets)
     return net.total_losses(X, y, targets, squared=True) / UNIT
 

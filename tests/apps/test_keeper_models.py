@@ -14,7 +14,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.learning import Ball, BoundedERM, Box, LabelPrivateRegression, Loss, PrivateSearchCV, WeightedERM
-from evenhand.learning.card import card_text, model_card
+from evenhand.learning.model_card import card_text, model_card
 from evenhand.noise import seam
 from evenhand.service.accounts import Accounts, Role
 from evenhand.service.client import Remote

@@ -14,22 +14,11 @@ import numpy as np
 import pytest
 
 from evenhand.audit import BlackBox, Claim, LikelihoodRatio, Pair, audit
-from evenhand.learning import (
-    BoundedERM,
-    HypothesisSelection,
-    LabelPrivateRegression,
-    RegressionWeights,
-    WeightedERM,
-    bounded_erm,
-    calibration,
-    coefficient_ranges,
-    descent,
-    objective_perturbation,
-    sources,
-    user_rows,
-    whitening,
-)
-from evenhand.learning.beside_constant import paired_squares
+from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, RegressionWeights, WeightedERM
+from evenhand.learning.data import row_sources, user_rows
+from evenhand.learning.descent import coefficient_ranges, descent, preparation, recalibration
+from evenhand.learning.perturbation import bounded_erm, objective_perturbation
+from evenhand.learning.perturbation.shrink_to_constant import paired_squares
 from evenhand.release import Measurement, Receipt
 from evenhand.tables import Secret
 
@@ -148,16 +137,18 @@ def test_bounded_erm_keeps_its_promise(method: str) -> None:
 
 def test_class_weights_that_make_slopes_steeper_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that are not divided by the largest, behind the clamp of the slopes."""
-    honest = sources._KeptArrays.integer_gradient
+    honest = row_sources._KeptArrays.integer_gradient
     monkeypatch.setattr(
-        sources._KeptArrays, "integer_gradient", lambda rows, f, loss: [20 * value for value in honest(rows, f, loss)]
+        row_sources._KeptArrays,
+        "integer_gradient",
+        lambda rows, f, loss: [20 * value for value in honest(rows, f, loss)],
     )
     assert caught(bounded("output", weight=20), PRESENCE)
 
 
 @pytest.mark.parametrize("method", ["objective", "output"])
 def test_bounded_erm_that_forgets_the_row_limit_is_caught(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
+    monkeypatch.setattr(row_sources, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
     assert caught(bounded(method), PRESENCE)
 
 
@@ -195,8 +186,8 @@ def vector(read: Callable[[Any], float], columns: int = 1, intercept: bool = Tru
 @pytest.mark.parametrize(
     ("module", "twin"),
     [
-        (whitening, vector(lambda model: model._to_original[0, 1], columns=2, intercept=False)),
-        (calibration, vector(lambda model: model.intercept_)),
+        (preparation, vector(lambda model: model._to_original[0, 1], columns=2, intercept=False)),
+        (recalibration, vector(lambda model: model.intercept_)),
         (coefficient_ranges, vector(lambda model: model.curvature_.item(), intercept=False)),
     ],
     ids=["whitening", "calibration", "curvature"],
@@ -215,7 +206,7 @@ def test_selection_keeps_its_promise() -> None:
 
 
 def test_selection_that_forgets_the_row_limit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
+    monkeypatch.setattr(row_sources, "random_ranks", lambda users, counts: np.zeros(len(users), dtype=int))
     assert caught(chosen(), PRESENCE)
 
 

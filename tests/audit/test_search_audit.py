@@ -13,11 +13,11 @@ from test_learning_audit import caught
 
 from evenhand.audit import BlackBox, Claim, Pair, audit
 from evenhand.guarantee import Relation
-from evenhand.learning import evaluation, search_cv
-from evenhand.learning.features import feature_map
-from evenhand.learning.judging import SCORINGS, UNIT, Scoring, mean_losses, user_losses
-from evenhand.learning.sources import MemoryRows
-from evenhand.learning.targets import Classes
+from evenhand.learning.data.features import feature_map
+from evenhand.learning.data.row_sources import MemoryRows
+from evenhand.learning.data.targets import Classes
+from evenhand.learning.selection import evaluation, search_cv
+from evenhand.learning.selection.per_user_loss import SCORINGS, UNIT, Scoring, mean_losses, user_losses
 from evenhand.release import Receipt
 from evenhand.tables import Secret
 

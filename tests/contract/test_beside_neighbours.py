@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, beside_constant
-from evenhand.learning.beside_constant import PARTS, Beside
-from evenhand.learning.judging import UNIT, regrets, scoring_for
+from evenhand.learning import BoundedERM
 from evenhand.learning.losses import LOSSES
+from evenhand.learning.perturbation import shrink_to_constant
+from evenhand.learning.perturbation.shrink_to_constant import PARTS, ShrinkToConstant
+from evenhand.learning.selection.per_user_loss import UNIT, regrets, scoring_for
 from evenhand.noise import seam
 from evenhand.release import Receipt
 from evenhand.tables import Secret
@@ -33,12 +34,12 @@ def a_model(loss: str, rng: np.random.Generator) -> BoundedERM:
     return model
 
 
-def beside(model: BoundedERM, label: float) -> Beside:
+def beside(model: BoundedERM, label: float) -> ShrinkToConstant:
     targets = model._targets()
     weights = model._class_weights(targets).tolist()
     scoring = scoring_for(None, model)
     empty = Secret((np.zeros((0, 3)), np.zeros(0)))
-    return Beside(empty, Relation.PRESENCE, targets, (weights[0], weights[-1]), scoring, label)
+    return ShrinkToConstant(empty, Relation.PRESENCE, targets, (weights[0], weights[-1]), scoring, label)
 
 
 def rows(rng: np.random.Generator, loss: str) -> tuple[np.ndarray, np.ndarray]:
@@ -68,7 +69,7 @@ def test_a_comparison_without_the_limit_would_be_found(monkeypatch: pytest.Monke
     own = beside(model, 0.5)
     X, most = np.full((1, 3), -1.0), own.most(model)
     assert own.scores(model, X, np.ones(1), most, NONE)[-1] == -most
-    monkeypatch.setattr(beside_constant, "regrets", lambda losses, _: regrets(losses, 2**60))
+    monkeypatch.setattr(shrink_to_constant, "regrets", lambda losses, _: regrets(losses, 2**60))
     assert own.scores(model, X, np.ones(1), most, NONE)[-1] < -most
 
 
@@ -76,7 +77,7 @@ def test_a_comparison_without_the_limit_would_be_found(monkeypatch: pytest.Monke
 def test_a_row_adds_one_to_both_numbers_of_the_constant(seed: int, loss: str) -> None:
     rng = np.random.default_rng(seed)
     model, (_, truth) = a_model(loss, rng), rows(rng, loss)
-    with_row, without = (beside_constant._halves(own, model._targets()) for own in (truth, truth[1:]))
+    with_row, without = (shrink_to_constant._halves(own, model._targets()) for own in (truth, truth[1:]))
     moved = [one - other for one, other in zip(with_row, without, strict=True)]
     assert min(moved) >= 0
     assert sum(moved) == UNIT

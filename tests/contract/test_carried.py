@@ -34,9 +34,9 @@ from evenhand.learning import (
     PrivateSearchCV,
     WeightedERM,
     model_loss,
-    parting,
-    sources,
 )
+from evenhand.learning.data import row_sources
+from evenhand.learning.selection import train_test_split
 from evenhand.profiles import Profile
 from evenhand.recommender.at_home import answer
 from evenhand.recommender.at_home.coins import SecureCoins
@@ -287,8 +287,8 @@ def fitted(name: str, given: dict[str, Any], protects: str, tape: Tape) -> dict[
     first = lambda users, counts: np.concatenate([np.arange(count) for count in counts if count])  # noqa: E731
     with (
         tape.playing(),
-        mock.patch.object(sources, "random_ranks", first),
-        mock.patch.object(parting, "coins", lambda users: np.arange(users) % 3 == 2),
+        mock.patch.object(row_sources, "random_ranks", first),
+        mock.patch.object(train_test_split, "coins", lambda users: np.arange(users) % 3 == 2),
     ):
         return carried(FITS[name](given, protects))
 

@@ -22,9 +22,11 @@ import pytest
 
 import evenhand as eh
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, HypothesisSelection, PrivateSearchCV, noise_level, parting
-from evenhand.learning.beside_constant import Beside
-from evenhand.learning.judging import scoring_for
+from evenhand.learning import BoundedERM, HypothesisSelection, PrivateSearchCV
+from evenhand.learning.perturbation.shrink_to_constant import ShrinkToConstant
+from evenhand.learning.regression import noise_level
+from evenhand.learning.selection import train_test_split
+from evenhand.learning.selection.per_user_loss import scoring_for
 from evenhand.noise import NoisyMax, NormalThreshold, ShownCounts, TopK, TruncatedGeometric, seam
 from evenhand.release import Receipt
 from evenhand.statistics import supports
@@ -299,7 +301,7 @@ def _models() -> Iterator[tuple[str, Choice]]:
                 return model
 
             with (
-                mock.patch.object(parting, "coins", lambda count: np.arange(count) % 2 == 1),
+                mock.patch.object(train_test_split, "coins", lambda count: np.arange(count) % 2 == 1),
                 mock.patch.object(BoundedERM, "fit", opposed),
             ):
                 base = BoundedERM(rows_per_user=1, feature_norm=1.0, protects=relation)
@@ -310,13 +312,13 @@ def _models() -> Iterator[tuple[str, Choice]]:
             model.fit(np.zeros((2, 2)), np.array([0, 1]), users=[0, 1])
             model.coef_, targets = np.full((1, 2), 9.0), model._targets()
             rows = Secret((data[0], targets.targets(data[1])))
-            own = Beside(rows, Relation(relation), targets, (1.0, 1.0), scoring_for(None, model), 0.5)
+            own = ShrinkToConstant(rows, Relation(relation), targets, (1.0, 1.0), scoring_for(None, model), 0.5)
             return own.kept_part(model, 0.5, Decimal(1), receipt())
 
         for name, run in {
-            "learning/hypotheses:fit": selection,
-            "learning/search_cv:_choose": search,
-            "learning/beside_constant:kept_part": beside,
+            "learning/selection/hypotheses:fit": selection,
+            "learning/selection/search_cv:_choose": search,
+            "learning/perturbation/shrink_to_constant:kept_part": beside,
         }.items():
             yield f"{name}:choices under {relation}", Choice(fits(run, (X, y, users), other), twins[relation])
     design = np.repeat(np.random.default_rng(1).normal(size=(9, 1)), 3, axis=1).reshape(-1, 1)
@@ -328,7 +330,7 @@ def _models() -> Iterator[tuple[str, Choice]]:
         return noise_level.buy(blocks, Secret(own), (-5.0, 5.0), Decimal(1), receipt())
 
     calm = np.where(np.arange(27) < 3, 0.0, labels)
-    yield "learning/noise_level:buy:choices", Choice(fits(spread, calm, mine), twins["values"])
+    yield "learning/regression/noise_level:buy:choices", Choice(fits(spread, calm, mine), twins["values"])
 
 
 CHOICES: dict[str, Choice] = {**dict(_statistics()), **dict(_models())}

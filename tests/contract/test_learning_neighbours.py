@@ -16,23 +16,15 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.guarantee import Relation
-from evenhand.learning import (
-    Ball,
-    BoundedERM,
-    HypothesisSelection,
-    LabelPrivateRegression,
-    Loss,
-    WeightedERM,
-    engine,
-    output_perturbation,
-    sources,
-)
-from evenhand.learning.features import STEPS, feature_map
-from evenhand.learning.label_grid import label_steps
-from evenhand.learning.linear_hypotheses import UNIT
+from evenhand.learning import Ball, BoundedERM, HypothesisSelection, LabelPrivateRegression, Loss, WeightedERM
+from evenhand.learning.data import engine_rows, row_sources
+from evenhand.learning.data.features import STEPS, feature_map
+from evenhand.learning.data.targets import label_steps
+from evenhand.learning.data.user_rows import FULL, clamped
 from evenhand.learning.losses import LOSSES
-from evenhand.learning.net import LinearHypothesis
-from evenhand.learning.user_rows import FULL, clamped
+from evenhand.learning.perturbation import output_perturbation
+from evenhand.learning.selection.linear_hypotheses import LinearHypothesis
+from evenhand.learning.selection.per_user_loss import UNIT
 from evenhand.ledger import mechanism_delta
 from evenhand.noise import NoisyMax, seam
 from evenhand.noise.steps import noise_multiplier
@@ -138,7 +130,7 @@ def test_a_user_moves_a_fading_model_as_declared(seed: int, rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output_perturbation, "MOST_ROWS", rows)
         patch.setattr(
-            sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+            row_sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         first, scale = released(lambda: model.fit(X, labels, users=users))
         second, same = released(lambda: model.fit(X[~victim], labels[~victim], users=users[~victim]))
@@ -202,7 +194,7 @@ def test_a_user_moves_each_score_of_a_selection_as_declared(seed: int, protects:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NoisyMax, "choose", scores.choose)
         patch.setattr(
-            sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+            row_sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         model.fit(X, labels, users=users)
         model.fit(
@@ -234,7 +226,7 @@ def test_a_user_of_a_table_moves_each_score_of_a_selection_as_declared(
         return [abs(a - b) for a, b in zip(*scores.seen[-2:], strict=True)]
 
     assert max(moves()) == tau * UNIT
-    monkeypatch.setattr(engine, "sampled_rows", lambda table, rows, tau: rows)
+    monkeypatch.setattr(engine_rows, "sampled_rows", lambda table, rows, tau: rows)
     assert max(moves()) == 20 * UNIT
 
 
@@ -315,7 +307,8 @@ def test_a_user_moves_every_vector_of_a_descent_as_declared(
 def test_a_descent_that_forgets_the_clamp_moves_further(monkeypatch: pytest.MonkeyPatch, protects: str) -> None:
     assert descent(1, "logistic", protects, 0.01)[0][-1] > descent(1, "logistic", protects, 0.01)[1][-1] / 100
     monkeypatch.setattr(
-        "evenhand.learning.descent.clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True)
+        "evenhand.learning.descent.descent.clamped",
+        lambda vectors, factors: (np.rint(vectors * factors[:, None]), True),
     )
     moved, declared = descent(1, "logistic", protects, 0.01)
     assert moved[-1] > declared[-1]
@@ -324,9 +317,9 @@ def test_a_descent_that_forgets_the_clamp_moves_further(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("module", "place", "loss"),
     [
-        ("whitening", 3, "squared"),
-        ("calibration", -2, "squared"),
-        ("calibration", -2, "logistic"),
+        ("preparation", 3, "squared"),
+        ("recalibration", -2, "squared"),
+        ("recalibration", -2, "logistic"),
         ("coefficient_ranges", -1, "squared"),
     ],
 )
@@ -334,10 +327,10 @@ def test_a_bought_vector_that_forgets_the_clamp_moves_further(
     module: str, place: int, loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Second moments, sums of slopes, also along the model, and second derivatives: only a user who is cut reaches the bound."""
-    monkeypatch.setattr("evenhand.learning.calibration._LEAST", 0.01)  # so that slopes of a few rows are cut
-    monkeypatch.setattr("evenhand.learning.calibration._CLAMPS", np.array([0.01]))
-    for shortened in ("whitening", "coefficient_ranges"):
-        monkeypatch.setattr(f"evenhand.learning.{shortened}._CLAMP", 0.1)
+    monkeypatch.setattr("evenhand.learning.descent.recalibration._LEAST", 0.01)  # so that slopes of a few rows are cut
+    monkeypatch.setattr("evenhand.learning.descent.recalibration._CLAMPS", np.array([0.01]))
+    for shortened in ("preparation._MOMENT_CLAMP", "coefficient_ranges._CLAMP"):
+        monkeypatch.setattr(f"evenhand.learning.descent.{shortened}", 0.1)
 
     def moves() -> list[tuple[Fraction, Fraction]]:
         found = [descent(seed, loss, "presence", "auto") for seed in range(4)]
@@ -346,7 +339,8 @@ def test_a_bought_vector_that_forgets_the_clamp_moves_further(
     assert all(moved <= declared for moved, declared in moves())
     assert max(moved / declared for moved, declared in moves()) > Fraction(1, 2)
     monkeypatch.setattr(
-        f"evenhand.learning.{module}.clamped", lambda vectors, factors: (np.rint(vectors * factors[:, None]), True)
+        f"evenhand.learning.descent.{module}.clamped",
+        lambda vectors, factors: (np.rint(vectors * factors[:, None]), True),
     )
     assert any(moved > declared for moved, declared in moves())
 
@@ -359,7 +353,7 @@ def test_a_descent_that_clamps_classes_one_by_one_moves_further(monkeypatch: pyt
 
     moved, declared = descent(1, "multinomial", "presence", 0.01)
     assert declared[-1] / 2 < moved[-1] <= declared[-1]
-    monkeypatch.setattr("evenhand.learning.descent.clamped", separately)
+    monkeypatch.setattr("evenhand.learning.descent.descent.clamped", separately)
     moved, declared = descent(1, "multinomial", "presence", 0.01)
     assert moved[-1] > declared[-1]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evenhand.guarantee import BudgetExceeded, UsageError
 from evenhand.learning import HypothesisSelection
-from evenhand.learning.linear_hypotheses import UNIT
-from evenhand.learning.loss_spread import parts
+from evenhand.learning.selection.hypotheses import loss_parts
+from evenhand.learning.selection.per_user_loss import UNIT
 from evenhand.ledger import Ledger
 from evenhand.planning import plan
 from evenhand.profiles import Profile
@@ -23,7 +23,7 @@ LOSSES = st.lists(st.integers(0, UNIT) | st.sampled_from([0, UNIT]), max_size=8)
 
 def summed(people: list[list[int]], limit: int) -> list[int]:
     users = list(itertools.chain.from_iterable([code] * len(rows) for code, rows in enumerate(people)))
-    return parts(list(itertools.chain.from_iterable(people)), users, limit)
+    return loss_parts(list(itertools.chain.from_iterable(people)), users, limit)
 
 
 @given(people=st.lists(LOSSES, max_size=4), own=LOSSES, changed=st.data(), limit=st.integers(1, 6))

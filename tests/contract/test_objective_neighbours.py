@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.guarantee import Relation
-from evenhand.learning import BoundedERM, beside_constant, bounded_erm, objective_perturbation, sources
-from evenhand.learning.beside_constant import paired_squares
-from evenhand.learning.features import STEPS, FeatureMap, feature_map
+from evenhand.learning import BoundedERM
+from evenhand.learning.data import row_sources
+from evenhand.learning.data.features import STEPS, FeatureMap, feature_map
+from evenhand.learning.data.row_sources import FINE_BITS, FINENESS, Coefficients, MemoryRows
 from evenhand.learning.losses import LOSSES, MarginLoss, loss_named
-from evenhand.learning.minimise import FINENESS, Coefficients
-from evenhand.learning.objective_perturbation import Parts, inside
-from evenhand.learning.phases import release
-from evenhand.learning.sources import FINE_BITS, MemoryRows
+from evenhand.learning.perturbation import bounded_erm, objective_perturbation, shrink_to_constant
+from evenhand.learning.perturbation.bounded_erm import release
+from evenhand.learning.perturbation.objective_perturbation import Parts, inside
+from evenhand.learning.perturbation.shrink_to_constant import paired_squares
 from evenhand.noise import seam
 from evenhand.noise.linear_term import LinearTerm
 from evenhand.tables import Secret
@@ -165,7 +166,7 @@ def test_neighbours_with_the_same_exact_minimiser_are_as_close_as_declared(
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
+            row_sources, "random_ranks", lambda users, counts: np.concatenate([np.arange(k) for k in counts if k])
         )
         patch.setattr(objective_perturbation, "MOST_ROWS", 20 if faded else 2**27)
         patch.setattr(objective_perturbation, "FARTHEST", neighbours.rng.choice([0.05, 32.0]))  # cut, or not
@@ -231,7 +232,7 @@ def test_a_user_moves_the_sum_over_random_pairs_as_declared(seed: int, users: in
     newcomer = rows[rng.integers(0, users + 1)] * 0 + rows[-1]
     half, odd = users // 2, users % 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beside_constant, "draws", np.arange)  # pairs are those at distance ``half``
+        patch.setattr(shrink_to_constant, "draws", np.arange)  # pairs are those at distance ``half``
         few = paired_squares(rows[:users], limit)
         if odd:  # who was left over is paired with the newcomer
             order = [*range(half), users - 1, *range(half, 2 * half), users]

@@ -27,11 +27,12 @@ from test_learning_outcomes import (
 )
 
 from evenhand.guarantee import EvenhandError, Relation
-from evenhand.learning import BoundedERM, PrivateSearchCV, model_loss, parting, search_cv
-from evenhand.learning.judging import SCORINGS, margins, user_losses
-from evenhand.learning.purse import Division, Purse
-from evenhand.learning.sources import MemoryRows
-from evenhand.learning.targets import Bounded, Classes
+from evenhand.learning import BoundedERM, PrivateSearchCV, model_loss
+from evenhand.learning.data.row_sources import MemoryRows
+from evenhand.learning.data.targets import BoundedLabels, Classes
+from evenhand.learning.selection import search_cv, train_test_split
+from evenhand.learning.selection.budget import Division, FitBudget
+from evenhand.learning.selection.per_user_loss import SCORINGS, margins, user_losses
 from evenhand.ledger import Cost
 from evenhand.noise import NoisyMax, seam
 
@@ -53,7 +54,7 @@ class Line:
 def judged(models: Sequence[Line], X: np.ndarray, y: np.ndarray, users: np.ndarray, scoring: str) -> list[int]:
     one = SCORINGS[scoring]
     targets = (
-        Bounded((0.0, 1.0))
+        BoundedLabels((0.0, 1.0))
         if scoring == "neg_mean_squared_error"
         else Classes(tuple(range(max(2, len(np.ravel(models[0].intercept_))))))
     )
@@ -124,7 +125,7 @@ def search(
     with monkeypatch.context() as patch, seam.replaced(lambda name, values, scale: list(values)):
         patch.setattr(BoundedERM, "fit", watching)
         patch.setattr(NoisyMax, "choose", choose)
-        patch.setattr(parting, "coins", lambda users: judges[:users])
+        patch.setattr(train_test_split, "coins", lambda users: judges[:users])
         base = BoundedERM(rows_per_user=2, feature_norm=1.0)
         PrivateSearchCV(base, {"regularisation": [1.0, 5.0]}, 1, 0, refit=False).fit(*data)
     return seen
@@ -160,7 +161,7 @@ def test_the_division_is_exact(epsilon: Decimal, delta: Decimal, refit: bool) ->
     assert division.search + division.refit == whole
     judging = Fraction(division.judging)
     assert (judging**2 / 2 if delta else judging) <= division.search
-    purse = Purse(division.search, not delta, "event")
+    purse = FitBudget(division.search, not delta, "event")
     with pytest.raises(EvenhandError):
         purse.debit(Cost.pure(epsilon * 2) if not delta else Cost.zcdp((cost.rho or 0) * 2, epsilon=1, delta=delta),
                     query={}, guarantee=None)  # type: ignore[arg-type]  # fmt: skip

@@ -12,9 +12,9 @@ import pytest
 import evenhand as eh
 from evenhand.guarantee import UsageError
 from evenhand.learning import BoundedERM, PrivateSearchCV, WeightedERM, model_loss
-from evenhand.learning.parting import parted
-from evenhand.learning.private_rows import open_rows
-from evenhand.learning.targets import Classes
+from evenhand.learning.data.row_sources import open_rows
+from evenhand.learning.data.targets import Classes
+from evenhand.learning.selection.train_test_split import train_test_split
 from evenhand.noise import seam
 from evenhand.tables import Secret
 
@@ -54,7 +54,7 @@ def people(table: eh.Table) -> tuple[set[int], int]:
 def test_a_user_is_in_one_part_only(table: eh.Table, frame: pd.DataFrame) -> None:
     whole = frame.dropna()
     owner = {hash(tuple(row)): who for row, who in zip(whole[["a", "b"]].to_numpy(), whole["who"], strict=True)}
-    with parted(table, "label", None, ["a", "b"], None) as ((training, _, _), (judges, _, _)):
+    with train_test_split(table, "label", None, ["a", "b"], None) as ((training, _, _), (judges, _, _)):
         (one, rows), (other, more) = people(training), people(judges)
     assert rows + more == len(whole)
     assert not {owner[row] for row in one} & {owner[row] for row in other}

@@ -70,9 +70,9 @@ def test_engines_and_memory_agree_to_the_last_bit(source: Any, frame: pd.DataFra
 
 
 def test_the_row_limit_holds_in_the_engine(frame: pd.DataFrame) -> None:
-    from evenhand.learning.engine import EngineRows
-    from evenhand.learning.features import feature_map
-    from evenhand.learning.targets import Classes
+    from evenhand.learning.data.engine_rows import EngineRows
+    from evenhand.learning.data.features import feature_map
+    from evenhand.learning.data.targets import Classes
 
     rows = EngineRows(eh.read(frame, user="who"), "label", ["a", "b"], Classes((0, 1)))
     complete = frame[frame[["a", "b", "label"]].notna().all(axis=1)]

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.learning import noise_level
-from evenhand.learning.intervals import ErrorLaw, spherical_radius
+from evenhand.learning.perturbation.output_perturbation import spherical_radius
+from evenhand.learning.regression import noise_level
+from evenhand.learning.regression.label_private_regression import ErrorLaw
 from evenhand.noise.vectors import add_blockwise, add_normal, add_spherical
 
 ALARM = 1e-6

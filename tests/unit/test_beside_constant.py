@@ -11,7 +11,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.learning import BoundedERM
-from evenhand.learning.card import model_card
+from evenhand.learning.model_card import model_card
 from evenhand.noise import seam
 
 RNG = np.random.default_rng(3)

@@ -9,9 +9,9 @@ import pytest
 
 from evenhand.guarantee import UsageError
 from evenhand.learning import Ball, WeightedERM
-from evenhand.learning.card import card_text, model_card
-from evenhand.learning.coefficient_ranges import SHARE, _believed
-from evenhand.learning.descent import MOMENTUM, Descent, responses
+from evenhand.learning.descent.coefficient_ranges import CURVATURE_SHARE, _believed
+from evenhand.learning.descent.descent import MOMENTUM, Descent, responses
+from evenhand.learning.model_card import card_text, model_card
 from evenhand.noise import seam
 
 STEPS, FIRST, LENGTH = 30, 12, 0.02
@@ -111,4 +111,4 @@ def test_where_there_is_none_it_is_said_and_nothing_is_bought(options: dict[str,
     assert model_card(model)["coefficients"][0]["low"] is None
     assert (model.curvature_ is not None) == bought
     shares = model._shares(model._slopes(model._targets()), model.feature_map_)
-    assert (shares[-1] == SHARE) == bought
+    assert (shares[-1] == CURVATURE_SHARE) == bought

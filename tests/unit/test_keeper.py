@@ -17,7 +17,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.guarantee import Guarantee, Relation
-from evenhand.learning.purse import Paid
+from evenhand.learning.selection.budget import PaidFit
 from evenhand.ledger import Budget, Cost, question_ledger
 from evenhand.ledger.desk import Desk, Limits
 from evenhand.noise import seam
@@ -273,7 +273,7 @@ def test_no_row_is_read_before_a_fit_is_paid(desk: Desk, monkeypatch: pytest.Mon
         Desks(kept).ask(BOB, {"key": "much", "question": {**FIT, "epsilon": "10"}})
     assert desk.asked() == []
     promise = Guarantee(Decimal(1), Decimal(0), Relation.PRESENCE, ("u",))
-    paid, other = (Paid(Cost.pure("1"), "event") for _ in range(2))
+    paid, other = (PaidFit(Cost.pure("1"), "event") for _ in range(2))
     assert paid.debit(Cost.pure("1"), {}, promise).id == "event"
     for payer, cost in ((paid, "1"), (other, "2")):
         with pytest.raises(eh.EvenhandError, match="not the one that was paid for"):

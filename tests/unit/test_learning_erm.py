@@ -21,9 +21,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import evenhand as eh
 from evenhand.guarantee import BudgetExceeded, Relation, UsageError
 from evenhand.learning import BoundedERM, HypothesisSelection, WeightedERM
-from evenhand.learning import minimise as optimiser
+from evenhand.learning.data.row_sources import Coefficients
 from evenhand.learning.losses import LOSSES, HuberHinge, MarginLoss, Squared, loss_named
-from evenhand.learning.minimise import Coefficients, Objective, minimise
+from evenhand.learning.perturbation import minimise as optimiser
+from evenhand.learning.perturbation.minimise import Objective, minimise
 from evenhand.noise import seam
 from evenhand.noise.steps import noise_multiplier, rho_of_vectors
 from evenhand.planning.row_choice import METHODS, Scales, choose_rows

@@ -22,15 +22,15 @@ from scipy import sparse
 import evenhand as eh
 from evenhand.guarantee import DataError, Relation, UsageError, split
 from evenhand.learning import LabelPrivateRegression, RegressionWeights, WeightedERM
-from evenhand.learning import minimise as optimiser
-from evenhand.learning.engine import EngineRows
-from evenhand.learning.features import STEPS, feature_map
-from evenhand.learning.inputs import user_codes
+from evenhand.learning.data.engine_rows import EngineRows
+from evenhand.learning.data.features import STEPS, feature_map
+from evenhand.learning.data.inputs import user_codes
+from evenhand.learning.data.row_sources import FINE_BITS, FINENESS, Coefficients, _KeptArrays
+from evenhand.learning.data.targets import Classes
 from evenhand.learning.losses import LOSSES, loss_named
-from evenhand.learning.minimise import FINENESS, Coefficients, Objective, minimise
-from evenhand.learning.sources import FINE_BITS, _KeptArrays
-from evenhand.learning.targets import Classes
-from evenhand.learning.weights.exact import _magnitudes
+from evenhand.learning.perturbation import minimise as optimiser
+from evenhand.learning.perturbation.minimise import Objective, minimise
+from evenhand.learning.regression.weights import _magnitudes
 from evenhand.ledger import rho_with_pure
 from evenhand.noise import vectors
 from evenhand.noise.steps import gaussian_delta, noise_multiplier, rho_of_vectors

@@ -13,11 +13,9 @@ from sklearn.base import clone
 import evenhand as eh
 from evenhand.guarantee import UsageError
 from evenhand.learning import Ball, BoundedERM, Box, Loss, WeightedERM, model_loss
-from evenhand.learning.card import card_text, model_card
-from evenhand.learning.own_loss import ByLabel
-from evenhand.learning.slopes import SCORE_BITS, SLOPE
-from evenhand.learning.softmax import Softmax
-from evenhand.learning.targets import Bounded
+from evenhand.learning.data.targets import BoundedLabels
+from evenhand.learning.model_card import card_text, model_card
+from evenhand.learning.slopes import SCORE_BITS, SLOPE, ByLabel, Softmax
 from evenhand.noise import seam
 
 RNG = np.random.default_rng(0)
@@ -68,7 +66,7 @@ def test_slopes_of_several_classes_are_those_of_the_softmax_row_by_row() -> None
 
 
 def test_slopes_of_ones_own_loss_are_interpolated_between_labels() -> None:
-    slopes = ByLabel.of(Poisson(), Bounded((0.0, 20.0)), np.ones(1))
+    slopes = ByLabel.of(Poisson(), BoundedLabels((0.0, 20.0)), np.ones(1))
     scores, labels = RNG.uniform(-4, 4, size=2000), RNG.uniform(0, 20, size=2000)
     inner = np.rint((scores - slopes.offset) / slopes.unit * 2.0**SCORE_BITS)
     found = slopes.at(inner, np.rint((labels - 10) / 20 * 2**15).astype(np.int16)) / SLOPE * slopes.steepest

@@ -12,9 +12,10 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from evenhand.guarantee import UsageError
-from evenhand.learning import HypothesisSelection, linear_hypotheses, linear_net
-from evenhand.learning.linear_hypotheses import LinearHypotheses
-from evenhand.learning.targets import Bounded, Classes
+from evenhand.learning import HypothesisSelection, linear_net
+from evenhand.learning.data.targets import BoundedLabels, Classes
+from evenhand.learning.selection import linear_hypotheses, per_user_loss
+from evenhand.learning.selection.linear_hypotheses import LinearHypotheses
 from evenhand.noise import NoisyMax
 from evenhand.profiles import Profile
 
@@ -65,7 +66,7 @@ def test_linear_hypotheses_are_judged_at_once_as_if_each_were_called_with_each_r
     else:
         models = [*linear_net(2, 0.5), LinearRegression().fit(X % 3, y), LogisticRegression().fit(X % 3, y)]
     given: dict[str, Any] = {"loss": loss, "label_bounds": (0, 1), "rows_per_user": 1}
-    targets: Classes | Bounded = Classes.parse((0, 1)) if loss == "zero-one" else Bounded.parse((0, 1))
+    targets: Classes | BoundedLabels = Classes.parse((0, 1)) if loss == "zero-one" else BoundedLabels.parse((0, 1))
     truth = targets.targets(y)
     called = HypothesisSelection([model.predict for model in models], **given)
     at_once = HypothesisSelection(models, **given)
@@ -76,7 +77,7 @@ def test_linear_hypotheses_are_judged_at_once_as_if_each_were_called_with_each_r
 
 def test_no_row_changes_the_losses_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a product that looks at other rows is found out."""
-    rng, targets = np.random.default_rng(3), Bounded.parse((-1, 1))
+    rng, targets = np.random.default_rng(3), BoundedLabels.parse((-1, 1))
     X, y = rng.normal(size=(500, 3)), rng.uniform(-1, 1, 500)
     hypotheses = LinearHypotheses.of(linear_net(3, 0.4), 3, targets)
 
@@ -116,6 +117,6 @@ def test_what_a_choice_loses_is_forecast_and_holds() -> None:
     assert HypothesisSelection(hypotheses, 20).fit(X, y, users=users).usable_ is True
     targets = Classes.parse((0, 1))
     scores = model._scores(LinearHypotheses.of(hypotheses, 1, targets), X, targets.targets(y), targets)
-    noise = NoisyMax.calibrated(linear_hypotheses.UNIT, Decimal("0.2"), True)
+    noise = NoisyMax.calibrated(per_user_loss.UNIT, Decimal("0.2"), True)
     excess = np.mean([losses[noise.choose(scores)] for _ in range(200)])
     assert 0 < excess <= model.forecast_.noise

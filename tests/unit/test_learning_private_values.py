@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, WeightedERM
-from evenhand.learning.private_values import double, identity, same
+from evenhand.learning.data.private_values import double, identity, same
 
 METHODS = """
     __eq__ __ne__ __hash__ __lt__ __gt__ __le__ __ge__ __bool__ __float__ __int__ __index__ __complex__ __str__ __repr__

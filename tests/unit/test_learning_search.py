@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 import evenhand as eh
 from evenhand.guarantee import BudgetExceeded, EvenhandError, UsageError
 from evenhand.learning import BoundedERM, PrivateSearchCV, WeightedERM
-from evenhand.learning.purse import price
+from evenhand.learning.selection.budget import price
 from evenhand.ledger import Cost
 
 BOX: dict[str, Any] = {"feature_bounds": (-1, 1)}

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 import evenhand as eh
 from evenhand.guarantee import DataError, EvenhandError, UsageError
 from evenhand.learning import BoundedERM, HypothesisSelection, LabelPrivateRegression, PrivateSearchCV, WeightedERM
-from evenhand.learning.card import card_text, model_card
+from evenhand.learning.model_card import card_text, model_card
 from evenhand.noise import seam
 
 BOUNDS: dict[str, Any] = {"feature_bounds": (0, 1)}

@@ -14,9 +14,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from evenhand.guarantee import UsageError
-from evenhand.learning.weights.baselines import all_rows, best_row_limit
-from evenhand.learning.weights.problem import Problem, build
-from evenhand.learning.weights.solve import cost, optimise
+from evenhand.learning.regression.solver.problem import WeightProblem, build
+from evenhand.learning.regression.solver.solve import cost, optimise
+from evenhand.learning.regression.weights import all_rows, best_row_limit
 
 
 def example_1(g: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +33,7 @@ def zipf_table(n: int, d: int, alpha: float, seed: int) -> tuple[np.ndarray, np.
     return rng.normal(size=(n, d)), np.array(counts)
 
 
-def problem(X: np.ndarray, counts: np.ndarray, sd: float, noise: float) -> Problem:
+def problem(X: np.ndarray, counts: np.ndarray, sd: float, noise: float) -> WeightProblem:
     return build(X, counts, sd**2, noise, [f"x{j}" for j in range(X.shape[1])])
 
 
@@ -127,7 +127,7 @@ def test_many_coordinates_use_the_first_order_method_and_its_certificate_holds(
     X, counts = zipf_table(1500, 5, 2.0, seed=1)
     p = problem(X, counts, sd, noise)
     exact = optimise(p)
-    monkeypatch.setattr("evenhand.learning.weights.solve.NEWTON", 3)
+    monkeypatch.setattr("evenhand.learning.regression.solver.solve.NEWTON", 3)
     found = optimise(p)
     assert exact.gap < 1e-5
     assert found.bound <= exact.value * (1 + 1e-9)
@@ -137,7 +137,7 @@ def test_many_coordinates_use_the_first_order_method_and_its_certificate_holds(
 
 
 def test_where_a_look_alike_misleads_newton_the_answer_is_still_certified(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.learning.weights.solve._LARGE", 20_000)
+    monkeypatch.setattr("evenhand.learning.regression.solver.solve._LARGE", 20_000)
     rng = np.random.default_rng(2)
     kinds = (rng.random((300, 9)) < 0.2).astype(float)
     X = np.column_stack([np.ones(5000), kinds[rng.choice(300, 5000, p=np.arange(300, 0, -1) / 45150)]])

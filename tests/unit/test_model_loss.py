@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.guarantee import UsageError
 from evenhand.learning import BoundedERM, WeightedERM, model_loss
-from evenhand.learning.card import card_text, model_card
-from evenhand.learning.judging import UNIT
+from evenhand.learning.model_card import card_text, model_card
+from evenhand.learning.selection.per_user_loss import UNIT
 from evenhand.noise import seam
 from evenhand.pages.card import card_page
 

@@ -7,9 +7,9 @@ import pytest
 
 import evenhand as eh
 from evenhand.learning import BoundedERM
+from evenhand.learning.data.row_sources import FINE_BITS
 from evenhand.learning.losses import HuberHinge, Logistic, Squared
-from evenhand.learning.objective_perturbation import MOST_ROWS, OUTPUT_SHARE
-from evenhand.learning.sources import FINE_BITS
+from evenhand.learning.perturbation.objective_perturbation import MOST_ROWS, OUTPUT_SHARE
 from evenhand.noise import seam
 from evenhand.planning.excess_risk import Capped, bias
 from evenhand.planning.row_choice import INEXACT

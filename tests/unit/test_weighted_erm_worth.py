@@ -11,11 +11,11 @@ import pytest
 
 import evenhand as eh
 from evenhand.learning import WeightedERM
-from evenhand.learning.card import model_card
+from evenhand.learning.descent.preparation import _typical_length
 from evenhand.learning.loss_forecast import _gain, curvatures
 from evenhand.learning.losses import CappedLogistic, Logistic
+from evenhand.learning.model_card import model_card
 from evenhand.learning.slopes import ByClass
-from evenhand.learning.standard import _typical_length
 from evenhand.noise import seam
 
 CAPPED = ByClass.of(CappedLogistic(), np.ones(2))

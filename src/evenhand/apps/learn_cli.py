@@ -15,7 +15,7 @@ from evenhand.guarantee import UsageError, parse_delta, parse_epsilon
 if TYPE_CHECKING:
     import evenhand as eh
     from evenhand.learning import BoundedERM, LabelPrivateRegression, WeightedERM
-    from evenhand.learning.features import FeatureBounds
+    from evenhand.learning.data.features import FeatureBounds
 
 app = typer.Typer(no_args_is_help=True, help="Learn a model about people and write a model card.")
 
@@ -131,7 +131,7 @@ def _learn(
 ) -> None:  # fmt: skip
     """Fit, write the card and print it."""
     from evenhand.apps.options import ledger_facts
-    from evenhand.learning.card import card_text, model_card
+    from evenhand.learning.model_card import card_text, model_card
     from evenhand.pages.card import card_page
 
     with progress(f"Learning {label} from {source}"):
@@ -165,7 +165,7 @@ def _open(location: str | None, epsilon: str, delta: str, budget: str | None) ->
 
 
 def _feature_names(table: eh.Table, label: str, features: str | None) -> list[str]:
-    from evenhand.learning.public_rows import column_names
+    from evenhand.learning.data.public_rows import column_names
 
     _, names = column_names(table, label, parse_list(features) or None)
     if not names:

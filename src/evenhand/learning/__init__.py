@@ -10,16 +10,16 @@ if any(
         name="evenhand.learning",
     )
 
-from evenhand.learning.bounded_erm import BoundedERM
-from evenhand.learning.constraints import Ball, Box
-from evenhand.learning.evaluation import ModelLoss, model_loss
-from evenhand.learning.hypotheses import HypothesisSelection
-from evenhand.learning.net import linear_net
-from evenhand.learning.own_loss import Loss
-from evenhand.learning.regression import LabelPrivateRegression
-from evenhand.learning.search_cv import PrivateSearchCV
-from evenhand.learning.weighted_erm import WeightedERM
-from evenhand.learning.weights.integer import RegressionWeights
+from evenhand.learning.descent.constraints import Ball, Box
+from evenhand.learning.descent.weighted_erm import WeightedERM
+from evenhand.learning.losses import Loss
+from evenhand.learning.perturbation.bounded_erm import BoundedERM
+from evenhand.learning.regression.label_private_regression import LabelPrivateRegression
+from evenhand.learning.regression.weights import RegressionWeights
+from evenhand.learning.selection.evaluation import ModelLoss, model_loss
+from evenhand.learning.selection.hypotheses import HypothesisSelection
+from evenhand.learning.selection.linear_hypotheses import linear_net
+from evenhand.learning.selection.search_cv import PrivateSearchCV
 
 __all__ = [
     "Ball",

@@ -1,26 +1,125 @@
-"""What linear models with private features have in common: parameters, targets, predictions."""
+"""What estimators whose features are private too have in common: parameters, how they open rows and take new ones, targets, predictions, scores."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evenhand.guarantee import UsageError
-from evenhand.learning.base import choice
-from evenhand.learning.categories import Categories
-from evenhand.learning.features import FeatureBounds, FeatureMap, feature_map
-from evenhand.learning.inputs import Features, Frame, PerRow
-from evenhand.learning.losses import LOSSES
-from evenhand.learning.own_loss import Loss
-from evenhand.learning.private_estimator import PrivateRows
-from evenhand.learning.private_values import Floats
-from evenhand.learning.shown import ShownAsCard
-from evenhand.learning.sources import Source
-from evenhand.learning.targets import Bounded, Classes, Targets
+from evenhand.guarantee import Amount, UsageError
+from evenhand.learning.data.features import Categories, Encoding, FeatureBounds, FeatureMap, feature_map
+from evenhand.learning.data.inputs import (
+    Features,
+    Frame,
+    PerRow,
+    as_fitted,
+    dense,
+    named_column,
+    private_feature_matrix,
+)
+from evenhand.learning.data.private_values import Floats
+from evenhand.learning.data.row_sources import RowSource, open_rows, with_names
+from evenhand.learning.data.targets import BoundedLabels, Classes, Targets
+from evenhand.learning.fitting import choice
+from evenhand.learning.losses import LOSSES, Loss
+from evenhand.learning.model_card import ShownAsCard, coefficient_rows
+from evenhand.ledger import Ledger
+from evenhand.profiles import Profile
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateRows(BaseEstimator):  # type: ignore[misc]
+    """An estimator of rows whose labels and features are private."""
+
+    classes: Sequence[Any] = (0, 1)
+    label_bounds: tuple[float, float] | None = None
+    profile: Profile | None = None
+    protects: str = "presence"
+    population: str | None = None
+    ledger: Ledger | None = None
+
+    @property
+    @abstractmethod
+    def _classifies(self) -> bool:
+        """Whether labels are classes."""
+
+    def _targets(self) -> Targets:
+        """How labels become targets."""
+        return (
+            Classes.parse(self.classes, self._most_classes())
+            if self._classifies
+            else BoundedLabels.parse(self.label_bounds)
+        )
+
+    def _most_classes(self) -> int:
+        return 2
+
+    @abstractmethod
+    def predict(self, X: ArrayLike | Frame) -> NDArray[Any]:
+        """The predicted class, or number."""
+
+    def _opened(
+        self,
+        X: Features,
+        y: PerRow,
+        users: PerRow,
+        targets: Targets,
+        features: Sequence[str] | None = None,
+        categories: Categories | None = None,
+    ) -> tuple[RowSource, Encoding]:
+        """The rows; the number and names of their features are kept, as scikit-learn does."""
+        source, self.encoding_, matrix = open_rows(
+            X, y, users,
+            features=features, targets=targets, protects=self.protects, population=self.population, categories=categories,
+        )  # fmt: skip
+        self.columns_ = self.encoding_.columns if hasattr(X, "columns") else None
+        if matrix is not None:
+            validate_data(self, matrix, skip_check_array=True)
+        else:
+            self.n_features_in_ = len(self.encoding_.names)
+            self.feature_names_in_ = np.array(self.encoding_.names, dtype=object)
+        return source, self.encoding_
+
+    def _new_rows(self, X: ArrayLike | Frame) -> Floats:
+        """Rows to predict from with the features of the fit, by name where both have names; NaN where one is missing."""
+        check_is_fitted(self)
+        rows = self._encoded(as_fitted(X, self.columns_))
+        return np.asarray(validate_data(self, rows, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"))
+
+    def _encoded(self, X: ArrayLike | Frame) -> ArrayLike | Frame:
+        """New rows with the features of the fit: categories as 0 and 1, a sparse matrix as a dense one."""
+        if not self.encoding_.levels:
+            return dense(X)
+        matrix = private_feature_matrix(X, self.encoding_)
+        return matrix if self.columns_ is None else with_names(matrix, self.encoding_)
+
+    def score(self, X: ArrayLike | Frame, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy, or R² for labels that are numbers; ``y`` may name a column. It is computed from the rows given: not private."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        measure = accuracy_score if self._classifies else r2_score
+        return float(measure(named_column(X, y), self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if not self._classifies:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags(poor_score=True)
+        else:
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=len(self.classes) > 2)
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.non_deterministic = True
+        return tags
 
 
 def _is_logistic(model: LinearModel) -> bool:
@@ -29,19 +128,18 @@ def _is_logistic(model: LinearModel) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearModel(ShownAsCard, PrivateRows):
     """Predictions ⟨coef, x⟩ + intercept, as a class or a number; subclasses fit them."""
 
-    loss: str | Loss
-    label_bounds: tuple[float, float] | None
-    feature_norm: float | None
-    feature_bounds: FeatureBounds | None
-    features: Sequence[str] | None
-    fit_intercept: bool
-    categories: Categories | None
-    class_weight: Mapping[Any, float] | None
-    coef_: Floats
-    intercept_: Any  # a number, or an array with one per row of ``coef_``
+    epsilon: Amount = field(default=1.0, kw_only=False)
+    loss: str | Loss = "logistic"
+    feature_norm: float | None = None
+    feature_bounds: FeatureBounds | None = None
+    class_weight: Mapping[Any, float] | None = None
+    fit_intercept: bool = True
+    features: Sequence[str] | None = None
+    categories: Categories | None = None
 
     def decision_function(self, X: ArrayLike | Frame) -> Floats:
         """The score ⟨coef, x⟩ + intercept, of more than two classes one for each; a missing feature counts as the middle of its range.
@@ -87,12 +185,7 @@ class LinearModel(ShownAsCard, PrivateRows):
                     f"label_bounds={self.label_bounds!r} are for labels that are numbers, and loss={self.loss!r} is for classes; expected "
                     "loss='squared' with label_bounds, or classes=(negative, positive) without."
                 )
-        return (
-            Classes.parse(self.classes, self._most_classes()) if self._classifies else Bounded.parse(self.label_bounds)
-        )
-
-    def _most_classes(self) -> int:
-        return 2
+        return super()._targets()
 
     def _class_weights(self, targets: Targets) -> Floats:
         """Weights of the classes, the largest being 1."""
@@ -110,18 +203,28 @@ class LinearModel(ShownAsCard, PrivateRows):
 
     def _open(
         self, X: Features, y: PerRow, users: PerRow, targets: Targets
-    ) -> tuple[Source, tuple[str, ...], FeatureMap]:
+    ) -> tuple[RowSource, tuple[str, ...], FeatureMap]:
         """The rows, and the features' names and scales."""
         source, encoding = self._opened(X, y, users, targets, self.features, self.categories)
         bounds = encoding.bounds(self.feature_bounds)
         return source, encoding.names, feature_map(encoding.flags, self.feature_norm, bounds, self.fit_intercept)
+
+    def _coefficient_rows(self, ranges: Floats | None) -> list[dict[str, Any]]:
+        """Coefficients by name, for a card."""
+        names = [*getattr(self, "feature_names_in_", [f"x{index}" for index in range(self.n_features_in_)])]
+        rows, constants = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        if self.fit_intercept:
+            names, rows = [*names, "intercept"], np.column_stack([rows, constants])
+        prefixes = [""] if len(rows) == 1 else [f"{label}: " for label in self.classes_]
+        named = [f"{prefix}{name}" for prefix in prefixes for name in names]
+        return coefficient_rows(list(zip(named, rows.ravel().tolist(), strict=True)), ranges)
 
     def _adopt(self, coefficients: Floats, mapped: FeatureMap, targets: Targets, offset: float | None = None) -> None:
         """Keep coefficients of scaled features, for several scores row by row, as a model of the features as they came."""
         self.feature_map_ = mapped
         rows = [mapped.to_original(row) for row in np.atleast_2d(coefficients)]
         slopes, constants = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-        if isinstance(targets, Bounded):
+        if isinstance(targets, BoundedLabels):
             self.coef_, self.intercept_ = (
                 slopes[0],
                 float(constants[0]) + (targets.offset if offset is None else offset),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import gamma
 
-from evenhand.learning.descent import Descent, Start
-from evenhand.learning.private_values import Floats
+from evenhand.learning.data.private_values import Floats
+from evenhand.learning.fitting import halved
 from evenhand.learning.slopes import ByClass, Slopes
+
+if TYPE_CHECKING:
+    from evenhand.learning.descent.descent import Descent, Start
 
 _SCORES = np.linspace(-5.0, 5.0, 401)
 _CHANCES = np.exp(-(_SCORES**2) / 2) / np.exp(-(_SCORES**2) / 2).sum()
@@ -122,19 +126,13 @@ def _noise(start: Start, done: Descent) -> float:
     return float(np.linalg.norm(averaged)) / len(averaged) / start.weight
 
 
-def _chance(slopes: ByClass, margins: Floats) -> Floats:
-    """The part of positives at which a margin would be right."""
-    negative, positive = slopes.by_class(margins)
-    return np.asarray(negative / np.maximum(negative - positive, 1e-12))
-
-
 def curvatures(slopes: ByClass, middle: float, sd: float) -> tuple[float, float, float]:
     """Second derivatives of the average loss across and along the coefficients, and along these and the constant, if margins are normal
     and chances right."""
     margins = middle + sd * _SCORES
-    chance, around = _chance(slopes, margins), 2.0**-4
+    right, around = slopes.chances(margins), 2.0**-4
     rise = (slopes.by_class(margins + around) - slopes.by_class(margins - around)) / (2 * around)
-    curved = np.maximum((1 - chance) * rise[0] + chance * rise[1], 1e-9) * _CHANCES
+    curved = np.maximum((1 - right) * rise[0] + right * rise[1], 1e-9) * _CHANCES
     return float(curved.sum()), float(curved @ _SCORES**2), float(curved @ _SCORES)
 
 
@@ -145,22 +143,23 @@ def alone(slopes: ByClass, start: Start, done: Descent) -> float:
     """
     push, pull = _noise(start, done) * math.sqrt(len(done.f) - 1), float(done.pull[0])
     middle = float(done.f[-1]) - done.moved
-    chance, low, high = float(_chance(slopes, np.array([start.constant]))[0]), 0.0, 8.0
-    for _ in range(40):
-        tried = (low + high) / 2
+    part = float(slopes.chances(np.array([start.constant]))[0])
+
+    def held(tried: float) -> bool:
         negative, positive = slopes.by_class(middle + tried * _SCORES)
-        back = ((1 - chance) * negative + chance * positive) @ (_CHANCES * _SCORES) + pull * tried
-        low, high = (tried, high) if back < push else (low, tried)
-    return (low + high) / 2
+        back = ((1 - part) * negative + part * positive) @ (_CHANCES * _SCORES) + pull * tried
+        return not back < push
+
+    return sum(halved(held, 0.0, 8.0, 40)) / 2
 
 
 def _gain(slopes: ByClass, middle: float, sd: float) -> float:
     """How much less than a constant model such margins lose: for each row, the slopes between its margin and the constant."""
     margins = middle + sd * _SCORES
-    chance = _chance(slopes, margins)
-    constant = slopes.constant(float(chance @ _CHANCES))
+    right = slopes.chances(margins)
+    constant = slopes.constant(float(right @ _CHANCES))
     between = constant + (margins - constant)[:, None] * (np.arange(64) + 0.5) / 64
     negative, positive = slopes.by_class(between.ravel()).reshape(2, len(margins), 64).mean(axis=2) * (
         margins - constant
     )
-    return -float(((1 - chance) * negative + chance * positive) @ _CHANCES)
+    return -float(((1 - right) * negative + right * positive) @ _CHANCES)

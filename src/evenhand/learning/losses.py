@@ -1,15 +1,17 @@
-"""Convex losses of a margin, written once for NumPy arrays and for engine expressions."""
+"""Convex losses of a margin, written once for NumPy arrays and for engine expressions; and what a loss of one's own has to say."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.guarantee import UsageError
+from evenhand.learning.data.private_values import Floats
 from evenhand.planning.row_choice import LossFacts
 from evenhand.tables.expressions import Column
 
@@ -17,6 +19,9 @@ Values: TypeAlias = Column
 """One number per row: a column of an engine, or an array."""
 
 _STEEPEST = 500.0  # margins beyond it have slopes that no double can tell from their limit
+
+
+LOSSES = ("logistic", "huber-svm", "squared")
 
 
 @dataclass(frozen=True)
@@ -48,31 +53,21 @@ def _either(test: Column, yes: float, no: float) -> Column:
 EXPRESSIONS = Operations(lambda x: x.exp(), _between, _either)
 
 
-@dataclass(frozen=True)
 class MarginLoss(ABC):
-    """ℓ(m, t) of a margin ``m = ⟨f, x⟩`` and a target ``t``; convex in m, with public bounds on its derivatives."""
+    """ℓ(m, t) of a margin ``m = ⟨f, x⟩`` and a target ``t``; convex in m, with public bounds on its derivatives.
 
-    classifies: ClassVar[bool]
+    Attributes:
+        steepest: the largest |ℓ'|: with ‖x‖ ≤ R a row's gradient is at most this times R.
+        roundest: the largest ℓ''.
+        at_zero: the largest ℓ(0, t): how much there is to gain at all, as no loss is negative.
+        typical: a guess of the average weight of a row: weights are there to make both classes count the same.
+    """
 
-    @property
-    @abstractmethod
-    def steepest(self) -> float:
-        """The largest |ℓ'|: with ‖x‖ ≤ R a row's gradient is at most this times R."""
-
-    @property
-    @abstractmethod
-    def roundest(self) -> float:
-        """The largest ℓ''."""
-
-    @property
-    @abstractmethod
-    def at_zero(self) -> float:
-        """The largest ℓ(0, t): how much there is to gain at all, as no loss is negative."""
-
-    @property
-    def typical(self) -> float:
-        """A guess of the average weight of a row: weights are there to make both classes count the same."""
-        return 1.0
+    classifies: bool = True
+    steepest: float
+    roundest: float
+    at_zero: float
+    typical: float = 1.0
 
     @property
     def facts(self) -> LossFacts:
@@ -88,14 +83,10 @@ class MarginLoss(ABC):
         """d²ℓ/dm²."""
 
 
-@dataclass(frozen=True)
 class Logistic(MarginLoss):
     """ln(1 + e^(−tm)) for targets ±1."""
 
-    classifies = True
-    steepest = 1.0
-    roundest = 0.25
-    at_zero = 0.7  # ln 2
+    steepest, roundest, at_zero = 1.0, 0.25, 0.7  # ln 2
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target / (on.exp(on.clip(target * margin, -_STEEPEST, _STEEPEST)) + 1.0)
@@ -106,7 +97,6 @@ class Logistic(MarginLoss):
         return 1.0 / ((away + back) * (away + back))
 
 
-@dataclass(frozen=True)
 class CappedLogistic(Logistic):
     """The logistic loss with each row weighted by ½/max(p, 1 − p), p its predicted chance: e^(−m)/2 to the right of 0, a line to the left.
 
@@ -114,9 +104,7 @@ class CappedLogistic(Logistic):
     either label. Cutting long gradients instead would cut the rows that contradict the model, and coefficients would grow.
     """
 
-    steepest = 0.5
-    roundest = 0.5
-    at_zero = 0.5
+    steepest = roundest = at_zero = 0.5
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target * on.exp(-on.clip(target * margin, 0.0, _STEEPEST)) / 2
@@ -126,18 +114,11 @@ class CappedLogistic(Logistic):
         return right * on.exp(-on.clip(target * margin, 0.0, _STEEPEST))
 
 
-@dataclass(frozen=True)
 class HuberHinge(MarginLoss):
     """The hinge loss of a support vector machine, with its corner rounded over ``width`` on each side."""
 
-    width: float = 0.5
-    classifies = True
-    steepest = 1.0
-    at_zero = 1.0
-
-    @property
-    def roundest(self) -> float:
-        return 1 / (2 * self.width)
+    width = 0.5
+    steepest, roundest, at_zero = 1.0, 1 / (2 * width), 1.0
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return -target * on.clip((1 + self.width - target * margin) / (2 * self.width), 0.0, 1.0)
@@ -147,7 +128,6 @@ class HuberHinge(MarginLoss):
         return on.where((off < self.width) & (off > -self.width), self.roundest, 0.0)
 
 
-@dataclass(frozen=True)
 class Squared(MarginLoss):
     """½(m − t)², continued as a straight line where |m − t| exceeds the width of the label bounds.
 
@@ -155,17 +135,10 @@ class Squared(MarginLoss):
     without a constraint on the coefficients.
     """
 
-    width: float
-    classifies = False
-    roundest = 1.0
+    classifies, roundest = False, 1.0
 
-    @property
-    def steepest(self) -> float:
-        return self.width
-
-    @property
-    def at_zero(self) -> float:
-        return self.width**2 / 8  # targets are centred
+    def __init__(self, width: float) -> None:
+        self.width, self.steepest, self.at_zero = width, width, width**2 / 8  # targets are centred
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return on.clip(margin - target, -self.width, self.width)
@@ -175,39 +148,19 @@ class Squared(MarginLoss):
         return on.where((off < self.width) & (off > -self.width), 1.0, 0.0)
 
 
-@dataclass(frozen=True)
-class Weighted(MarginLoss):
+class ClassWeighted(MarginLoss):
     """A loss of two classes times a weight for each, the larger being 1: no slope or curvature becomes larger."""
 
-    loss: MarginLoss
-    negative: float
-    positive: float
-    classifies = True
-
-    @property
-    def steepest(self) -> float:
-        return self.loss.steepest
-
-    @property
-    def roundest(self) -> float:
-        return self.loss.roundest
-
-    @property
-    def at_zero(self) -> float:
-        return self.loss.at_zero
-
-    @property
-    def typical(self) -> float:
-        return 2 * self.negative * self.positive / (self.negative + self.positive)
+    def __init__(self, loss: MarginLoss, negative: float, positive: float) -> None:
+        self.loss, self.negative, self.positive = loss, negative, positive
+        self.steepest, self.roundest, self.at_zero = loss.steepest, loss.roundest, loss.at_zero
+        self.typical = 2 * negative * positive / (negative + positive)
 
     def slope(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return self.loss.slope(margin, target, on) * on.where(target > 0, self.positive, self.negative)
 
     def curvature(self, margin: Values, target: Values, on: Operations = ARRAYS) -> Values:
         return self.loss.curvature(margin, target, on) * on.where(target > 0, self.positive, self.negative)
-
-
-LOSSES = ("logistic", "huber-svm", "squared")
 
 
 def loss_named(name: str, label_bounds: tuple[float, float] | None) -> MarginLoss:
@@ -219,3 +172,44 @@ def loss_named(name: str, label_bounds: tuple[float, float] | None) -> MarginLos
     if name == "squared" and label_bounds is not None:
         return Squared(label_bounds[1] - label_bounds[0])
     raise UsageError(f"loss={name!r} needs label_bounds=(low, high), or is not one of {list(LOSSES)}.")
+
+
+class Loss(ABC):
+    """A convex loss ℓ(score, label) of your own, for `WeightedERM`: its slope, and over which scores to look at it.
+
+    The clamp on users carries the guarantee whatever ``slope`` returns; if the loss is not convex the model may be bad, not less
+    private. ``slope`` is called once, before the debit, with arrays of public scores and labels, never with rows; what it raises is
+    raised. There is no guarantee for a loss that was made from the rows. It runs where you run it: no server takes one.
+
+    Attributes:
+        classifies: whether labels are two ``classes``, −1 and +1; otherwise they are numbers within ``label_bounds``.
+        scores: (low, high) of useful scores; beyond, the slope is that of the end. A descent starts in the middle. By default
+            (−8, 8) for classes; for numbers the label bounds and half their width on each side.
+        steepest: slopes are cut to this, which leaves a convex loss convex; by default the largest on the grid. They are kept to
+            1/16,384 of it, so it should be of the size of usual slopes.
+        smoothness: how fast a slope changes at most where scores will be; steps are as long as it allows. By default the
+            largest on the grid.
+
+    Example:
+        >>> class Poisson(Loss):  # the score is the logarithm of a rate
+        ...     scores, steepest = (-4, 4), 20
+        ...
+        ...     def slope(self, score, label):
+        ...         return np.exp(score) - label
+        ...
+        ...     def prediction(self, score):
+        ...         return np.exp(score)
+    """
+
+    classifies: bool = False
+    scores: tuple[float, float] | None = None
+    steepest: float | None = None
+    smoothness: float | None = None
+
+    @abstractmethod
+    def slope(self, score: Floats, label: Floats) -> Floats:
+        """dℓ/dscore, elementwise."""
+
+    def prediction(self, score: Floats) -> NDArray[Any]:
+        """What to predict for a score where labels are numbers; the score itself unless you say otherwise."""
+        return score

@@ -9,7 +9,7 @@ from evenhand.pages.style import page, paragraphs, table
 
 
 def card_page(card: Mapping[str, Any]) -> str:
-    """The page of what `evenhand.learning.card.model_card` says."""
+    """The page of what `evenhand.learning.model_card.model_card` says."""
     head = ("name", "value", f"{card['confidence']:.0%} range")
     forecast = [
         (name.replace("_", " "), f"{value:.5g}") for name, value in card["forecast"].items() if value is not None

@@ -37,7 +37,7 @@ SHRINKS = (1, 4, 16)
 
 INEXACT = 50 * 2.0**-14
 """How inexactly a minimum with a linear term is found, as the scale of the noise that covers it at ε = 1, in units of a row's gradient
-(`learning/objective_perturbation.py`)."""
+(`learning/perturbation/objective_perturbation.py`)."""
 
 
 SPREAD = 0.25

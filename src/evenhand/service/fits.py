@@ -129,8 +129,7 @@ def read_model(data: Mapping[str, Any]) -> Model:
     """The fitted estimator, as the keeper's server released it."""
     import numpy as np
 
-    from evenhand.learning.categories import Encoding
-    from evenhand.learning.features import FeatureMap
+    from evenhand.learning.data.features import Encoding, FeatureMap
     from evenhand.learning.loss_forecast import LossForecast
     from evenhand.planning.row_choice import RowChoice
 
@@ -176,7 +175,7 @@ def _ranges_data(model: Model) -> dict[str, Any] | None:
 def _read_ranges(model: WeightedERM, data: Mapping[str, Any]) -> None:
     import numpy as np
 
-    from evenhand.learning.coefficient_ranges import Spread
+    from evenhand.learning.descent.coefficient_ranges import Spread
 
     unlearned = np.array(data["unlearned"])
     covariance = np.array(data["covariance"]).reshape(len(unlearned), len(unlearned))
@@ -187,14 +186,15 @@ def _read_ranges(model: WeightedERM, data: Mapping[str, Any]) -> None:
 
 def model_card(model: Model | PrivateSearchCV, label: str) -> Card:
     """What the page shows of a model; of a search, of its winner."""
-    from evenhand.learning import PrivateSearchCV, card
+    from evenhand.learning import PrivateSearchCV
+    from evenhand.learning.model_card import model_card as card_of
 
     if isinstance(model, PrivateSearchCV):
         winner = model_card(model.best_estimator_, label) if model.refit else None
         return search_card(model, label, winner)
     from evenhand.pages.card import coefficients, worth_lines
 
-    told = card.model_card(model, label)
+    told = card_of(model, label)
     named = [("worth", line) for line in worth_lines(told)]
     named += [("bound on a person", told["bounding"]), ("ranges", told["range_covers"])]
     named += [("guarantee", told["guarantee"]["words"])]
@@ -217,13 +217,13 @@ class FitDraft(Draft):
 def fit_draft(table: Table, profile: Profile | None, question: Mapping[str, Any]) -> FitDraft:
     """A fit before anything is spent or read; ``profile`` is one that the analyst bought, for estimators that choose by one."""
     estimator, label = _estimator(question), question.get("label")
-    from evenhand.learning.purse import Paid, Quote
+    from evenhand.learning.selection.budget import PaidFit, Quote
 
     inner = estimator.estimator if question["estimator"] == SEARCH else estimator
     if hasattr(inner, "rows_per_user") or getattr(inner, "clip", None) == "lipschitz":
         inner.set_params(profile=profile)
 
-    def paid_by(ledger: Quote | Paid) -> Any:  # noqa: ANN401 - a fitted estimator
+    def paid_by(ledger: Quote | PaidFit) -> Any:  # noqa: ANN401 - a fitted estimator
         inner.set_params(ledger=ledger)
         return estimator.fit(table, label)
 
@@ -233,7 +233,7 @@ def fit_draft(table: Table, profile: Profile | None, question: Mapping[str, Any]
     assert isinstance(guarantee, Guarantee)
 
     def fit(event: str) -> Fitted:
-        return Fitted(question, paid_by(Paid(cost, event)), event)
+        return Fitted(question, paid_by(PaidFit(cost, event)), event)
 
     words = f"{type(estimator).__name__} of {label}"
     query = dict(quote.query or {})
