@@ -39,18 +39,19 @@ LEAST_SHOWN = 0.05
 class Widened:
     """A noise interval, wider on either side by the most that bounding can have done, which public facts bound.
 
-    A verdict judges the noise alone: the bound was the analyst's, and so is its choice.
+    A verdict judges the noise alone where the bound was the analyst's, and so is its choice; all of it where the bound was chosen here.
     """
 
     noise_only: Interval
     by: float
     feasible: tuple[float, float]
     covers: str = WORST_CASE
+    chosen: bool = False
 
     @property
     def judged(self) -> Interval:
         """What a verdict reads."""
-        return self.noise_only
+        return self if self.chosen else self.noise_only
 
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.noise_only.at(confidence)
@@ -113,9 +114,9 @@ def times(outcome: Outcome, factor: float) -> Outcome:
     return replace(scaled, details={**outcome.details, "correction": shown})
 
 
-def limited(outcome: Outcome, by: float | None, bounds: tuple[float, float]) -> Outcome:
-    """The outcome of a given bound, of which no more is known than how far it can have moved the mean, or not even that."""
+def limited(outcome: Outcome, by: float | None, bounds: tuple[float, float], chosen: bool = False) -> Outcome:
+    """The outcome of a bound of which no more is known than how far it can have moved the mean, or not even that; ``chosen`` here, or given."""
     if by is None:
         return replace(outcome, interval=Unknown(outcome.interval, UNKNOWN_BIAS, least=bounds[0], most=bounds[1]))
     error = Error(outcome.error.noise, by, "at most, whatever the values are")
-    return replace(outcome, interval=Widened(outcome.interval, by, bounds), error=error)
+    return replace(outcome, interval=Widened(outcome.interval, by, bounds, chosen=chosen), error=error)

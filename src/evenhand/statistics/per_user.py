@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import ClassVar
 
@@ -124,7 +124,11 @@ class PerUser(ABC):
     ) -> Draft:
         request, query = self.request, {**self.statistic.query, "bounding": bounding.to_dict()}
         rules = {self.statistic.name: self.statistic.rule}
-        return Draft(self.statistic.words, request.promise(wanted), request.pure(), query, bounding, error, run, rules)
+        draft = Draft(self.statistic.words, request.promise(wanted), request.pure(), query, bounding, error, run, rules)
+        return replace(draft, beforehand=self.beforehand)
+
+    def beforehand(self) -> None:  # noqa: B027 (most need nothing)
+        """Refuse, by public facts that are read before the debit, what would say nothing."""
 
 
 @dataclass(frozen=True)
