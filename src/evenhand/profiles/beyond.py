@@ -36,6 +36,7 @@ _BREAKS = 0.5  # how likely a curve explains not all cells, but those from some 
 _MISS, _FARTHER = 0.08, 0.9  # part by which a cell may lie off a curve, and how that grows with the distance
 _FAR = 5.0  # in logarithms beyond the last cell that stands out: further out all curves look alike
 _OTHERS = 0.03  # how likely there are values of another kind
+_NEARER = 0.5  # how much less likely they are the further out they lie: per e-fold, in logarithms
 _FEW = np.geomspace(0.03, 10.0, 12)  # so many, in scales of the noise
 _TABLES = 600
 _TOGETHER = 2
@@ -178,7 +179,7 @@ def plausible(lows: Array, highs: Array, noisy: Array, scale: float, last: int) 
     tables = expected.reshape(-1, len(noisy))[curve]
     tables = np.where(np.arange(len(noisy)) < first[:, None], np.maximum(noisy, 0.0), tables)
     tables[:, last + 1 :] *= np.exp(_SHARED * source.standard_normal((len(tables), 1)))
-    tables = tables + _others(noisy - tables.mean(axis=0), scale, last, source)
+    tables = tables + _others(noisy - tables.mean(axis=0), distance, scale, last, source)
     rows = np.resize(np.array(_ROWS), len(tables))[:, None]
     few = source.poisson(np.minimum(tables * rows, 1e15)) / rows
     # Where there are many, their noisy number says more than the curve.
@@ -207,16 +208,16 @@ def _curves(distance: tuple[float, ...], last: int) -> tuple[Array, Array]:
     return np.array(shapes), np.array(priors)
 
 
-def _others(missed: Array, scale: float, last: int, source: np.random.Generator) -> Array:
+def _others(missed: Array, distance: Array, scale: float, last: int, source: np.random.Generator) -> Array:
     """By table, a few values of another kind, further out than any that stand out: where, and how many, as the noise leaves possible."""
     found = np.zeros((_TABLES, len(missed)))
     beyond = missed[last + 1 :]
     if not len(beyond):
         return found
     few = _FEW * scale
-    odds = (
-        np.exp((np.abs(beyond[:, None]) - np.abs(beyond[:, None] - few)) / scale) * _OTHERS / (len(beyond) * len(few))
-    )
+    nearer = np.exp(-_NEARER * distance[last + 1 :])
+    explained = np.exp((np.abs(beyond[:, None]) - np.abs(beyond[:, None] - few)) / scale)
+    odds = _OTHERS / len(few) * (nearer / nearer.sum())[:, None] * explained
     chosen = _drawn(np.append(odds.ravel(), 1 - _OTHERS), source)
     place, many = np.divmod(chosen[chosen < odds.size], len(few))
     found[np.flatnonzero(chosen < odds.size), last + 1 + place] = few[many]

@@ -110,6 +110,8 @@ def users_by_cell(copy: Table, placed: Rows) -> Measurement:
     )
 
 
+OPEN = "values lie beyond ± 10^15, where none are looked for"
+
 TOTALS = tuple(2.0**-30 * 4.0 ** (place / 3) for place in range(121))
 """Where cells of users' totals end, on either side of zero: as wide as those of contributions (`profiles/buckets.py`), from 10^-9 to 10^15."""
 
@@ -119,7 +121,7 @@ def exact_totals(copy: Table, column: str, given: OpenBounds = (None, None)) -> 
     """One row per user with their ``rows``, the ``total`` of their values, whatever bounds these have, and the number of its ``cell``, 0 to ``2·len(TOTALS)``.
 
     Every value is cut into a whole number and a whole number of 2^-30, whose sums are exact, gains and losses apart; what is below 10^-9 counts as zero and what is
-    beyond 10^15 as that. So the total of a user is a function of the user's rows, in whatever order. Values are clamped at an end that was ``given``.
+    beyond 2·10^15 as that. So the total of a user is a function of the user's rows, in whatever order. Values are clamped at an end that was ``given``.
     """
     import ibis
 
@@ -130,7 +132,7 @@ def exact_totals(copy: Table, column: str, given: OpenBounds = (None, None)) -> 
         sizes = {"gains": ibis.greatest(value, zero), "losses": ibis.greatest(-value, zero)}
         sums = {}
         for name, size in sizes.items():
-            size = ibis.least(size, ibis.literal(LEVELS[-1], "float64"))
+            size = ibis.least(size, ibis.literal(2 * LEVELS[-1], "float64"))
             whole = size.floor().cast("float64")
             rest = ((size - whole) * ibis.literal(2.0**30, "float64") + 0.5).floor()
             sums |= {name: saturating_sum(whole), f"{name}_rest": saturating_sum(rest)}

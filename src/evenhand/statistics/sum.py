@@ -17,10 +17,11 @@ from evenhand.profiles import Array, Buckets, Histogram, users_by_place
 from evenhand.profiles.buckets import LARGEST_TOTAL
 from evenhand.profiles.curves import USUAL_PART
 from evenhand.profiles.visible import surprise
-from evenhand.release import Additive, Bounding, Error, NothingFound, Receipt, noise_for
+from evenhand.release import Additive, Bounding, Error, NothingFound, Receipt, Unknown, noise_for
+from evenhand.release.intervals import noise_only
 from evenhand.statistics.believed_means import times
 from evenhand.statistics.draft import Draft, Outcome
-from evenhand.statistics.level_cells import TOTALS, exact_totals
+from evenhand.statistics.level_cells import OPEN, TOTALS, exact_totals
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.per_user import Total
 from evenhand.statistics.request import Request
@@ -63,8 +64,8 @@ class Sum(OfColumn):
 
     def without_bounds(self, request: Request) -> Draft | None:
         """Under presence a cap on users' totals is all that is needed: how large one value may be does not matter."""
-        strategy, given = request.strategy, parse_open_bounds(self.bounds)
-        capped = request.named is None or isinstance(request.named, TotalCap)
+        strategy, given, named = request.strategy, parse_open_bounds(self.bounds), request.named
+        capped = named is None or (named.bounds_values and "total" in named.chosen_for)
         if (
             not self.wants_bounds
             or not capped
@@ -75,9 +76,11 @@ class Sum(OfColumn):
         self.check(request.table)
         if strategy is None:
             return OpenTotal(self, given, request).draft()
+        cap = strategy.caps_rows_at
+        if cap is None:
+            return None
         # A value that is far beyond the cap fills it whatever else the user has.
-        far = _ROOM * float(strategy.bound)
-        low, high = (-far if given[0] is None else given[0]), (far if given[1] is None else given[1])
+        low, high = (-_ROOM * cap if given[0] is None else given[0]), (_ROOM * cap if given[1] is None else given[1])
         return self.with_bounds([(low, high)]).ungrouped(request) if low < high else None
 
     def road_for(self, request: Request) -> type[Part] | None:
@@ -213,7 +216,8 @@ class OpenTotal:
             total, summed = self._summed(copy, users, low, high)
             counts = np.sum([_side(noisy, sign) for sign in seen], axis=0)
             histogram = _in_steps(counts, total.columns[0][1], usual, float(paid) / math.sqrt(len(seen)), paid)
-            return total.finish(summed, total.best(summed, histogram, left), left, receipt)
+            outcome = total.finish(summed, total.best(summed, histogram, left), left, receipt)
+            return _open(outcome, self.statistic.name) if max(seen.values()) == len(counts) - 1 else outcome
 
     def _total(self, table: Table, low: float, high: float) -> Total:
         return self.statistic.with_bounds([(low, high)]).total(replace(self.request, table=table))
@@ -228,6 +232,15 @@ class OpenTotal:
         farthest = ibis.literal(float(CEILING), "float64")
         steps = ibis.least(ibis.greatest(steps, -farthest), farthest).cast("int64")
         return total, users.select(rows=users.rows, above_0=steps - ibis.least(users.rows, MOST_ROWS) * grid.bottom)
+
+
+def _open(outcome: Outcome, name: str) -> Outcome:
+    """A sum of totals that lie beyond all cells."""
+    interval = Unknown(noise_only(outcome.interval), f"covers anything: {OPEN}", -math.inf, math.inf)
+    words = f"no bound on users' totals could be found: {OPEN}. Give bounds=(low, high)"
+    details = {**outcome.details, "finding": {"words": words}}
+    rules = {name: NothingFound(why=OPEN, help="give bounds=(low, high)")}
+    return replace(outcome, interval=interval, details=details, rules=rules, value=math.nan)
 
 
 def _side(noisy: Array, sign: int) -> Array:
