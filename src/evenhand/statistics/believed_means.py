@@ -22,6 +22,7 @@ UNKNOWN_BIAS = (
     "the bound was given and nothing tells how far it moved the mean, which lies somewhere within its bounds; "
     "noise_interval() covers the noise alone"
 )
+PUBLIC_BIAS = "of bounding is at most what the public numbers of rows allow, which the release says"
 WORST_CASE = "covers the noise and the most that this bound can have moved the mean, whatever the values are"
 CAPPED = "covers the noise and what the cap took from users above it, on a model of users too few to be seen; one user far above all others may hide"
 NOBODY_CUT = "covers the noise; no user was cut off"
@@ -47,6 +48,8 @@ class Widened:
     feasible: tuple[float, float]
     covers: str = WORST_CASE
     chosen: bool = False
+    below: float | None = None
+    """By how much on the lower side, where that differs."""
 
     @property
     def judged(self) -> Interval:
@@ -55,7 +58,8 @@ class Widened:
 
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.noise_only.at(confidence)
-        return max(low - self.by, self.feasible[0]), min(high + self.by, self.feasible[1])
+        below = self.by if self.below is None else self.below
+        return max(low - below, self.feasible[0]), min(high + self.by, self.feasible[1])
 
 
 def believed(outcome: Outcome, belief: MeanBelief, bounds: tuple[float, float], public: bool) -> Outcome:

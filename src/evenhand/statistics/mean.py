@@ -38,7 +38,7 @@ from evenhand.profiles import (
     users_by_bucket,
 )
 from evenhand.release import Additive, Error, Measurement, OfSpread, Ratio, Receipt, Rule, public
-from evenhand.statistics.believed_means import believed, limited
+from evenhand.statistics.believed_means import PUBLIC_BIAS, believed, limited
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.per_user import PerUser, fetch_totals
 from evenhand.statistics.request import Request
@@ -147,6 +147,8 @@ class UserMeans(PerUser):
             raise UsageError(
                 f"{strategy.title} releases two totals, from users that are kept in between; that is for bounding='auto'."
             )
+        if self.request.relation.counts_are_public and strategy.rows_kept is None:
+            return Error(None, None, PUBLIC_BIAS)
         return Error(None)
 
     def beforehand(self) -> None:
