@@ -190,7 +190,7 @@ def test_the_interval_is_for_the_number_of_values(tmp_path: Any) -> None:
 
 def test_of_a_given_bound_nobody_knows_what_it_misses(tmp_path: Any) -> None:
     session = eh.Session(eh.read(_words(500, 1), user="u"), eh.Ledger(str(tmp_path / "b.db"), epsilon=10))
-    release = session.distinct("v", 3, epsilon=1)
+    release = session.distinct("v", values_per_user=3, epsilon=1)
     assert release.interval(0.95)[1] == float("inf")
     assert release.interval(0.95)[0] == release.noise_interval(0.95)[0]
     assert "nobody knows how many" in release.covers
