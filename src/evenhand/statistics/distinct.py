@@ -62,7 +62,7 @@ _GIVEN = "covers the noise; there may be more values than users were allowed to 
 _WITHIN = "of bounding is in the interval, by a model"
 
 # A prior on what the chosen bound misses, in units of what it was charged for its noise: it was chosen where a larger bound would not have paid for itself.
-# Found with users of five shapes by values of three (docs/proofs/distinct.md has the tables); half of them hold between a quarter of it and 1.3 times.
+# Found by simulation: docs/proofs/distinct.md says on which tables, and on which it is too little.
 _NOTHING, _USUAL, _SPREAD = 0.15, 0.6, 1.1
 _PARTS = (np.arange(200) + 0.5) / 200
 
