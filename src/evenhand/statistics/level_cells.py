@@ -130,7 +130,7 @@ def exact_totals(copy: Table, column: str, given: OpenBounds = (None, None)) -> 
         value = value if given[0] is None else ibis.greatest(value, ibis.literal(given[0], "float64"))
         value = value if given[1] is None else ibis.least(value, ibis.literal(given[1], "float64"))
         sizes = {"gains": ibis.greatest(value, zero), "losses": ibis.greatest(-value, zero)}
-        sums = {}
+        sums: dict[str, Column] = {}
         for name, size in sizes.items():
             size = ibis.least(size, ibis.literal(2 * LEVELS[-1], "float64"))
             whole = size.floor().cast("float64")
