@@ -74,6 +74,19 @@ def _change(step: Step, other: Step) -> float:
 def _public(draft: Draft) -> dict[str, object]:
     """What a draft says, and what a preview would; not what the source is called or where it is."""
     said: dict[str, object] = {
-        name: repr(value) for name, value in vars(draft).items() if name not in ("run", "foreseen", "source", "engine")
+        name: repr(value)
+        for name, value in vars(draft).items()
+        if name not in ("run", "foreseen", "source", "engine", "beforehand")
     }
-    return said | {"foreseen": {name: forecast.to_dict() for name, forecast in draft.foreseen().items()}}
+    foreseen = {name: forecast.to_dict() for name, forecast in draft.foreseen().items()}
+    return said | {"foreseen": foreseen, "refused": _refused(draft)}
+
+
+def _refused(draft: Draft) -> str:
+    """What is said before the debit by those facts of the table that are public."""
+    try:
+        if draft.beforehand is not None:
+            draft.beforehand()
+    except eh.EvenhandError as refused:
+        return str(refused)
+    return ""

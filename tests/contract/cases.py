@@ -183,6 +183,10 @@ def _found_cases() -> Iterator[Case]:
     for relation in ("presence", "values"):
         yield Case("mean-found", relation, _ask("mean", "v", **plain), None, on_spark=True, examples=3)
     yield Case("total-per-user-found", "values", _ask("per_user_mean", "v", of="total", **plain), None, examples=2)
+    # Without bounds on values: users' totals are counted in cells, and capped.
+    yield Case("sum-open", "presence", _ask("sum", "v", **plain), None, on_spark=True, examples=3)
+    yield Case("sum-open-from-0", "presence", _ask("sum", "v", bounds=(0, None), **plain), None, examples=2)
+    yield Case("sum-open-TotalCap(2)", "presence", _ask("sum", "v", epsilon=1, bounding=eh.TotalCap(2)), attains=0.99)
     together = {"s": eh.sum("v", bounds=(0, None)), "q": eh.median("v"), "by": "g", "keys": list(KEYS)}
     yield Case("aggregate-found", "presence", _ask("aggregate", **together, **plain), None, examples=2)
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import tempfile
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import ibis
 import numpy as np
 import pytest
 from cases import CASES, Case
@@ -29,7 +31,7 @@ from evenhand.noise import Gaussian, Laplace, Normal
 from evenhand.profiles import Look, users_by_bucket
 from evenhand.release import Error, Measurement, Receipt
 from evenhand.session import Drafts
-from evenhand.statistics import Draft, Outcome
+from evenhand.statistics import Draft, Outcome, level_cells
 from evenhand.statistics.weighted_rows import WeightedRows
 from evenhand.tables.engines.duckdb import DuckDBEngine
 from nasty import HIGH, LOW, Pair, Row, Rows, extreme_pairs, pairs
@@ -207,6 +209,23 @@ def _cells_of_rows_alone(ask: Drafts) -> Draft:
     return replace(draft, run=run)
 
 
+def _totals_of_rows(ask: Drafts) -> Draft:
+    """Counts rows in the cells of totals, and caps each of them, as if each were a user."""
+    draft, real = ask.sum("v", epsilon=1000), level_cells.numbers_of_rows
+
+    @contextmanager
+    def apart(copy: eh.Table, column: str) -> Iterator[Any]:
+        with real(copy, column) as numbers:
+            place = ibis.row_number().over(ibis.window(order_by="value"))
+            yield numbers.mutate(**dict.fromkeys(copy.user_names, place))
+
+    def run(receipt: Receipt) -> Outcome:
+        with mock.patch.object(level_cells, "numbers_of_rows", apart):
+            return draft.run(receipt)
+
+    return replace(draft, run=run)
+
+
 def _centre_from_rows(ask: Drafts) -> Draft:
     """Lays the cells around the largest value below 100 of the table, not around one that noisy weights show."""
     draft = ask.mean("v", epsilon=1000)
@@ -244,6 +263,7 @@ def _unclamped(ask: Drafts) -> Draft:
         ("values", _asks(PresenceOnly(5)), "moved the integers"),
         ("values", _values_move_once, "moved the integers"),
         ("presence", _cells_of_rows_alone, "moved the integers"),
+        ("presence", _totals_of_rows, "moved the integers"),
         ("presence", _centre_from_rows, "moved the integers"),
         ("presence", _bounds_from_rows, "more than the noisy integers|declared bound depends on rows"),
         ("presence", _unclamped, "moved the integers"),

@@ -49,6 +49,51 @@ def test_what_bounds_cut_off_is_believed_in(name: str) -> None:
         assert found.cut.quantile(0.975) < 1
 
 
+def test_a_heavy_tail_is_believed_in() -> None:
+    """Without a mean: what the bounds cut off is far more than light tails would have it. Eight tables; one may lie outside by chance."""
+    inside = 0
+    for seed in range(8):
+        source = np.random.default_rng(seed)
+        values = np.floor(1 + source.pareto(0.8, 4000)).clip(max=1e7)
+        noisy = np.array(histogram(values)) + source.laplace(0, 10, CELLS)
+        found = extent_of(noisy.tolist(), 10, 0.85)
+        amount = float(values.mean() - np.clip(values, found.low, found.high).mean())
+        inside += amount <= found.cut.quantile(0.975)
+    assert inside >= 7
+
+
+def looked_at(values: np.ndarray, seed: int, epsilon: str = "0.15") -> tuple[Look, Decimal]:
+    """The look that is bought for values of one row each, and what it cost."""
+    source, paid = np.random.default_rng(seed), list[Decimal]()
+
+    def buy(centre: float, part: Decimal) -> list[float]:
+        paid.append(part)
+        return (np.array(histogram(values - centre)) + source.laplace(0, 1 / float(part), CELLS)).tolist()
+
+    return look_around(buy, Decimal(epsilon), 1, reserve=Decimal(epsilon)), sum(paid, Decimal(0))
+
+
+def test_most_at_one_number_do_not_hide_the_others() -> None:
+    """Four of five buy one piece: those who buy two or three are hundreds, and lie within the bounds; also where noise hides a part of them."""
+    for seed in range(6):
+        source = np.random.default_rng(seed)
+        pieces = source.choice([1.0, 2.0, 3.0], 2000, p=[0.8, 0.15, 0.05])
+        look, paid = looked_at(pieces, seed)
+        found = look.extent(1 - float(paid), (None, None))
+        assert found.low <= 1
+        assert found.high >= 2, (seed, found)
+
+
+def test_where_one_number_stands_out_nothing_tells_how_far_others_lie() -> None:
+    """A tenth of the users buy two pieces and can't be seen: the interval has room for them."""
+    pieces = np.where(np.arange(600) % 10, 1.0, 2.0)
+    for seed in range(4):
+        look, paid = looked_at(pieces, seed, "0.12")
+        found = look.extent(1 - float(paid), (None, None))
+        amount = float(pieces.mean() - np.clip(pieces, found.low, found.high).mean())
+        assert found.cut.quantile(0.0) <= amount <= found.cut.quantile(0.99), (seed, found)
+
+
 def test_the_interval_grows_on_the_side_where_values_were_cut() -> None:
     inner = Additive(10.0, Laplace(Fraction(10)), 0.1)
     low, high = inner.at(0.95)

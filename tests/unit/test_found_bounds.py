@@ -222,7 +222,8 @@ def test_a_preview_names_the_price(session: eh.Session) -> None:
 def test_a_cap_that_was_given_fits_whatever_is_found(session: eh.Session) -> None:
     """A cap far above or below the values: nothing may be refused after the debit."""
     for cap in (1e-9, 1e12):
-        release = session.sum("age", epsilon=1, bounding=eh.TotalCap(cap))
+        assert "bounds" not in session.sum("age", epsilon=1, bounding=eh.TotalCap(cap)).details
+        release = session.sum("age", by="g", keys=["a"], epsilon=1, bounding=eh.TotalCap(cap))
         low, high = release.details["bounds"]
         assert low <= 0
         assert max(-low, high) >= cap / 2**20

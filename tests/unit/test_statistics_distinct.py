@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import evenhand as eh
 from evenhand.guarantee import Relation, parse_epsilon
+from evenhand.noise import seam
 from evenhand.session import Drafts
 from evenhand.statistics.distinct import _STEPS, LIMITS, _scores
 from evenhand.statistics.supporters import supported
@@ -160,3 +161,44 @@ def test_what_does_not_fit_is_refused_before_the_debit() -> None:
         ask.distinct("v", epsilon=1, by="g", delta=1e-6)
     with pytest.raises(eh.DataError, match="no column 'w'"):
         ask.distinct("w", epsilon=1)
+
+
+def _words(users: int, seed: int) -> pa.Table:
+    """Users with very different numbers of words, most of which are nobody else's."""
+    source = np.random.default_rng(seed)
+    sizes = np.minimum(np.ceil(source.lognormal(1.5, 1.3, users)), 3000).astype(np.int64)
+    user = np.repeat(np.arange(users), sizes)
+    own = 10**6 + np.arange(len(user))
+    return pa.table(
+        {"u": user, "v": np.where(source.random(len(user)) < 0.4, own, source.zipf(1.5, len(user)).clip(max=10**5))}
+    )
+
+
+def test_the_interval_is_for_the_number_of_values(tmp_path: Any) -> None:
+    """Without noise: what the bound misses is a hundred times the step that noise would have, and inside the interval."""
+    for seed in range(4):
+        rows = _words(4000, seed)
+        true = len(set(rows["v"].to_pylist()))
+        session = eh.Session(eh.read(rows, user="u"), eh.Ledger(str(tmp_path / f"{seed}.db"), epsilon=10))
+        with seam.replaced(seam.silent):
+            release = session.distinct("v", epsilon=0.5)
+        low, high = release.interval(0.95)
+        assert release.noise_interval(0.95)[1] < true
+        assert low <= true <= high, (seed, true, release)
+        assert low <= release.value <= high
+
+
+def test_of_a_given_bound_nobody_knows_what_it_misses(tmp_path: Any) -> None:
+    session = eh.Session(eh.read(_words(500, 1), user="u"), eh.Ledger(str(tmp_path / "b.db"), epsilon=10))
+    release = session.distinct("v", values_per_user=3, epsilon=1)
+    assert release.interval(0.95)[1] == float("inf")
+    assert release.interval(0.95)[0] == release.noise_interval(0.95)[0]
+    assert "nobody knows how many" in release.covers
+
+
+def test_one_row_each_needs_no_bound(tmp_path: Any) -> None:
+    rows = eh.read(_words(500, 2), user="u").per_user(v=eh._.v.max())
+    session = eh.Session(rows, eh.Ledger(str(tmp_path / "b.db"), epsilon=10))
+    release = session.distinct("v", epsilon=1)
+    assert (release.bounding.parameter, release.bounding.epsilon, release.error.bias) == (1.0, None, 0.0)
+    assert release.error.noise == pytest.approx(2**0.5, rel=0.1)

@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -166,3 +167,20 @@ def test_a_preview_states_the_noise() -> None:
 def eh_noise(epsilon: float) -> float:
     """The standard deviation of discrete Laplace noise for one count."""
     return 1 / (math.sqrt(2) * math.sinh(epsilon / 2))
+
+
+def test_rows_of_the_chosen_groups_are_within_their_intervals(tmp_path: Any) -> None:
+    """Users have some rows in each of many groups; in their fullest group they have far more than in those that are chosen."""
+    source = np.random.default_rng(3)
+    user = np.repeat(np.arange(2000), 1 + source.poisson(25, 2000))
+    group = np.floor(400 * source.random(len(user)) ** 2.5).astype(np.int64)
+    times = source.geometric(0.3, len(user))
+    rows = pd.DataFrame({"u": np.repeat(user, times), "g": np.repeat(group, times)})
+    session = eh.Session(eh.read(rows, user="u"), eh.Ledger(str(tmp_path / "b.db"), epsilon=10))
+    with seam.replaced(seam.silent):
+        release = session.top("g", 10, of="rows", keys=list(range(400)), epsilon=1)
+    ends, true = release.interval(0.95), rows.g.value_counts()
+    held = [low <= true[g] <= high for g, low, high in zip(ends["g"], ends["rows_low"], ends["rows_high"], strict=True)]
+    assert sum(held) >= 8, release
+    off = [value / true[g] for g, value in zip(release.value["g"], release.value["rows"], strict=True)]
+    assert 0.5 < float(np.median(off)) < 1.6

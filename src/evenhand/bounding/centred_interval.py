@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ import numpy as np
 from evenhand.bounding.contribution import Bounded, Summary, clamp
 from evenhand.bounding.forecasts import Curve, Evaluate, Question
 from evenhand.bounding.strategy import UNSET, Limit, Norm, Strategy
-from evenhand.guarantee import Relation, UsageError
+from evenhand.guarantee import Relation, UsageError, plain
 from evenhand.profiles import Array, Sums, Support
 from evenhand.tables import Grid
 
@@ -81,6 +82,15 @@ class CentredInterval(Strategy):
         kept = float(Sums.of(support).kept(np.array([float(self.bound) / length]))[0])
         return length * max(support.rows - kept, 0.0) / (2 * support.rows)
 
+    def require(self, support: Support, epsilon: Decimal) -> None:
+        needed = _needed(float(epsilon))
+        if support.users.sum() < needed:
+            raise UsageError(
+                f"CentredInterval() needs {needed:,} users to choose T at ε = {plain(epsilon)}, and there are {support.users.sum():,.0f}, which is public "
+                "under protects='values': every user would be clipped to the middle of the bounds, whatever the values are. Nothing was charged. "
+                f"Give ε of at least {math.ceil(2000 / max(float(support.users.sum()), 1.0)) / 1000:g}, give T, as in eh.CentredInterval(10), or leave bounding='auto'."
+            )
+
     def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> CentredInterval:
         best = Fraction(centred_bound(support, grid.high - grid.low, epsilon))
         return CentredInterval(max(best, Fraction(grid.units(1))))
@@ -91,4 +101,9 @@ def centred_bound(support: Support, length: float, epsilon: float) -> float:
 
     Reference: rameshwar2024 Theorem III.1.
     """
-    return length * support.largest(math.ceil(2 / epsilon - 1e-12))
+    return length * support.largest(_needed(epsilon))
+
+
+def _needed(epsilon: float) -> int:
+    """The place of the user whose number of rows is the bound, from the top."""
+    return math.ceil(2 / epsilon - 1e-12)

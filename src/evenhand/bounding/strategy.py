@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
+from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -236,6 +237,9 @@ class Strategy(ABC):
             length: of the range of one value.
         """
         return None
+
+    def require(self, support: Support, epsilon: Decimal) -> None:  # noqa: B027 (any number of users will do for most)
+        """Refuse to choose a bound for a mean from too few users, as public numbers of rows say."""
 
     def best_for_mean(self, support: Support, grid: Grid, epsilon: float, relation: Relation) -> Strategy:
         """The strategy with the best bound for a mean, given users by number of rows."""

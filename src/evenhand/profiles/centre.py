@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.guarantee import exact_difference, exact_product, split
-from evenhand.profiles.extent import Extent, extent_of, level_above
+from evenhand.profiles.extent import FEW_CELLS, Extent, extent_of, level_above
 from evenhand.profiles.support import Array
 from evenhand.profiles.visible import HIGHS, LEVELS, LOWS, Given, seen, within
 
@@ -38,9 +38,6 @@ MOST = 0.8
 
 NARROWEST = 2**16
 """Bounds are at least this part of their distance from zero apart, so that grids resolve them."""
-
-_FEW_CELLS = 2
-"""Bounds that a finer look would have narrowed are coarse if they span no more cells than this."""
 
 _NOTHING = Decimal(0)
 
@@ -83,7 +80,7 @@ class Look:
         tails = tuple(replace(tail, centre=self.centre) for tail in found.tails)
         outer = min(low, found.outer[0] + self.centre), max(high, found.outer[1] + self.centre)
         first, last, _ = self._seen(given)
-        coarse = found.visible and last - first < _FEW_CELLS and self.next_centre(given) is not None
+        coarse = found.visible and last - first < FEW_CELLS and self.next_centre(given) is not None
         return replace(found, low=low, high=high, coarse=coarse, tails=tails, centre=self.centre, outer=outer)
 
     def stands_out(self, given: Given) -> bool:

@@ -47,7 +47,7 @@ _BENEATH = {(0.05, 1.3): 0.05, (0.05, 2.2): 0.05, (0.25, 1.3): 0.05, (0.25, 2.2)
 """A power law beneath: its users just above J, as a part of those in J, and its slope."""
 _LIGHT = 1.8  # the least slope beyond an end, unless the curve bends: who goes beyond it is an exception
 
-_TOO_WIDE = 0.3
+USUAL_PART = 0.3
 """Below one row's largest value there are buckets down to a millionth of it: what is usual for a user is taken to lie this far down."""
 _HIGHEST_HUMP = 12.0  # above the logarithm of what is usual: beyond, somebody stands out or nothing can be said
 _BETWEEN_HUMPS = 0.4
@@ -81,7 +81,7 @@ class Curves:
 
 def usual(buckets: Buckets) -> float:
     """What is usual for a user: bounds of values may be set far too wide."""
-    return float(buckets.unit * (buckets.edges[1] / buckets.unit) ** _TOO_WIDE)
+    return float(buckets.unit * (buckets.edges[1] / buckets.unit) ** USUAL_PART)
 
 
 def tails(buckets: Buckets, last: int, count: float, scale: float) -> Curves:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.profiles.beyond import Tail, added, or_heavier
+from evenhand.profiles.beyond import Tail, added
 from evenhand.profiles.cut import Cut
 from evenhand.profiles.support import Array
 from evenhand.profiles.visible import CELLS, HIGHS, LEVELS, LONG, LOWS, ZERO, Given, seen, within
@@ -31,6 +31,10 @@ _NEAR_ZERO = 0.5
 _HIDDEN, _DOUBT = 0.1, 0.5
 """The part of all users on the other side of a centre from which on bounds include some of it: half way between none and a fifth. Less so many standard deviations of
 its noise, where the centre is not zero: values are expected on both sides of it, and to miss them costs more than bounds half as wide again."""
+FEW_CELLS = 2
+"""What spans no more cells than this may be a single number."""
+_ONE_NUMBER = 10
+"""Values that lie within this part of their distance from zero, in a few cells, are one number for all that is visible."""
 _DEEP = 30
 """Times nearer to the centre than bounds reach: users within do not count as lying on the other side."""
 _NARROWEST = 16
@@ -71,7 +75,7 @@ class Extent:
     @functools.cached_property
     def cut(self) -> Cut:
         """By how much the bounds probably lower the mean, every user counting once."""
-        return added([or_heavier(tail.cut(self._end(tail))) for tail in self.tails])
+        return added([tail.cut(self._end(tail)) for tail in self.tails])
 
     @functools.cached_property
     def cut_of_squares(self) -> Cut:
@@ -155,7 +159,12 @@ def extent_of(
         bottom = 0.0
     if high is None and top < 0 and (top > _NEAR_ZERO * bottom or _before(counts[::-1], scale, CELLS - 1 - kept[1])):
         top = 0.0
-    if centre and visible and low is None and bottom == 0.0 < top:
+    if centre and visible and last - first < FEW_CELLS and max(-LOWS[first], HIGHS[last]) < abs(centre) / _ONE_NUMBER:
+        # All that is visible is one number. It says nothing of how far others are from it, but its distance from zero does.
+        place = int(np.searchsorted(HIGHS, abs(centre)))
+        others = (_tail(counts, scale, place, people, _NEAR), _tail(counts[::-1], scale, place, people, _NEAR))
+        tails = [replace(tail, sign=sign) for tail, sign in zip(others, (1, -1), strict=True) if tail is not None]
+    elif centre and visible and low is None and bottom == 0.0 < top:
         bottom, tail = _across(counts, scale, people, top, centre)
         bottom, tails = -bottom, [*tails, replace(tail, sign=-1)]
     elif visible and high is None and top == 0.0 > bottom:  # around zero too: few columns hold negative numbers alone

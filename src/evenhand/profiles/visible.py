@@ -93,23 +93,26 @@ def seen(evidence: Array, centre: float = 0.0, sure: bool = False, power: int = 
     visible = best >= _ANY
     first, last = _filled(evidence, first, last)
     if sure:
-        return *_grown_both_ways(evidence, first, last, _SURE), visible
+        return *_grown_both_ways(evidence, first, last, _SURE, abs(centre)), visible
     if zeros > _ZEROS:
         first, last = min(first, ZERO), max(last, ZERO)
     certain, once = ((need[0], power * need[1]) for need in (_CERTAIN, _LAST))
-    first, last = _grown_both_ways(evidence, first, last, certain)
-    end = _grown(evidence, first, last, once, (1, 2))
-    return CELLS - 1 - _grown(evidence[::-1], CELLS - 1 - last, CELLS - 1 - first, once, (1, 2)), end, visible
+    first, last = _grown_both_ways(evidence, first, last, certain, abs(centre))
+    end = _grown(evidence, first, last, once, (1, 2), abs(centre))
+    start = CELLS - 1 - _grown(evidence[::-1], CELLS - 1 - last, CELLS - 1 - first, once, (1, 2), abs(centre))
+    return start, end, visible
 
 
-def _grown_both_ways(evidence: Array, first: int, last: int, need: tuple[float, float]) -> tuple[int, int]:
+def _grown_both_ways(
+    evidence: Array, first: int, last: int, need: tuple[float, float], usual: float
+) -> tuple[int, int]:
     """The run of cells with all those further ones that are certain."""
     before = None
     while before != (first, last):
         before = first, last
         for runs in ((1, 2), (3, 4, 6, 10, 20)):
-            last = _grown(evidence, first, last, need, runs)
-            first = CELLS - 1 - _grown(evidence[::-1], CELLS - 1 - last, CELLS - 1 - first, need, runs)
+            last = _grown(evidence, first, last, need, runs, usual)
+            first = CELLS - 1 - _grown(evidence[::-1], CELLS - 1 - last, CELLS - 1 - first, need, runs, usual)
     return first, last
 
 
@@ -119,13 +122,17 @@ def _filled(evidence: Array, first: int, last: int) -> tuple[int, int]:
     return (first + int(enough[0]), first + int(enough[-1])) if len(enough) else (first, last)
 
 
-def _grown(evidence: Array, first: int, last: int, need: tuple[float, float], runs: Sequence[int]) -> int:
-    """The last cell, further up where there is evidence for it."""
+def _grown(evidence: Array, first: int, last: int, need: tuple[float, float], runs: Sequence[int], usual: float) -> int:
+    """The last cell, further up where there is evidence for it.
+
+    Most users may lie at one number, as those who buy one piece: how close they are together says nothing about the others. So what stands
+    out for sure counts unless it is further away than is ``usual``.
+    """
     low, high, farthest = LOWS[first], HIGHS[last], last
     sums = np.concatenate([[0.0], np.cumsum(evidence)])
-    if high == low == 0.0:
+    if high == low == 0.0 and not usual:
         return last
-    width = max(high - low, abs(high) / 2, abs(low) / 2)
+    width = max(high - low, abs(high) / 2, abs(low) / 2, LEVELS[0])
     for run in runs:
         starts = np.arange(last + 1, CELLS - run + 1)
         ends = starts + run - 1
@@ -136,6 +143,9 @@ def _grown(evidence: Array, first: int, last: int, need: tuple[float, float], ru
             size = np.maximum(np.abs(HIGHS[ends]), LEVELS[0]) / max(-low, LEVELS[0])
             far = np.maximum(need[1] * np.log(size), -np.log(_SMALLER * size))
             needed = (_INWARDS if run < LONG else _INWARDS_LONG) + np.maximum(far, 0.0) + wider
+        if usual:
+            away = np.log(np.maximum(np.maximum(np.abs(HIGHS[ends]), np.abs(LOWS[starts])) / usual, 1.0))
+            needed = np.minimum(needed, _SURE[0] + math.log(len(runs)) + _SURE[1] * away)
         enough = found >= needed
         for place in np.flatnonzero(enough):
             farthest = max(farthest, _filled(evidence, int(starts[place]), int(ends[place]))[1])

@@ -56,6 +56,9 @@ def ask_one(
             return alone
         return _by_row(request, parts, by, keys, other, limit, listed=by is None and one.aggregates)
 
+    unbounded = parts[name].without_bounds(request) if by is None and keys is None else None
+    if unbounded is not None:
+        return facts.told(unbounded, parts)
     return facts.told(with_bounds(request, parts, by, asked), parts)
 
 

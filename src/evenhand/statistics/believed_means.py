@@ -22,6 +22,7 @@ UNKNOWN_BIAS = (
     "the bound was given and nothing tells how far it moved the mean, which lies somewhere within its bounds; "
     "noise_interval() covers the noise alone"
 )
+PUBLIC_BIAS = "of bounding is at most what the public numbers of rows allow, which the release says"
 WORST_CASE = "covers the noise and the most that this bound can have moved the mean, whatever the values are"
 CAPPED = "covers the noise and what the cap took from users above it, on a model of users too few to be seen; one user far above all others may hide"
 NOBODY_CUT = "covers the noise; no user was cut off"
@@ -39,22 +40,26 @@ LEAST_SHOWN = 0.05
 class Widened:
     """A noise interval, wider on either side by the most that bounding can have done, which public facts bound.
 
-    A verdict judges the noise alone: the bound was the analyst's, and so is its choice.
+    A verdict judges the noise alone where the bound was the analyst's, and so is its choice; all of it where the bound was chosen here.
     """
 
     noise_only: Interval
     by: float
     feasible: tuple[float, float]
     covers: str = WORST_CASE
+    chosen: bool = False
+    below: float | None = None
+    """By how much on the lower side, where that differs."""
 
     @property
     def judged(self) -> Interval:
         """What a verdict reads."""
-        return self.noise_only
+        return self if self.chosen else self.noise_only
 
     def at(self, confidence: float) -> tuple[float, float]:
         low, high = self.noise_only.at(confidence)
-        return max(low - self.by, self.feasible[0]), min(high + self.by, self.feasible[1])
+        below = self.by if self.below is None else self.below
+        return max(low - below, self.feasible[0]), min(high + self.by, self.feasible[1])
 
 
 def believed(outcome: Outcome, belief: MeanBelief, bounds: tuple[float, float], public: bool) -> Outcome:
@@ -113,9 +118,9 @@ def times(outcome: Outcome, factor: float) -> Outcome:
     return replace(scaled, details={**outcome.details, "correction": shown})
 
 
-def limited(outcome: Outcome, by: float | None, bounds: tuple[float, float]) -> Outcome:
-    """The outcome of a given bound, of which no more is known than how far it can have moved the mean, or not even that."""
+def limited(outcome: Outcome, by: float | None, bounds: tuple[float, float], chosen: bool = False) -> Outcome:
+    """The outcome of a bound of which no more is known than how far it can have moved the mean, or not even that; ``chosen`` here, or given."""
     if by is None:
         return replace(outcome, interval=Unknown(outcome.interval, UNKNOWN_BIAS, least=bounds[0], most=bounds[1]))
     error = Error(outcome.error.noise, by, "at most, whatever the values are")
-    return replace(outcome, interval=Widened(outcome.interval, by, bounds), error=error)
+    return replace(outcome, interval=Widened(outcome.interval, by, bounds, chosen=chosen), error=error)

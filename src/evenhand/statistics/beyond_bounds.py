@@ -24,6 +24,7 @@ from evenhand.statistics.believed_groups import corrections
 from evenhand.statistics.believed_means import corrected
 from evenhand.statistics.draft import Outcome
 from evenhand.statistics.frames import GroupedInterval, ListedInterval, frame
+from evenhand.statistics.level_cells import OPEN
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.rank_intervals import RankInterval
 from evenhand.statistics.ranks import OfRanks
@@ -34,7 +35,6 @@ from evenhand.statistics.sum import Sum
 from evenhand.statistics.variance import Variance
 
 WORDS = "and values beyond the bounds that were found, if their number falls off smoothly"
-_OPEN = "values lie beyond ± 10^15, where none are looked for"
 _NOTICED = 0.05  # standard deviations of the noise from which a correction is worth making
 _LIKELY = 0.975  # the upper end of a 95% interval
 
@@ -42,7 +42,7 @@ _LIKELY = 0.975  # the upper end of a 95% interval
 def nothing_found(extent: Extent, statistic: str, value: object) -> NothingFound | None:
     """Why numbers within such bounds say nothing; None if they do."""
     if extent.open:
-        return NothingFound(why=_OPEN, help="give bounds=(low, high)")
+        return NothingFound(why=OPEN, help="give bounds=(low, high)")
     if not extent.visible:
         return NothingFound()
     coarse = extent.coarse or extent.contradicted(statistic, value)
@@ -73,7 +73,7 @@ class Found:
         statistic, extent, interval, value = self.statistic, self.extents[0], estimate.interval, estimate.value
         if any(one.open for one in self.extents):
             return replace(
-                estimate, interval=Unknown(noise_only(interval), f"covers anything: {_OPEN}", -math.inf, math.inf)
+                estimate, interval=Unknown(noise_only(interval), f"covers anything: {OPEN}", -math.inf, math.inf)
             )
         if isinstance(statistic, OfRanks):
             wider = replace(interval, beyond=extent.outer) if isinstance(interval, RankInterval) else interval

@@ -5,15 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Self
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from evenhand.bounding import Auto
 from evenhand.guarantee import Relation, UsageError, split
-from evenhand.release import Additive, Bounding, Error, Exact, Measurement, OfSize, Receipt, noise_for
+from evenhand.profiles import sure_part
+from evenhand.release import (
+    Additive,
+    Believed,
+    Bounding,
+    Error,
+    Exact,
+    Measurement,
+    OfSize,
+    Receipt,
+    Unknown,
+    noise_for,
+)
+from evenhand.statistics.believed_groups import corrections
+from evenhand.statistics.believed_means import LEAST_SHOWN, corrected
 from evenhand.statistics.draft import EXACT, UNBOUNDED, Draft, Outcome
 from evenhand.statistics.frames import GroupedInterval, frame
 from evenhand.statistics.keys import ID, Keys
@@ -37,13 +54,17 @@ CHOICE = Fraction(1, 2)
 
 _STEPS = 1024  # of a score, for one value per supported value
 _BIAS = "downward: values that only users with more values than that have may be missing, so there are likely more"
+_MODEL = (
+    "covers the noise and the values that only users with more values than that have, on a model of how many those are: the bound was "
+    "chosen where more would hardly have added any"
+)
+_GIVEN = "covers the noise; there may be more values than users were allowed to support, nobody knows how many"
+_WITHIN = "of bounding is in the interval, by a model"
 
-
-@dataclass(frozen=True)
-class AtLeast(Additive):
-    """The noise around the number of supported values; there may be more values."""
-
-    covers: ClassVar[str] = "covers the noise; there may be more values than users were allowed to support"
+# A prior on what the chosen bound misses, in units of what it was charged for its noise: it was chosen where a larger bound would not have paid for itself.
+# Found by simulation: docs/proofs/distinct.md says on which tables, and on which it is too little.
+_NOTHING, _USUAL, _SPREAD = 0.15, 0.6, 1.1
+_PARTS = (np.arange(200) + 0.5) / 200
 
 
 @dataclass(frozen=True)
@@ -72,11 +93,14 @@ class Supported(Road):
         public = {*request.table.public, *request.table.user}
         if request.relation.counts_are_public and statistic.column in public:
             return Draft(self.label, request.free, None, self.query, UNBOUNDED, EXACT, self._exact)
-        limit = statistic.limit
-        if limit is None:
+        limit, bias = self._limit, _BIAS
+        if statistic.limit is None and limit == 1:
+            bounding, bias = _bounding(1, "public: each user has one row"), "no value is missing: each user has one"
+            error = Error(noise_for(1, 1, request.epsilon).variance ** 0.5, 0.0, bias)
+        elif limit is None:
             bounding = Bounding("ValuesPerUser", None, "how many values one user may support will be chosen privately",
                                 f"auto, for {float(CHOICE):.0%} of ε")  # fmt: skip
-            error = Error(None, None, _BIAS)
+            error = Error(None, None, _WITHIN)
         else:
             bounding = _bounding(limit)
             moves = self._reach(limit)
@@ -85,12 +109,18 @@ class Supported(Road):
         rules = {self.name: OfSize("values")}
         return Draft(self.label, request.guarantee(), request.pure(), query, bounding, error, self._release, rules)
 
+    @property
+    def _limit(self) -> int | None:
+        """ℓ: as it was given, or 1 where everybody has one row, as a public fact; None where it is to be chosen."""
+        given = self.statistic.limit
+        return 1 if given is None and self.request.table.one_row else given
+
     def _reach(self, limit: int) -> int:
         """How far one user moves the numbers of all groups; one number alone moves by at most ℓ under values too."""
         return limit * (self.request.relation.moves if self.groups.groups > 1 else 1)
 
     def _release(self, receipt: Receipt) -> Outcome:
-        request, limit, left = self.request, self.statistic.limit, self.request.epsilon
+        request, limit, left = self.request, self._limit, self.request.epsilon
         limits = LIMITS if limit is None else (limit,)
         with self._pairs() as (copy, pairs, value):
             fetched = request.table.engine.fetch(numbered_pairs(copy, pairs, value))
@@ -104,8 +134,35 @@ class Supported(Road):
         moves = self._reach(limits[place])
         noisy = receipt.numbers(Measurement(lambda: counts.map(lambda each: each[place]), moves, moves**2), left)
         spread = noisy.noise.variance**0.5
-        estimates = [Estimate(value, AtLeast(value, noisy.noise, 1), spread) for value in noisy.values]
-        return self._shown(estimates, bounding, Error(spread, None, _BIAS, {self.name: spread}))
+        plain = [Estimate(value, Additive(value, noisy.noise, 1), spread) for value in noisy.values]
+        if limit is None:
+            found = self._with_missing(plain, limits[place])
+            return self._shown(found, bounding, Error(spread, None, _WITHIN, {self.name: spread}))
+        if self.statistic.limit is None:  # everybody has one row
+            return self._shown(
+                plain, bounding, Error(spread, 0.0, "no value is missing: each user has one", {self.name: spread})
+            )
+        found = [replace(one, interval=Unknown(one.interval, _GIVEN, most=math.inf)) for one in plain]
+        return self._shown(found, bounding, Error(spread, None, _BIAS, {self.name: spread}))
+
+    def _with_missing(self, plain: Sequence[Estimate], limit: int) -> list[Estimate]:
+        """Numbers with the values that the bound probably misses, in each group in proportion to its size."""
+        cost = _cost(limit, self.groups.groups, self.request.relation, self.request.epsilon) * limit
+        parts = np.maximum((_PARTS - _NOTHING) / (1 - _NOTHING), 1e-9)
+        missing = np.where(
+            _PARTS < _NOTHING,
+            0.0,
+            _USUAL * np.exp(_SPREAD * np.array([NormalDist().inv_cdf(part) for part in parts.tolist()])),
+        )
+        weights, total = np.full(len(missing), 1 / len(missing)), max(sum(one.value for one in plain), 1)
+        found = []
+        for one in plain:
+            amounts = missing * cost * max(one.value / total, 1 / max(len(plain), 1) ** 2)
+            added = round(sure_part(amounts, weights))
+            added = added if added > LEAST_SHOWN * one.noise else 0
+            interval = Believed(one.interval, amounts, weights, _MODEL, feasible=(0.0, math.inf))
+            found.append(replace(one, value=one.value + added, interval=interval, correction=added))
+        return found
 
     def _exact(self, receipt: Receipt) -> Outcome:
         """Under values, the number of different values of a public column is public."""
@@ -117,12 +174,20 @@ class Supported(Road):
         return self._shown([Estimate(count, Exact(count), 0.0) for count in exact], UNBOUNDED, EXACT)
 
     def _shown(self, estimates: Sequence[Estimate], bounding: Bounding, error: Error) -> Outcome:
-        if not self.by:
-            alone = estimates[0]
-            return Outcome(alone.value, alone.interval, bounding, Error(error.noise, error.bias, error.basis))
         name = self.name
+        if not self.by:
+            alone, details = estimates[0], dict[str, Any]()
+            if alone.correction:
+                details = {"correction": corrected(alone.value - alone.correction, alone.value, alone.noise)}
+            return Outcome(alone.value, alone.interval, bounding, Error(error.noise, error.bias, error.basis), details)
         value = frame(self.groups.labels, {name: [estimate.value for estimate in estimates]})
-        return Outcome(value, GroupedInterval(self.groups.labels, {name: estimates}), bounding, error)
+        return Outcome(
+            value,
+            GroupedInterval(self.groups.labels, {name: estimates}),
+            bounding,
+            error,
+            corrections({name: estimates}),
+        )
 
     @contextmanager
     def _pairs(self) -> Iterator[tuple[Table, Rows, str]]:
@@ -201,7 +266,7 @@ def _scores(epsilon: Decimal, groups: int, relation: Relation, counts: Sequence[
     (docs/proofs/distinct.md). The cost grows a little faster than ℓ, since a choice that is far too large ruins the result; its
     factors were found by simulation. What is lost spreads over the groups, and each group gets all the noise.
     """
-    per_value = [(15 + 4 * math.log(limit)) * groups * relation.moves / float(epsilon) for limit in LIMITS]
+    per_value = [_cost(limit, groups, relation, epsilon) for limit in LIMITS]
     worth = [
         sum(count) - math.ceil(min(cost * limit, 2.0**60))
         for count, cost, limit in zip(counts, per_value, LIMITS, strict=True)
@@ -212,6 +277,11 @@ def _scores(epsilon: Decimal, groups: int, relation: Relation, counts: Sequence[
             for one, limit in zip(worth, LIMITS, strict=True)
         ]
     ]
+
+
+def _cost(limit: int, groups: int, relation: Relation, epsilon: Decimal) -> float:
+    """What a bound is charged for its noise, for each value that a user may support."""
+    return (15 + 4 * math.log(limit)) * groups * relation.moves / float(epsilon)
 
 
 def _by_group(groups: int, counted: pa.Table) -> list[int]:

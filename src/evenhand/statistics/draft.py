@@ -89,6 +89,7 @@ class Draft:
         finish: computes what was asked for from what was released.
         source: the name of the table, for the ledger.
         engine: where the table is; what it can't evaluate is refused before the debit.
+        beforehand: refuses, by public facts of the table, what would say nothing; asked before the debit, and not by a preview.
     """
 
     statistic: str
@@ -105,9 +106,10 @@ class Draft:
     finish: Callable[[Release, Outcome], Release] = lambda release, outcome: release
     source: str | None = None
     engine: Engine | None = field(default=None, repr=False, compare=False)
+    beforehand: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
     def release(self, ledger: Ledger) -> Release:
-        """Debit, then run. Nothing is drawn, nor any row read, before the debit is committed."""
+        """Debit, then run. Nothing is drawn, nor anything private read, before the debit is committed."""
         return replace(self.drawn(self.pay(ledger)), _left=str(ledger.remaining))
 
     def pay(self, ledger: Ledger) -> Receipt:
@@ -115,6 +117,8 @@ class Draft:
         cost = self.cost or NOTHING
         if self.engine is not None:
             rehearse(self.engine, self.run, cost.epsilon, cost.delta)
+        if self.beforehand is not None:
+            self.beforehand()
         query = self.query if self.cost else {**self.query, "exact": f"public under protects={self.guarantee.relation}"}
         return debit(ledger, self.guarantee, cost, query, self.source)
 

@@ -16,10 +16,10 @@ from evenhand.release import Measurement
 from evenhand.statistics.keys import ID, UNGROUPED
 from evenhand.statistics.user_values import total_of_rows
 from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, fetch_groups
-from evenhand.tables import Bounds, Grid, Table
+from evenhand.tables import Bounds, Grid, OpenBounds, Table
 from evenhand.tables.expressions import Column, Integers, Rows
 from evenhand.tables.numbers import is_number, number
-from evenhand.tables.summaries import known, valid_rows
+from evenhand.tables.summaries import known, saturating_sum, valid_rows
 
 _TOLERANCE = 1 + 1e-12
 """A round number, multiplied and divided, may end a little above itself."""
@@ -108,6 +108,50 @@ def users_by_cell(copy: Table, placed: Rows) -> Measurement:
         moves,
         moves**2,
     )
+
+
+OPEN = "values lie beyond ± 10^15, where none are looked for"
+
+TOTALS = tuple(2.0**-30 * 4.0 ** (place / 3) for place in range(121))
+"""Where cells of users' totals end, on either side of zero: as wide as those of contributions (`profiles/buckets.py`), from 10^-9 to 10^15."""
+
+
+@contextmanager
+def exact_totals(copy: Table, column: str, given: OpenBounds = (None, None)) -> Iterator[Rows]:
+    """One row per user with their ``rows``, the ``total`` of their values, whatever bounds these have, and the number of its ``cell``, 0 to ``2·len(TOTALS)``.
+
+    Every value is cut into a whole number and a whole number of 2^-30, whose sums are exact, gains and losses apart; what is below 10^-9 counts as zero and what is
+    beyond 2·10^15 as that. So the total of a user is a function of the user's rows, in whatever order. Values are clamped at an end that was ``given``.
+    """
+    import ibis
+
+    with numbers_of_rows(copy, column) as numbers:
+        names, zero, value = list(copy.user_names), ibis.literal(0.0, "float64"), numbers["value"]
+        value = value if given[0] is None else ibis.greatest(value, ibis.literal(given[0], "float64"))
+        value = value if given[1] is None else ibis.least(value, ibis.literal(given[1], "float64"))
+        sizes = {"gains": ibis.greatest(value, zero), "losses": ibis.greatest(-value, zero)}
+        sums: dict[str, Column] = {}
+        for name, size in sizes.items():
+            size = ibis.least(size, ibis.literal(2 * LEVELS[-1], "float64"))
+            whole = size.floor().cast("float64")
+            rest = ((size - whole) * ibis.literal(2.0**30, "float64") + 0.5).floor()
+            sums |= {name: saturating_sum(whole), f"{name}_rest": saturating_sum(rest)}
+        summed = numbers.group_by(names).aggregate(rows=numbers.count().cast("int64"), **sums)
+        rest = (summed.gains_rest - summed.losses_rest).cast("float64") * ibis.literal(2.0**-30, "float64")
+        total = (summed.gains - summed.losses).cast("float64") + rest
+        with copy.engine.kept(summed.select(rows=summed.rows, total=total)) as totals:
+            away = _place(totals.total.abs(), 0, len(TOTALS))
+            cell = (totals.total < 0).ifelse(_whole(len(TOTALS)) - away, _whole(len(TOTALS)) + away)
+            with copy.engine.kept(totals.mutate(cell=cell)) as found:
+                yield found
+
+
+def _place(size: Column, first: int, last: int) -> Integers:
+    """How many cells of totals end below a size, by nested comparisons."""
+    if first == last:
+        return _whole(first)
+    middle = (first + last) // 2
+    return (size > TOTALS[middle]).ifelse(_place(size, middle + 1, last), _place(size, first, middle))
 
 
 def _whole(constant: int) -> Integers:

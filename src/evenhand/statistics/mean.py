@@ -27,6 +27,7 @@ from evenhand.profiles import (
     About,
     Support,
     Wanted,
+    exact_sizes,
     locate,
     location_request,
     mean_shapes,
@@ -36,8 +37,8 @@ from evenhand.profiles import (
     tilt_request,
     users_by_bucket,
 )
-from evenhand.release import Additive, Error, Measurement, OfSpread, Ratio, Receipt, Rule
-from evenhand.statistics.believed_means import believed, limited
+from evenhand.release import Additive, Error, Measurement, OfSpread, Ratio, Receipt, Rule, public
+from evenhand.statistics.believed_means import PUBLIC_BIAS, believed, limited
 from evenhand.statistics.draft import Draft, Outcome
 from evenhand.statistics.per_user import PerUser, fetch_totals
 from evenhand.statistics.request import Request
@@ -48,6 +49,7 @@ from evenhand.tables import Grid
 from evenhand.tables.columns import zero_or_one
 from evenhand.tables.expressions import Integers, Rows
 from evenhand.tables.grid import bits_for
+from evenhand.tables.summaries import per_user
 
 if TYPE_CHECKING:
     from evenhand.statistics.part import Part
@@ -162,7 +164,16 @@ class UserMeans(PerUser):
             raise UsageError(
                 f"{strategy.title} releases two totals, from users that are kept in between; that is for bounding='auto'."
             )
+        if self.request.relation.counts_are_public and strategy.rows_kept is None:
+            return Error(None, None, PUBLIC_BIAS)
         return Error(None)
+
+    def beforehand(self) -> None:
+        """Under values it is public how many users there are, and so whether they are enough for a bound that is to be chosen."""
+        request, named = self.request, self.request.auto.strategy
+        if request.strategy is None and named is not None and request.relation.counts_are_public:
+            sizes = exact_sizes(request.table, per_user(request.table, self.columns))
+            named.require(public(sizes, request.relation), request.epsilon)
 
     def choose(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Choice, Decimal]:
         """Users by number of rows are public under values, and bought under presence.
@@ -214,7 +225,8 @@ class UserMeans(PerUser):
             outcome = self.bounded(users, choice, epsilon, receipt)
             return believed(outcome, choice.belief, self._bounds, relation.counts_are_public)
         if choice.bias is not None or not relation.counts_are_public or choice.strategy.rows_kept is not None:
-            return limited(self.bounded(users, choice, epsilon, receipt), choice.bias, self._bounds)
+            own = choice.basis is not None
+            return limited(self.bounded(users, choice, epsilon, receipt), choice.bias, self._bounds, own)
         with self.request.table.engine.kept(users) as kept:  # read once, for the mean and for the public number of rows
             support = public_sizes(self.request.table, kept, receipt)
             most = choice.strategy.most_moved(support, self.grid.high - self.grid.low)

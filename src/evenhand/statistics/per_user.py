@@ -6,14 +6,17 @@ released around a located centre.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import ClassVar
 
-from evenhand.bounding import PROFILE_SHARE, Choice, Contribution, Strategy, Summary
+import numpy as np
+
+from evenhand.bounding import PROFILE_SHARE, Assumptions, Choice, Contribution, Question, Strategy, Summary
 from evenhand.profiles import (
     About,
     Buckets,
@@ -21,12 +24,15 @@ from evenhand.profiles import (
     Profile,
     Wanted,
     over,
+    public_sizes,
     row_buckets,
     rows_with,
     total_buckets,
     users_by_bucket,
 )
 from evenhand.release import Additive, Bounding, Error, Exact, Measurement, Receipt, noise_for
+from evenhand.release.intervals import noise_only
+from evenhand.statistics.believed_means import PUBLIC_BIAS, Widened
 from evenhand.statistics.believing import corrected, uncorrected
 from evenhand.statistics.draft import EXACT, UNBOUNDED, Draft, Outcome
 from evenhand.statistics.request import Request
@@ -124,7 +130,11 @@ class PerUser(ABC):
     ) -> Draft:
         request, query = self.request, {**self.statistic.query, "bounding": bounding.to_dict()}
         rules = {self.statistic.name: self.statistic.rule}
-        return Draft(self.statistic.words, request.promise(wanted), request.pure(), query, bounding, error, run, rules)
+        draft = Draft(self.statistic.words, request.promise(wanted), request.pure(), query, bounding, error, run, rules)
+        return replace(draft, beforehand=self.beforehand)
+
+    def beforehand(self) -> None:  # noqa: B027 (most need nothing)
+        """Refuse, by public facts that are read before the debit, what would say nothing."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +160,12 @@ class Total(PerUser):
     def forecast(self, users: Rows, strategy: Strategy) -> Error:
         contribution = self.contribute(strategy, self.summary(users))
         noise = noise_for(contribution.l1, contribution.l2_squared, self.request.epsilon)
-        return Error(noise.variance**0.5 * self.unit)
+        told = self.columns and self.request.relation.counts_are_public and strategy.rows_kept is None
+        return (
+            Error(noise.variance**0.5 * self.unit, None, PUBLIC_BIAS)
+            if told
+            else Error(noise.variance**0.5 * self.unit)
+        )
 
     def choose(self, users: Rows, wanted: Wanted | None, receipt: Receipt) -> tuple[Choice, Decimal]:
         assert wanted is not None  # a total is chosen for only where row counts are hidden
@@ -184,6 +199,33 @@ class Total(PerUser):
         return total_buckets(summary.grid.reach, least=summary.grid.least)
 
     def finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
+        request, strategy = self.request, choice.strategy
+        if choice.cut is None and self.columns and request.relation.counts_are_public and strategy.rows_kept is None:
+            with request.table.engine.kept(
+                users
+            ) as kept:  # read once, for the total and for the public numbers of rows
+                return self._at_worst(self._finish(kept, choice, epsilon, receipt), kept, strategy, receipt)
+        return self._finish(users, choice, epsilon, receipt)
+
+    def _at_worst(self, outcome: Outcome, users: Rows, strategy: Strategy, receipt: Receipt) -> Outcome:
+        """The outcome of a given bound with the most that it can have cut off, whatever the values are: public numbers of rows tell."""
+        grid, relation = self.columns[0][1], self.request.relation
+        support = public_sizes(self.request.table, users, receipt)
+        bounds, assumed = (grid.low, grid.high), Assumptions(0.0, 0.0, 0.0)
+        found = strategy.forecast(Question("sum", bounds, self.request.epsilon, relation, assumed), support)
+        if found is None:
+            return outcome
+        most = float(found[0](np.array([float(strategy.bound)])).proven[0])
+        interval = Widened(
+            noise_only(outcome.interval),
+            most if grid.top > 0 else 0.0,
+            (-math.inf, math.inf),
+            below=most if grid.bottom < 0 else 0.0,
+        )
+        error = replace(outcome.error, bias=most, basis="at most, whatever the values are")
+        return replace(outcome, interval=interval, error=error)
+
+    def _finish(self, users: Rows, choice: Choice, epsilon: Decimal, receipt: Receipt) -> Outcome:
         request, strategy = self.request, choice.strategy
         contribution = request.table.engine.remembered(
             ("contribution", self.statistic, tuple(self.columns), strategy, request.relation, users.op()),

@@ -144,6 +144,10 @@ class Statistic(Operators, ABC):
         """The same statistic with bounds for all that it wants; ends that are None stay wanted."""
         return self
 
+    def without_bounds(self, request: Request) -> Draft | None:
+        """The road without groups that needs none of the bounds that were left out, if there is one."""
+        return None
+
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
         """How the audit asks for it, on a table whose column has values in these bounds."""

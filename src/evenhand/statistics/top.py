@@ -136,10 +136,7 @@ class Largest(Road):
     def _run(self, delta: Decimal, receipt: Receipt) -> Outcome:
         table, statistic = self.request.table, self.statistic
         with table.once((), self.by) as copy, table.engine.kept(self._pairs(copy)) as pairs:
-            users = pairs.group_by(list(copy.user_names)).aggregate(
-                groups=pairs.count().cast("int64"), most=pairs[_COUNT].max()
-            )
-            with table.engine.kept(users) as kept:
+            with table.engine.kept(self._users(copy, pairs)) as kept:
                 limits, left = chosen_limits(
                     copy, kept, statistic.k, statistic.of, self.groups_per_user, self.request.epsilon, delta, receipt
                 )
@@ -155,6 +152,22 @@ class Largest(Road):
                 noisy = receipt.numbers(measured, left)
         estimates = dict(zip(keys.values(), limits.believed(noisy), strict=True))
         return self._shown(estimates, noisy.noise.variance**0.5, limits, top, delta)
+
+    def _users(self, copy: Table, pairs: Rows) -> Rows:
+        """By user: the number of their groups, and how much they have in one of these, drawn at random, as all groups together hold it.
+
+        In the fullest of many groups users have far more than in those that will be chosen.
+        """
+        import ibis
+
+        names = list(copy.user_names)
+        if self.statistic.of == "users":
+            return pairs.group_by(names).aggregate(groups=pairs.count().cast("int64"), each=pairs[_COUNT].max())
+        drawn = pairs.mutate(evenhand_draw=ibis.random())
+        in_order = ibis.window(group_by=names, order_by="evenhand_draw")
+        drawn = drawn.mutate(evenhand_rank=ibis.row_number().over(in_order))
+        one = (drawn.evenhand_rank == 0).ifelse(drawn[_COUNT], _whole(0))
+        return drawn.group_by(names).aggregate(groups=drawn.count().cast("int64"), each=one.sum().cast("int64"))
 
     def _pairs(self, copy: Table) -> Rows:
         """Each user with each of their groups, once, and how much they have there."""

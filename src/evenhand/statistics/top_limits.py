@@ -22,7 +22,7 @@ from evenhand.tables import Table
 from evenhand.tables.expressions import Rows
 
 PROFILE = Fraction(1, 20)
-"""The part of ε for each profile: of groups per user, and for rows of the most rows of a user in one group."""
+"""The part of ε for each profile: of groups per user, and for rows of a user's rows in one group."""
 
 LARGEST = 2**30
 """Rows of a user in one group that may count, at most."""
@@ -31,7 +31,7 @@ CHOICE = Fraction(2, 3)
 """The part of the rest that chooses the groups; what is left counts them."""
 
 _FEW = 0.01  # the part of all memberships that a bound on groups per user may cost the numbers
-_FULLEST = (Breadth(1.0, 1.0, 1.0),)  # what is known about users is their fullest group: that is one group
+_ONE_GROUP = (Breadth(1.0, 1.0, 1.0),)  # what is known about users is how much they have in one group
 _SMALL = 4  # a wanted group is taken to hold one in 4k users
 
 
@@ -100,7 +100,7 @@ def chosen_limits(
 
     Args:
         table: the copy that the users come from.
-        users: one row per user: their number of ``groups``, and the ``most`` that they have in one.
+        users: one row per user: their number of ``groups``, and how much they have in ``each``: in one of them.
         k: how many groups are wanted.
         of: "users" or "rows".
         given: the number of groups per user, if the analyst gave it.
@@ -118,12 +118,12 @@ def chosen_limits(
             lost = Lost.of(histogram.posterior, ONCE_EACH, groups, gaussian=False)
     if of == "rows":
         left = exact_difference(left, share)
-        histogram = _profile(table, users, "most", share, receipt)
+        histogram = _profile(table, users, "each", share, receipt)
         # What is cut off spreads over the groups, of which at least k matter; each gets all the noise.
         spread = min(groups or k, k) * k
         fits = int(LARGEST_SCALE * Fraction(left) / (4 * k))  # the noise of choice and counts must fit 64 bits
         each = max(1, min(histogram.posterior.best(math.sqrt(2) * 3 * spread / float(left)), LARGEST, fits))
-        lost = Lost.of(histogram.posterior, _FULLEST, each, gaussian=False)
+        lost = Lost.of(histogram.posterior, _ONE_GROUP, each, gaussian=False)
     return Limits(groups, each, exact_difference(epsilon, left), counted, lost), left
 
 
