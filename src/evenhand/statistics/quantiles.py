@@ -1,16 +1,16 @@
-"""Quantiles: several of a column, from one search."""
+"""Quantiles and medians of a column."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Number
 from typing import Any, Self
 
 from evenhand.guarantee import UsageError, parse_fraction, told
 from evenhand.statistics.ranks import OfRanks
-from evenhand.tables import Bounds, OpenBounds, parse_open_bounds
+from evenhand.tables import Bounds, OpenBounds
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Quantiles(OfRanks):
     Args:
         column: a numeric column.
         quantiles: numbers strictly between 0 and 1.
-        bounds: (low, high); the answers lie on a public grid of about 4,000 points between them, of
-            whole numbers for a column of integers.
+        bounds: (low, high); the answers lie on a public grid of up to a million points between them, of whole numbers for a
+            column of integers.
     """
 
     name = "quantiles"
@@ -31,10 +31,7 @@ class Quantiles(OfRanks):
 
     def __post_init__(self) -> None:
         parse_quantiles(self.quantiles)  # refuse what is none
-        parse_open_bounds(self.bounds)
-
-    def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
-        return replace(self, bounds=found[0]) if found else self
+        super().__post_init__()
 
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
@@ -54,9 +51,38 @@ class Quantiles(OfRanks):
 
     @property
     def query(self) -> dict[str, Any]:
-        quantiles = [float(quantile) for quantile in self.wanted]
-        bounds = list(parse_open_bounds(self.bounds))
-        return {"statistic": self.name, "column": self.column, "bounds": bounds, "quantiles": quantiles}
+        return {**super().query, "quantiles": [float(quantile) for quantile in self.wanted]}
+
+
+@dataclass(frozen=True)
+class Median(OfRanks):
+    """The value that half of the rows lie below: the 0.5-quantile, as a single number.
+
+    Args:
+        column: a numeric column.
+        bounds: (low, high); the answer lies on a public grid of up to a million points between them.
+    """
+
+    name = "median"
+    single = True
+
+    bounds: OpenBounds | Sequence[float | None] | None = None
+
+    @classmethod
+    def example(cls, column: str, bounds: Bounds) -> Self:
+        return cls(column, bounds)
+
+    @property
+    def wanted(self) -> tuple[Fraction, ...]:
+        return (Fraction(1, 2),)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return ("median",)
+
+    @property
+    def words(self) -> str:
+        return f"median of {self.column}"
 
 
 def parse_quantiles(given: object) -> tuple[Fraction, ...]:

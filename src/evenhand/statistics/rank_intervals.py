@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from evenhand.profiles import Array
 from evenhand.release import Interval, Unknown
-from evenhand.statistics.prefix_weights import Edges
+from evenhand.statistics.cell_weights import Edges
+from evenhand.statistics.rank_search import Found
 from evenhand.tables import Grid
 
-_SAME = 1 / 256
-"""Of the largest values: differences that no reader cares for."""
+_SHORTEST, _LONGEST = -15, 15  # decimals of a number that stands for all near a point
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,6 @@ class RankInterval:
         edges: points.
         reached: the probability that the quantile lies below each of them.
         by_noise: the same for the noise alone.
-        largest: the points that at least a twentieth of the rows lie at or below, and at or above, as far as that is sure.
         point: the answer.
         bounded: whether what bounding did to the rank is covered.
         exact: whether every value is a point of the grid.
@@ -35,7 +35,6 @@ class RankInterval:
     edges: Edges
     reached: Array
     by_noise: Array
-    largest: tuple[int, int]
     point: int
     bounded: bool = True
     exact: bool = False
@@ -68,14 +67,13 @@ class RankInterval:
         return replace(self, reached=self.by_noise, bounded=False)
 
     @property
-    def same(self) -> float:
-        """How far apart values may be that are the same for a reader: as 0 and the end of its cell, where others are 1."""
-        return _SAME * max(abs(self._value(one)) for one in self.largest)
-
-    @property
     def value(self) -> float:
-        """The quantile."""
-        return self._value(self.point)
+        """The quantile: of the values that count at its point, one with the fewest decimals."""
+        exactly = self._value(self.point)
+        near = (round(exactly, decimals) for decimals in range(_SHORTEST, _LONGEST))
+        half = 0.0 if self.exact else self.grid.units(Fraction(1, 2))
+        low, high = max(exactly - half, self.grid.low), min(exactly + half, self.grid.high)
+        return next((one for one in near if low <= one <= high), exactly)
 
     @property
     def spread(self) -> float:
@@ -99,6 +97,13 @@ class RankInterval:
     def _value(self, point: float) -> float:
         """A point in the unit of the column, inside the bounds."""
         return min(max(self.grid.origin + self.grid.units(point), self.grid.low), self.grid.high)
+
+
+def rank_intervals(grid: Grid, found: Found, q: Fraction, exact: bool, bounded: bool) -> list[RankInterval]:
+    """Of one quantile, by group."""
+    both, noise, edges = found.reached()[q], found.reached(bounded=False)[q], found.weights.edges
+    each = zip(edges, both, noise, found.points()[q], strict=True)
+    return [RankInterval(grid, *one, bounded=bounded, exact=exact) for one in each]
 
 
 def rank_interval(interval: RankInterval, known: bool) -> Interval:

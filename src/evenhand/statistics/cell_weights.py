@@ -1,0 +1,140 @@
+"""What is believed about the weights of cells, group by group: a normal distribution.
+
+A cell that is divided gives each part what the prior says, give or take, as a Dirichlet process does; a measurement of some cells is
+worked in by least squares. Rank, answer and interval are read from the weights below edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from evenhand.profiles import Array
+
+Edges = npt.NDArray[np.int64]
+
+_UNEVEN = 0.5
+"""Variance of how a cell's weight is divided, as a multiple of that for a single lump: a Dirichlet process with α = 1."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How points are spread beforehand: the part of them below some; straight lines between.
+
+    Args:
+        points: in increasing order, from 0 to the number of points.
+        below: from 0 to 1.
+    """
+
+    points: Array
+    below: Array
+
+    @classmethod
+    def beforehand(cls, points: int, zero: int) -> Scale:
+        """Half of it evenly, half evenly in the logarithm of the distance from zero: bounds may be far too wide."""
+        far = np.geomspace(1, max(points, 2), 512)
+        every = np.concatenate([np.linspace(0, points, 513), zero + far, zero - far, [zero]])
+        every = np.unique(np.rint(every[(every >= 0) & (every <= points)]))
+        logs = np.sign(every - zero) * np.log1p(np.abs(every - zero))
+        return cls(every, (every / points + (logs - logs[0]) / (logs[-1] - logs[0])) / 2)
+
+    def beside(self, points: Edges, below: Array) -> Scale:
+        """That of measured weights, and a little of this one."""
+        every = np.union1d(self.points, points)
+        seen = np.interp(every, points, np.maximum.accumulate(below.clip(0, below[-1])) / below[-1])
+        return Scale(every, 0.98 * seen + 0.02 * np.interp(every, self.points, self.below))
+
+    def of(self, points: npt.ArrayLike) -> Array:
+        """The part below these points."""
+        return np.asarray(np.interp(points, self.points, self.below))
+
+    def places(self, parts: npt.ArrayLike) -> Array:
+        """The points that these parts are below."""
+        return np.asarray(np.interp(parts, self.below, self.points))
+
+
+@dataclass(frozen=True)
+class CellWeights:
+    """By group: edges in increasing order, some of them several times, the expected weights between them, and their covariance."""
+
+    edges: Edges
+    mean: Array
+    covariance: Array
+
+    @classmethod
+    def beforehand(cls, points: int, weights: Array, deviation: float) -> CellWeights:
+        """All weight of each group, give or take."""
+        edges = np.tile(np.array([0, points], dtype=np.int64), (len(weights), 1))
+        return cls(edges, weights[:, None], np.full((len(weights), 1, 1), deviation**2))
+
+    def divided(self, edges: Edges, scale: Scale) -> CellWeights:
+        """With more edges."""
+        union = np.sort(np.concatenate([self.edges, edges], axis=1), axis=1)
+        parent = (self.edges[:, None, 1:-1] <= union[:, :-1, None]).sum(axis=2)
+        inside = (parent[:, :, None] == np.arange(self.mean.shape[1])).astype(np.float64)
+        mass = np.diff(scale.of(union), axis=1)
+        whole = np.take_along_axis((mass[:, None, :] @ inside)[:, 0], parent, axis=1)
+        share = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0)
+        down = inside * share[:, :, None]
+        squares = self.mean**2 + np.diagonal(self.covariance, axis1=1, axis2=2)
+        spread = _UNEVEN * np.take_along_axis(squares, parent, axis=1)
+        same = parent[:, :, None] == parent[:, None, :]
+        within = spread[:, :, None] * (np.eye(share.shape[1]) * share[:, :, None] - same * share[:, :, None] * share[:, None, :])
+        return CellWeights(
+            union, (down @ self.mean[:, :, None])[:, :, 0], down @ self.covariance @ down.transpose(0, 2, 1) + within
+        )
+
+    def given(self, edges: Edges, weights: Array, variance: float) -> CellWeights:
+        """Once weights between some of the edges were measured, with noise of this variance."""
+        holds = self._inside(edges)
+        crossed = self.covariance @ holds.transpose(0, 2, 1)
+        errors = holds @ crossed + variance * np.eye(weights.shape[1])
+        gain = np.linalg.solve(errors, crossed.transpose(0, 2, 1)).transpose(0, 2, 1)
+        off = weights - (holds @ self.mean[:, :, None])[:, :, 0]
+        mean = self.mean + (gain @ off[:, :, None])[:, :, 0]
+        return CellWeights(self.edges, mean, self.covariance - gain @ crossed.transpose(0, 2, 1))
+
+    def merged(self, edges: Edges) -> CellWeights:
+        """With these edges alone, which it has."""
+        holds = self._inside(edges)
+        mean = (holds @ self.mean[:, :, None])[:, :, 0]
+        return CellWeights(edges, mean, holds @ self.covariance @ holds.transpose(0, 2, 1))
+
+    def _inside(self, edges: Edges) -> Array:
+        """Which cells lie in which of these: 1 or 0. Of equal edges all but one bound nothing."""
+        low, high = self.edges[:, None, :-1], self.edges[:, None, 1:]
+        return ((low >= edges[:, :-1, None]) & (high <= edges[:, 1:, None]) & (low < high)).astype(np.float64)
+
+    @property
+    def below(self) -> Array:
+        """The expected weight below each edge."""
+        return np.concatenate([np.zeros((len(self.mean), 1)), np.cumsum(self.mean, axis=1)], axis=1)
+
+    def reached(self, rank: float, low: float = 0.0, high: float = 0.0) -> Array:
+        """The probability that a quantile lies below each edge.
+
+        Args:
+            rank: the part of all weight that lies below it.
+            low: how far below that its rank may be, at two standard deviations, as a part of all weight.
+            high: how far above.
+        """
+        sums = np.pad(self.covariance.cumsum(axis=1).cumsum(axis=2), ((0, 0), (1, 0), (1, 0)))
+        own, with_all = np.diagonal(sums, axis1=1, axis2=2), sums[:, :, -1]
+        variance = np.maximum(own - 2 * rank * with_all + rank**2 * with_all[:, -1:], 0.0)
+        more = self.below - rank * self.below[:, -1:]
+        everything = np.maximum(self.below[:, -1:], np.sqrt(with_all[:, -1:]))
+        variance += (np.where(more > 0, high, low) / 2 * everything) ** 2
+        z = more / np.maximum(np.sqrt(variance), 1e-9)
+        found = ndtr((np.maximum.accumulate(z, axis=1) + np.minimum.accumulate(z[:, ::-1], axis=1)[:, ::-1]) / 2)
+        found[:, 0], found[:, -1] = 0.0, 1.0
+        return np.asarray(found)
+
+    def places(self, reached: Array, chances: Sequence[float] | Array, scale: Scale) -> Array:
+        """By group, the points that a quantile lies below with these chances; inside a cell by the prior."""
+        rise = 1e-12 * np.arange(reached.shape[1])
+        found = [np.interp(chances, row, one) for row, one in zip(reached + rise, scale.of(self.edges), strict=True)]
+        return scale.places(np.array(found))

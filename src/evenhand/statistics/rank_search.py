@@ -1,0 +1,285 @@
+"""Where quantiles lie, in all groups at once: noisy weights of cells that narrow down.
+
+A round divides the points of a grid into cells and measures the weight of each. A user's weight is in these cells once, however many cells,
+quantiles and groups there are. The next round's cells lie where the quantiles may be. A round need only be precise enough for its cells: while
+they are heavy, little ε tells which of them holds the quantile. So ε is spent as cells get lighter, and most of it in the last two
+rounds, whose cells weigh about as much as the noise.
+
+The round before the last also tells users who are cut from others (`bounding/busy_users.py`). Groups share the first rounds: how all rows lie is where a
+group is looked at first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from evenhand.bounding import BusyUsers, MovedRank
+from evenhand.guarantee import Relation, split
+from evenhand.profiles import Array
+from evenhand.release import Measurement, Receipt
+from evenhand.statistics.cell_weights import CellWeights, Edges, Scale
+from evenhand.tables import Secret
+
+_FIRST = np.linspace(0, 1, 17)[1:-1]
+import os
+_NEXT = np.array([0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999])
+_LAST = np.array(eval(os.environ.get("LA", "[0.005, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995]")))
+"""Edges: where a quantile lies below with these chances, in the first, the next and the last round."""
+
+_ENDS = np.array([0.003, 0.02, 0.98, 0.997])
+"""The same, in every round, with what is not known about busy users: the ends of an interval."""
+
+import os
+_CLEAR = float(os.environ.get("CL", 12))
+"""The weight of the cells that may hold a quantile, in standard deviations of the noise in its rank: so much a round asks for."""
+
+_BEFORE_LAST = Fraction(os.environ.get("BL", "0.25"))
+"""Of what is left of ε, for the round before the last: no round gets more."""
+
+_LEAST = Fraction(1, 200)
+"""Of what is left of ε, for any round at least."""
+
+_UNKNOWN = Fraction(1, 10)
+"""For the first round, if nothing is known about how many users there are."""
+
+_ROUNDS = 12
+
+_POOLED = Fraction(15, 100)
+"""Of ε, for all groups together, if there are several."""
+
+_ALL_OVER = tuple(Fraction(k, 20) for k in (1, 5, 10, 15, 19))
+"""Looked at besides what is asked, over all groups: the quantiles of one group may be anywhere among the rows of all."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Weights at the points where rows are.
+
+    Args:
+        places: the number of a group, times the points of each, plus a point; in increasing order.
+        before: by kind of user, the weight at all places before each, and all of it.
+    """
+
+    places: Edges
+    before: Mapping[str, Edges]
+
+    @classmethod
+    def of(cls, places: Edges, weights: Mapping[str, Edges]) -> Placed:
+        order = np.argsort(places)
+        sums = {kind: np.concatenate([[0], np.cumsum(given[order])]) for kind, given in weights.items()}
+        return cls(places[order], sums)
+
+    def cells(self, edges: Edges, points: int, kind: str = "rows") -> Edges:
+        """The weight in each cell of each group."""
+        starts = np.arange(len(edges))[:, None] * points + edges
+        return np.diff(self.before[kind][np.searchsorted(self.places, starts)], axis=1)
+
+    def by_kind(self, edges: Edges, points: int, apart: bool, far: bool) -> list[int]:
+        """The weight in each cell, over all groups; of users who are cut ``apart``; and of those ``far`` above the bound as one number, wherever it lies."""
+        rows, cut, beyond = (self.cells(edges, points, kind).sum(axis=0) for kind in ("rows", "cut", "far"))
+        beyond = beyond if far else 0 * beyond
+        kinds = [rows - cut, cut - beyond] if apart else [rows - beyond]
+        return [*np.concatenate(kinds).tolist(), *([int(beyond.sum())] if far else [])]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was released.
+
+    Args:
+        weights: of cells.
+        moved: where each quantile was looked for.
+        scale: how points are spread inside cells.
+    """
+
+    weights: CellWeights
+    moved: Mapping[Fraction, MovedRank]
+    scale: Scale
+
+    def reached(self, bounded: bool = True) -> dict[Fraction, Array]:
+        """By quantile, the probability that it lies below each edge, by group; a larger one is never likelier to lie below a point."""
+        result, most = dict[Fraction, Array](), np.ones(self.weights.edges.shape)
+        for q, one in sorted(self.moved.items()):
+            off = (one.below, one.above) if bounded else (0.0, 0.0)
+            most = np.minimum(most, self.weights.reached(float(one.rank), *off))
+            result[q] = most
+        return result
+
+    def points(self) -> dict[Fraction, list[int]]:
+        """By quantile, the point in each group that is as likely too low as too high."""
+        result, least = dict[Fraction, list[int]](), np.zeros(len(self.weights.edges))
+        for q, reached in self.reached(bounded=False).items():
+            least = np.maximum(least, np.floor(self.weights.places(reached, [0.5], self.scale)[:, 0]))
+            result[q] = np.minimum(least, self.weights.edges[:, -1] - 1).astype(int).tolist()
+        return result
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched.
+
+    Args:
+        receipt: pays.
+        weights: of rows.
+        points: of each group.
+        zero: the point of the value 0, or the nearest.
+        groups: how many.
+        capacity: the weight of one user over all groups, at most.
+        relation: which neighbours count.
+        busy: what is known about users who are cut, if anything.
+    """
+
+    receipt: Receipt
+    weights: Secret[Placed]
+    points: int
+    zero: int
+    groups: int
+    capacity: int
+    relation: Relation
+    busy: BusyUsers | None = None
+
+    def find(self, quantiles: Sequence[Fraction], epsilon: Decimal) -> Found:
+        """Find these quantiles in each group with this ε."""
+        wanted, scale = sorted(set(quantiles)), Scale.beforehand(self.points, self.zero)
+        unmoved = {q: MovedRank(q) for q in wanted} if self.busy is None else self.busy.unmoved(wanted)
+        if self.groups == 1:
+            weights, left = self._narrowed(self._beforehand(1), scale, unmoved, epsilon)
+            paid, left = split(left, _BEFORE_LAST)
+            weights, moved = self._by_kind(weights, scale, unmoved, wanted, paid)
+        else:
+            paid, left = split(epsilon, _POOLED)
+            everywhere = {q: MovedRank(q) for q in _ALL_OVER} | unmoved
+            pooled, rest = self._narrowed(self._beforehand(1), scale, everywhere, paid)
+            pooled, moved = self._by_kind(pooled, scale, everywhere, wanted, rest)
+            scale = scale.beside(pooled.edges[0], pooled.below[0])
+            weights, left = self._narrowed(self._beforehand(self.groups), scale, moved, left)
+            paid, left = split(left, _BEFORE_LAST)
+            weights = self._round(weights, scale, self._edges(weights, scale, moved, _NEXT), paid)
+        last = self._edges(weights, scale, moved, _LAST)
+        return Found(self._round(weights, scale, last, left, last=True), moved, scale)
+
+    def _beforehand(self, groups: int) -> CellWeights:
+        """All weight: public, or about what is expected."""
+        if self.relation.counts_are_public:
+            edges, points = np.tile(np.array([[0, self.points]]), (self.groups, 1)), self.points
+            totals = self.receipt.public(self.weights.map(lambda given: given.cells(edges, points)), self.relation)
+            some = totals[:, 0] if groups > 1 else totals.sum(keepdims=True)[0]
+            return CellWeights.beforehand(self.points, some.astype(np.float64), self.capacity / 1000)
+        expected = self._people * self.capacity / groups
+        return CellWeights.beforehand(self.points, np.full(groups, expected), 10 * expected)
+
+    @property
+    def _people(self) -> float:
+        """All weight, as about so many users with full weight."""
+        return 1000.0 if self.busy is None else self.busy.weight / self.busy.bound
+
+    def _narrowed(
+        self, weights: CellWeights, scale: Scale, moved: Mapping[Fraction, MovedRank], epsilon: Decimal
+    ) -> tuple[CellWeights, Decimal]:
+        """As many rounds as tell something with little of ε; and what is left."""
+        groups, left = len(weights.edges), epsilon
+        edges = np.tile(np.rint(scale.places(_FIRST)).astype(np.int64), (groups, 1))
+        content = float(np.median(weights.mean)) / self.capacity
+        for number in range(_ROUNDS):
+            deviation = math.sqrt((edges.shape[1] + 1) / 2)  # of a rank's noise, where ε is 1
+            part = Fraction(_CLEAR * deviation / max(content, 1e-9) / float(left)).limit_denominator(10_000)
+            if number == 0 and self.busy is None and not self.relation.counts_are_public:
+                part = _UNKNOWN
+            if number and (part >= _BEFORE_LAST or 2 * left < epsilon):
+                break
+            paid, left = split(left, min(max(part, _LEAST), _BEFORE_LAST))
+            weights = self._round(weights, scale, edges, paid)
+            content = self._content(weights, moved)
+            edges = self._edges(weights, scale, moved, _NEXT)
+        return weights, left
+
+    def _content(self, weights: CellWeights, moved: Mapping[Fraction, MovedRank]) -> float:
+        """How many users' weight the cells hold that may hold a quantile and can be divided: a light one of all groups and quantiles."""
+        found = []
+        for one in moved.values():
+            reached = weights.reached(float(one.rank))
+            may = (reached[:, 1:] > _ENDS[1]) & (reached[:, :-1] < _ENDS[2])
+            some = may & (np.diff(weights.edges, axis=1) > 1)
+            held = (weights.mean * may).sum(axis=1) / self.capacity
+            found.append(np.where(some.any(axis=1), held, math.inf))
+        return float(np.quantile(np.concatenate(found), 0.25, method="lower"))
+
+    def _edges(self, weights: CellWeights, scale: Scale, moved: Mapping[Fraction, MovedRank], chances: Array) -> Edges:
+        """Where the quantiles may be."""
+        each = []
+        for one in moved.values():
+            by_noise, bounded = weights.reached(float(one.rank)), weights.reached(float(one.rank), one.below, one.above)
+            each += [weights.places(by_noise, chances, scale), weights.places(bounded, _ENDS, scale)]
+        return np.sort(np.rint(np.concatenate(each, axis=1)).astype(np.int64), axis=1)
+
+    def _full(self, edges: Edges) -> Edges:
+        """With both ends."""
+        return np.sort(np.pad(edges, ((0, 0), (1, 1)), constant_values=((0, 0), (0, self.points))), axis=1)
+
+    def _round(
+        self, weights: CellWeights, scale: Scale, edges: Edges, epsilon: Decimal, last: bool = False
+    ) -> CellWeights:
+        """Measure cells between these edges, and work them in."""
+        full, pooled, points = self._full(edges), len(edges) < self.groups, self.points
+        every = np.repeat(full, self.groups, axis=0) if pooled else full
+
+        def cells(given: Placed) -> list[int]:
+            found = given.cells(every, points)
+            return (found.sum(axis=0) if pooled else found).ravel().tolist()
+
+        noisy = self.receipt.numbers(Measurement(lambda: self.weights.map(cells), *self._moves), epsilon)
+        measured = np.array(noisy.values, dtype=np.float64).reshape(len(edges), -1)
+        # Weights are integers: no less than their rounding is in doubt, however large ε is.
+        found = weights.divided(edges, scale).given(full, measured, max(noisy.noise.variance, 1 / 12))
+        return found if last else found.merged(full)
+
+    @property
+    def _moves(self) -> tuple[int, int]:
+        """How far one user moves weights of cells that share no row, in L1 and in squared L2 norm (docs/proofs/quantiles.md)."""
+        return moves(self.capacity, self.relation)
+
+    def _by_kind(
+        self, weights: CellWeights, scale: Scale, moved: Mapping[Fraction, MovedRank], wanted: Sequence[Fraction], epsilon: Decimal
+    ) -> tuple[CellWeights, dict[Fraction, MovedRank]]:
+        """A round that tells users who are cut from others, and where each quantile is to be looked for then."""
+        edges, busy = self._edges(weights, scale, moved, _NEXT), self.busy
+        if busy is None or not busy.cuts:
+            return self._round(weights, scale, edges, epsilon), {q: moved[q] for q in wanted}
+        full, points, apart, far = self._full(edges), self.points, busy.can_measure, not self.relation.counts_are_public
+        every = np.repeat(full, self.groups, axis=0)
+        cells = Measurement(lambda: self.weights.map(lambda given: given.by_kind(every, points, apart, far)), *self._moves)
+        noisy = self.receipt.numbers(cells, epsilon)
+        kinds = np.array(noisy.values[:-1] if far else noisy.values, dtype=np.float64).reshape(1 + apart, -1)
+        near, deviation = kinds.sum(axis=0, keepdims=True), math.sqrt(max(noisy.noise.variance, 1 / 12))
+        # Where users far above the bound have their rows is not seen: they are taken to lie as the others do.
+        beyond = float(noisy.values[-1]) if far else 0.0
+        factor = 1 + min(max(beyond, 0.0) / max(float(near.sum()), 1.0), 1.0)
+        found = weights.divided(edges, scale).given(full, near * factor, (1 + apart) * (deviation * factor) ** 2)
+        if far:
+            busy = busy.given(beyond / self.capacity, deviation / self.capacity)
+        found, unit = found.merged(full), busy.bound / self.capacity
+        places = [int((found.reached(float(q))[0] < 0.5).sum()) for q in wanted]
+        return found, busy.moved_ranks(wanted, kinds * unit, places, deviation * unit) if apart else busy.unmoved(wanted)
+
+
+def moves(capacity: int, relation: Relation) -> tuple[int, int]:
+    """How far one user moves weights of cells that share no row, in L1 and in squared L2 norm (docs/proofs/quantiles.md)."""
+    return relation.moves * capacity, relation.moves * capacity**2
+
+
+def least_share(epsilon: Decimal) -> Decimal:
+    """The smallest part of ε that a round may get."""
+    return split(epsilon, _POOLED * _LEAST / 2 * (1 - _BEFORE_LAST))[0]
+
+
+def rank_deviation(quantiles: Sequence[Fraction], q: Fraction) -> float:
+    """The standard deviation of the weight below a quantile, where one user has weight 1 and ε is 1: of the cells of the last round."""
+    each, place = len(_LAST) + len(_ENDS), sorted(quantiles).index(q) + 0.5
+    below, above = each * place, each * (len(quantiles) - place)
+    return math.sqrt(2 * ((1 - q) ** 2 * below + q**2 * above)) / float(1 - _BEFORE_LAST)
