@@ -260,7 +260,9 @@ class BusyUsers:
             belief = Belief.beforehand()
             if self.can_measure:
                 there = min(max(weighted[-1], _LEAST_RANK), 1 - _LEAST_RANK)
-                error = math.hypot(self.error(there, deviation, place, kinds.shape[1] - place), _ELSEWHERE * abs(there - float(q)))
+                error = math.hypot(
+                    self.error(there, deviation, place, kinds.shape[1] - place), _ELSEWHERE * abs(there - float(q))
+                )
                 belief = Belief.after(self.measured(below[:, place], below[:, -1] - below[:, place]), error)
             shifts.append(self.moved(float(q), belief))
             ranks.append(min(max(weighted[-1] - self.moved(weighted[-1], belief).by, ranks[-1] + 1e-3), 1 - 1e-3))
@@ -268,7 +270,9 @@ class BusyUsers:
         if self.can_measure:
             looked_for = np.interp(looked_for, [*ranks, 1.0], [*weighted, 1.0]).tolist()
         result, least = dict[Fraction, MovedRank](), Fraction(0)
-        for left, q, shift, wanted in zip(range(len(quantiles) - 1, -1, -1), quantiles, shifts, looked_for, strict=False):
+        for left, q, shift, wanted in zip(
+            range(len(quantiles) - 1, -1, -1), quantiles, shifts, looked_for, strict=False
+        ):
             limited = float(q) + min(max(wanted - float(q), -_MOST * float(q)), _MOST * (1 - float(q)))
             rank = max(Fraction(limited).limit_denominator(1000), least + _LEAST_STEP)
             least = min(rank, 1 - _LEAST_STEP * (left + 1))
@@ -276,7 +280,9 @@ class BusyUsers:
             result[q] = MovedRank(least, shift.below + max(off, 0.0), shift.above + max(-off, 0.0), self.can_measure)
         return result
 
-    def expected(self, quantiles: Sequence[float], epsilon: float, deviations: Sequence[float], groups: int = 1) -> float:
+    def expected(
+        self, quantiles: Sequence[float], epsilon: float, deviations: Sequence[float], groups: int = 1
+    ) -> float:
         """Expected logarithm of the squared rank error, relative to q(1−q), summed over the quantiles.
 
         Of the logarithm, so that a bound is judged by how many times its error is the best one's, whether busy users differ or not: in a
@@ -307,7 +313,9 @@ def bound_for_quantiles(
     """The bound with the smallest expected rank error."""
     likely, largest = family.trimmed(), max(float(family.sizes[-1]), 1.0)
     bounds = 2.0 ** np.arange(0, math.ceil(math.log2(largest)) + 1)
-    best = min(bounds, key=lambda one: BusyUsers.of(likely, float(one)).expected(quantiles, epsilon, deviations, groups))
+    best = min(
+        bounds, key=lambda one: BusyUsers.of(likely, float(one)).expected(quantiles, epsilon, deviations, groups)
+    )
     return BusyUsers.of(family, float(best))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import ndtri
 
 from evenhand.profiles import Array
 
@@ -19,6 +19,10 @@ Edges = npt.NDArray[np.int64]
 
 _UNEVEN = 0.5
 """Variance of how a cell's weight is divided, as a multiple of that for a single lump: a Dirichlet process with α = 1."""
+
+
+_SURE, _MOST = 4.0, 30.0
+"""Standard deviations: a quantile lies between the ends so surely, at least; and nothing is surer than that."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +87,20 @@ class CellWeights:
         squares = self.mean**2 + np.diagonal(self.covariance, axis1=1, axis2=2)
         spread = _UNEVEN * np.take_along_axis(squares, parent, axis=1)
         same = parent[:, :, None] == parent[:, None, :]
-        within = spread[:, :, None] * (np.eye(share.shape[1]) * share[:, :, None] - same * share[:, :, None] * share[:, None, :])
+        within = spread[:, :, None] * (
+            np.eye(share.shape[1]) * share[:, :, None] - same * share[:, :, None] * share[:, None, :]
+        )
         return CellWeights(
             union, (down @ self.mean[:, :, None])[:, :, 0], down @ self.covariance @ down.transpose(0, 2, 1) + within
         )
 
     def given(self, edges: Edges, weights: Array, variance: float) -> CellWeights:
-        """Once weights between some of the edges were measured, with noise of this variance."""
-        holds = self._inside(edges)
-        crossed = self.covariance @ holds.transpose(0, 2, 1)
-        errors = holds @ crossed + variance * np.eye(weights.shape[1])
+        """Once weights between some of the edges were measured, with noise of this variance: by least squares."""
+        parts = self._inside(edges)
+        crossed = self.covariance @ parts.transpose(0, 2, 1)
+        errors = parts @ crossed + variance * np.eye(parts.shape[1])
         gain = np.linalg.solve(errors, crossed.transpose(0, 2, 1)).transpose(0, 2, 1)
-        off = weights - (holds @ self.mean[:, :, None])[:, :, 0]
+        off = weights - (parts @ self.mean[:, :, None])[:, :, 0]
         mean = self.mean + (gain @ off[:, :, None])[:, :, 0]
         return CellWeights(self.edges, mean, self.covariance - gain @ crossed.transpose(0, 2, 1))
 
@@ -115,7 +121,7 @@ class CellWeights:
         return np.concatenate([np.zeros((len(self.mean), 1)), np.cumsum(self.mean, axis=1)], axis=1)
 
     def reached(self, rank: float, low: float = 0.0, high: float = 0.0) -> Array:
-        """The probability that a quantile lies below each edge.
+        """How likely a quantile lies below each edge: the standard normal variable that lies below this number as likely.
 
         Args:
             rank: the part of all weight that lies below it.
@@ -129,12 +135,12 @@ class CellWeights:
         everything = np.maximum(self.below[:, -1:], np.sqrt(with_all[:, -1:]))
         variance += (np.where(more > 0, high, low) / 2 * everything) ** 2
         z = more / np.maximum(np.sqrt(variance), 1e-9)
-        found = ndtr((np.maximum.accumulate(z, axis=1) + np.minimum.accumulate(z[:, ::-1], axis=1)[:, ::-1]) / 2)
-        found[:, 0], found[:, -1] = 0.0, 1.0
-        return np.asarray(found)
+        found = (np.maximum.accumulate(z, axis=1) + np.minimum.accumulate(z[:, ::-1], axis=1)[:, ::-1]) / 2
+        found[:, 0], found[:, -1] = np.minimum(found[:, 0], -_SURE), np.maximum(found[:, -1], _SURE)
+        return np.asarray(found.clip(-_MOST, _MOST))
 
     def places(self, reached: Array, chances: Sequence[float] | Array, scale: Scale) -> Array:
-        """By group, the points that a quantile lies below with these chances; inside a cell by the prior."""
-        rise = 1e-12 * np.arange(reached.shape[1])
-        found = [np.interp(chances, row, one) for row, one in zip(reached + rise, scale.of(self.edges), strict=True)]
+        """By group, the points that a quantile lies below with these chances. Inside a cell, the weight is where the prior says."""
+        rise, wanted = 1e-9 * np.arange(reached.shape[1]), ndtri(chances)
+        found = [np.interp(wanted, row, one) for row, one in zip(reached + rise, scale.of(self.edges), strict=True)]
         return scale.places(np.array(found))

@@ -12,12 +12,13 @@ group is looked at first.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+from scipy.special import ndtri
 
 from evenhand.bounding import BusyUsers, MovedRank
 from evenhand.guarantee import Relation, split
@@ -27,19 +28,18 @@ from evenhand.statistics.cell_weights import CellWeights, Edges, Scale
 from evenhand.tables import Secret
 
 _FIRST = np.linspace(0, 1, 17)[1:-1]
-import os
 _NEXT = np.array([0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999])
-_LAST = np.array(eval(os.environ.get("LA", "[0.005, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995]")))
+_LAST = np.array([0.1, 0.5, 0.9])
 """Edges: where a quantile lies below with these chances, in the first, the next and the last round."""
 
 _ENDS = np.array([0.003, 0.02, 0.98, 0.997])
-"""The same, in every round, with what is not known about busy users: the ends of an interval."""
+_LAST_ENDS = np.array([0.02, 0.98])
+"""The same with what is not known about busy users: the ends of an interval, in the next and the last round."""
 
-import os
-_CLEAR = float(os.environ.get("CL", 12))
+_CLEAR = 12
 """The weight of the cells that may hold a quantile, in standard deviations of the noise in its rank: so much a round asks for."""
 
-_BEFORE_LAST = Fraction(os.environ.get("BL", "0.25"))
+_BEFORE_LAST = Fraction(25, 100)
 """Of what is left of ε, for the round before the last: no round gets more."""
 
 _LEAST = Fraction(1, 200)
@@ -49,6 +49,7 @@ _UNKNOWN = Fraction(1, 10)
 """For the first round, if nothing is known about how many users there are."""
 
 _ROUNDS = 12
+
 
 _POOLED = Fraction(15, 100)
 """Of ε, for all groups together, if there are several."""
@@ -63,29 +64,28 @@ class Placed:
 
     Args:
         places: the number of a group, times the points of each, plus a point; in increasing order.
-        before: by kind of user, the weight at all places before each, and all of it.
+        before: of users who are not cut, of those who are, and of those far above the bound, the weight at all places before each, and all of it.
     """
 
     places: Edges
-    before: Mapping[str, Edges]
+    before: Sequence[Edges]
 
     @classmethod
-    def of(cls, places: Edges, weights: Mapping[str, Edges]) -> Placed:
+    def of(cls, places: Edges, kinds: Sequence[Edges]) -> Placed:
         order = np.argsort(places)
-        sums = {kind: np.concatenate([[0], np.cumsum(given[order])]) for kind, given in weights.items()}
-        return cls(places[order], sums)
+        return cls(places[order], [np.concatenate([[0], np.cumsum(weights[order])]) for weights in kinds])
 
-    def cells(self, edges: Edges, points: int, kind: str = "rows") -> Edges:
-        """The weight in each cell of each group."""
-        starts = np.arange(len(edges))[:, None] * points + edges
-        return np.diff(self.before[kind][np.searchsorted(self.places, starts)], axis=1)
+    def cells(self, edges: Edges, points: int) -> list[Edges]:
+        """By kind, the weight in each cell of each group."""
+        starts = np.searchsorted(self.places, np.arange(len(edges))[:, None] * points + edges)
+        return [np.diff(before[starts], axis=1) for before in self.before]
 
-    def by_kind(self, edges: Edges, points: int, apart: bool, far: bool) -> list[int]:
-        """The weight in each cell, over all groups; of users who are cut ``apart``; and of those ``far`` above the bound as one number, wherever it lies."""
-        rows, cut, beyond = (self.cells(edges, points, kind).sum(axis=0) for kind in ("rows", "cut", "far"))
-        beyond = beyond if far else 0 * beyond
-        kinds = [rows - cut, cut - beyond] if apart else [rows - beyond]
-        return [*np.concatenate(kinds).tolist(), *([int(beyond.sum())] if far else [])]
+    def numbers(self, edges: Edges, points: int, pooled: bool, apart: bool) -> list[int]:
+        """The weight in each cell of each group, or of all groups together, with users who are cut apart if asked; then of all users far above
+        the bound as one number, wherever it lies."""
+        *kinds, far = (cells.sum(axis=0) if pooled else cells for cells in self.cells(edges, points))
+        near = np.concatenate(kinds) if apart else sum(kinds)
+        return [*np.ravel(near).tolist(), int(far.sum())]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Found:
 
     def reached(self, bounded: bool = True) -> dict[Fraction, Array]:
         """By quantile, the probability that it lies below each edge, by group; a larger one is never likelier to lie below a point."""
-        result, most = dict[Fraction, Array](), np.ones(self.weights.edges.shape)
+        result, most = dict[Fraction, Array](), np.full(self.weights.edges.shape, np.inf)
         for q, one in sorted(self.moved.items()):
             off = (one.below, one.above) if bounded else (0.0, 0.0)
             most = np.minimum(most, self.weights.reached(float(one.rank), *off))
@@ -118,6 +118,10 @@ class Found:
             least = np.maximum(least, np.floor(self.weights.places(reached, [0.5], self.scale)[:, 0]))
             result[q] = np.minimum(least, self.weights.edges[:, -1] - 1).astype(int).tolist()
         return result
+
+
+Ranks = Callable[[], dict[Fraction, MovedRank]]
+"""Where each quantile is to be looked for, by what has been measured."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,8 @@ class Search:
     capacity: int
     relation: Relation
     busy: BusyUsers | None = None
+    far: list[tuple[float, float]] = field(default_factory=list)
+    """The weight of users far above the bound, as measured, with the variance."""
 
     def find(self, quantiles: Sequence[Fraction], epsilon: Decimal) -> Found:
         """Find these quantiles in each group with this ε."""
@@ -151,24 +157,25 @@ class Search:
         if self.groups == 1:
             weights, left = self._narrowed(self._beforehand(1), scale, unmoved, epsilon)
             paid, left = split(left, _BEFORE_LAST)
-            weights, moved = self._by_kind(weights, scale, unmoved, wanted, paid)
+            weights, ranks = self._by_kind(weights, scale, unmoved, wanted, paid)
         else:
             paid, left = split(epsilon, _POOLED)
             everywhere = {q: MovedRank(q) for q in _ALL_OVER} | unmoved
             pooled, rest = self._narrowed(self._beforehand(1), scale, everywhere, paid)
-            pooled, moved = self._by_kind(pooled, scale, everywhere, wanted, rest)
+            pooled, ranks = self._by_kind(pooled, scale, everywhere, wanted, rest)
             scale = scale.beside(pooled.edges[0], pooled.below[0])
-            weights, left = self._narrowed(self._beforehand(self.groups), scale, moved, left)
+            weights, left = self._narrowed(self._beforehand(self.groups), scale, ranks(), left)
             paid, left = split(left, _BEFORE_LAST)
-            weights = self._round(weights, scale, self._edges(weights, scale, moved, _NEXT), paid)
-        last = self._edges(weights, scale, moved, _LAST)
-        return Found(self._round(weights, scale, last, left, last=True), moved, scale)
+            weights = self._round(weights, scale, self._edges(weights, scale, ranks(), _NEXT), paid)
+        last = self._edges(weights, scale, ranks(), _LAST, _LAST_ENDS)
+        weights = self._round(weights, scale, last, left, last=True)
+        return Found(weights, ranks(), scale)
 
     def _beforehand(self, groups: int) -> CellWeights:
         """All weight: public, or about what is expected."""
         if self.relation.counts_are_public:
             edges, points = np.tile(np.array([[0, self.points]]), (self.groups, 1)), self.points
-            totals = self.receipt.public(self.weights.map(lambda given: given.cells(edges, points)), self.relation)
+            totals = self.receipt.public(self.weights.map(lambda given: sum(given.cells(edges, points))), self.relation)
             some = totals[:, 0] if groups > 1 else totals.sum(keepdims=True)[0]
             return CellWeights.beforehand(self.points, some.astype(np.float64), self.capacity / 1000)
         expected = self._people * self.capacity / groups
@@ -204,18 +211,25 @@ class Search:
         found = []
         for one in moved.values():
             reached = weights.reached(float(one.rank))
-            may = (reached[:, 1:] > _ENDS[1]) & (reached[:, :-1] < _ENDS[2])
+            may = (reached[:, 1:] > ndtri(_ENDS[1])) & (reached[:, :-1] < ndtri(_ENDS[2]))
             some = may & (np.diff(weights.edges, axis=1) > 1)
             held = (weights.mean * may).sum(axis=1) / self.capacity
             found.append(np.where(some.any(axis=1), held, math.inf))
         return float(np.quantile(np.concatenate(found), 0.25, method="lower"))
 
-    def _edges(self, weights: CellWeights, scale: Scale, moved: Mapping[Fraction, MovedRank], chances: Array) -> Edges:
+    def _edges(
+        self,
+        weights: CellWeights,
+        scale: Scale,
+        moved: Mapping[Fraction, MovedRank],
+        chances: Array,
+        ends: Array = _ENDS,
+    ) -> Edges:
         """Where the quantiles may be."""
         each = []
         for one in moved.values():
             by_noise, bounded = weights.reached(float(one.rank)), weights.reached(float(one.rank), one.below, one.above)
-            each += [weights.places(by_noise, chances, scale), weights.places(bounded, _ENDS, scale)]
+            each += [weights.places(by_noise, chances, scale), weights.places(bounded, ends, scale)]
         return np.sort(np.rint(np.concatenate(each, axis=1)).astype(np.int64), axis=1)
 
     def _full(self, edges: Edges) -> Edges:
@@ -226,46 +240,62 @@ class Search:
         self, weights: CellWeights, scale: Scale, edges: Edges, epsilon: Decimal, last: bool = False
     ) -> CellWeights:
         """Measure cells between these edges, and work them in."""
+        kinds, variance = self._measured(edges, epsilon)
+        found = weights.divided(edges, scale).given(self._full(edges), kinds[0], variance)
+        return found if last else found.merged(self._full(edges))
+
+    def _measured(self, edges: Edges, epsilon: Decimal, apart: bool = False) -> tuple[Array, float]:
+        """By kind of user, group and cell: noisy weights, and the variance of each."""
         full, pooled, points = self._full(edges), len(edges) < self.groups, self.points
         every = np.repeat(full, self.groups, axis=0) if pooled else full
-
-        def cells(given: Placed) -> list[int]:
-            found = given.cells(every, points)
-            return (found.sum(axis=0) if pooled else found).ravel().tolist()
-
-        noisy = self.receipt.numbers(Measurement(lambda: self.weights.map(cells), *self._moves), epsilon)
-        measured = np.array(noisy.values, dtype=np.float64).reshape(len(edges), -1)
+        cells = Measurement(
+            lambda: self.weights.map(lambda given: given.numbers(every, points, pooled, apart)),
+            *moves(self.capacity, self.relation),
+        )
+        noisy = self.receipt.numbers(cells, epsilon)
         # Weights are integers: no less than their rounding is in doubt, however large ε is.
-        found = weights.divided(edges, scale).given(full, measured, max(noisy.noise.variance, 1 / 12))
-        return found if last else found.merged(full)
+        variance, beyond = max(noisy.noise.variance, 1 / 12), float(noisy.values[-1])
+        near = np.array(noisy.values[:-1], dtype=np.float64).reshape(1 + apart, len(edges), -1)
+        if not self._tells_far:
+            return near, variance
+        self.far.append((beyond, variance))
+        # Where users far above the bound have their rows is not seen: they are taken to lie as the others do.
+        factor = 1 + min(max(beyond, 0.0) / max(float(near.sum()), 1.0), 1.0)
+        return near * factor, variance * factor**2
 
     @property
-    def _moves(self) -> tuple[int, int]:
-        """How far one user moves weights of cells that share no row, in L1 and in squared L2 norm (docs/proofs/quantiles.md)."""
-        return moves(self.capacity, self.relation)
+    def _tells_far(self) -> bool:
+        return self.busy is not None and not self.relation.counts_are_public
 
     def _by_kind(
-        self, weights: CellWeights, scale: Scale, moved: Mapping[Fraction, MovedRank], wanted: Sequence[Fraction], epsilon: Decimal
-    ) -> tuple[CellWeights, dict[Fraction, MovedRank]]:
-        """A round that tells users who are cut from others, and where each quantile is to be looked for then."""
+        self,
+        weights: CellWeights,
+        scale: Scale,
+        moved: Mapping[Fraction, MovedRank],
+        wanted: Sequence[Fraction],
+        epsilon: Decimal,
+    ) -> tuple[CellWeights, Ranks]:
+        """A round that tells users who are cut from others; and where each quantile is to be looked for then."""
         edges, busy = self._edges(weights, scale, moved, _NEXT), self.busy
-        if busy is None or not busy.cuts:
-            return self._round(weights, scale, edges, epsilon), {q: moved[q] for q in wanted}
-        full, points, apart, far = self._full(edges), self.points, busy.can_measure, not self.relation.counts_are_public
-        every = np.repeat(full, self.groups, axis=0)
-        cells = Measurement(lambda: self.weights.map(lambda given: given.by_kind(every, points, apart, far)), *self._moves)
-        noisy = self.receipt.numbers(cells, epsilon)
-        kinds = np.array(noisy.values[:-1] if far else noisy.values, dtype=np.float64).reshape(1 + apart, -1)
-        near, deviation = kinds.sum(axis=0, keepdims=True), math.sqrt(max(noisy.noise.variance, 1 / 12))
-        # Where users far above the bound have their rows is not seen: they are taken to lie as the others do.
-        beyond = float(noisy.values[-1]) if far else 0.0
-        factor = 1 + min(max(beyond, 0.0) / max(float(near.sum()), 1.0), 1.0)
-        found = weights.divided(edges, scale).given(full, near * factor, (1 + apart) * (deviation * factor) ** 2)
-        if far:
-            busy = busy.given(beyond / self.capacity, deviation / self.capacity)
-        found, unit = found.merged(full), busy.bound / self.capacity
-        places = [int((found.reached(float(q))[0] < 0.5).sum()) for q in wanted]
-        return found, busy.moved_ranks(wanted, kinds * unit, places, deviation * unit) if apart else busy.unmoved(wanted)
+        full, apart = self._full(edges), busy is not None and busy.can_measure
+        kinds, variance = self._measured(edges, epsilon, apart)
+        near = kinds.sum(axis=0)
+        found = weights.divided(edges, scale).given(full, near, len(kinds) * variance).merged(full)
+        places = [int((found.reached(float(q))[0] < 0).sum()) for q in wanted]
+
+        def ranks() -> dict[Fraction, MovedRank]:
+            if busy is None:
+                return {q: MovedRank(q) for q in wanted}
+            told, unit = busy, busy.bound / self.capacity
+            if self.far:
+                precision = sum(1 / variance for _, variance in self.far)
+                beyond = sum(far / variance for far, variance in self.far) / precision
+                told = busy.given(beyond / self.capacity, precision**-0.5 / self.capacity)
+            if not apart:
+                return told.unmoved(wanted)
+            return told.moved_ranks(wanted, kinds[:, 0] * unit, places, math.sqrt(variance) * unit)
+
+        return found, ranks
 
 
 def moves(capacity: int, relation: Relation) -> tuple[int, int]:
@@ -280,6 +310,6 @@ def least_share(epsilon: Decimal) -> Decimal:
 
 def rank_deviation(quantiles: Sequence[Fraction], q: Fraction) -> float:
     """The standard deviation of the weight below a quantile, where one user has weight 1 and ε is 1: of the cells of the last round."""
-    each, place = len(_LAST) + len(_ENDS), sorted(quantiles).index(q) + 0.5
+    each, place = len(_LAST) + len(_LAST_ENDS), sorted(quantiles).index(q) + 0.5
     below, above = each * place, each * (len(quantiles) - place)
     return math.sqrt(2 * ((1 - q) ** 2 * below + q**2 * above)) / float(1 - _BEFORE_LAST)

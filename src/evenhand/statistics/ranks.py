@@ -94,20 +94,19 @@ class Ranks(WeightedPart):
         return norm, amount, Choice(strategy, basis, paid, words=words, busy=busy), share.epsilon
 
     def _placed(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int, choice: Choice) -> Secret[Placed]:
-        """The weight at each point where rows are, and that of users who are cut, those whose rows have less than full weight, and of users far
-        above the bound."""
+        """The weight at each point where rows are: of users whose rows have full weight, of those who are cut, and of those far above the bound."""
         weighted = rows.weighted(users, norm, capacity)
-        weight, far = weighted[WEIGHT], 1 if choice.busy is None else choice.busy.far
-        integers = {
-            "rows": weight,
-            "cut": (weight < FULL).ifelse(weight, 0),
-            "far": (weight * far < FULL).ifelse(weight, 0),
-        }
-        sums = {name: exact_sum(rows.table, value) for name, value in integers.items()}
+        weight, is_public = weighted[WEIGHT], self.request.relation.counts_are_public
+        # Whether a user is far above the bound is told apart where the number of rows of each is not public.
+        times = 0 if choice.busy is None or is_public else choice.busy.far
+        far, full = weight * times < FULL, weight >= FULL
+        beyond = (far & ~full & (times > 0)).ifelse(weight, 0)
+        kinds = {"full": full.ifelse(weight, 0), "cut": full.ifelse(0, weight - beyond), "far": beyond}
+        sums = {name: exact_sum(rows.table, value) for name, value in kinds.items()}
 
         def placed(answer: pa.Table) -> Placed:
-            columns = {name: answer.column(name).to_pandas().astype("int64").to_numpy() for name in (ID, *sums)}
-            return Placed.of(columns.pop(ID), columns)
+            places, *found = (answer.column(name).to_pandas().astype("int64").to_numpy() for name in (ID, *sums))
+            return Placed.of(places, found)
 
         return rows.table.engine.fetch(weighted.group_by(ID).aggregate(**sums)).map(placed)
 
@@ -126,7 +125,9 @@ class Ranks(WeightedPart):
         exact, known = statistic.of_integers(request.table) and grid.exponent == 0, choice.busy is not None
         each = {q: rank_intervals(grid, found, q, exact, known) for q in statistic.wanted}
         estimates = {
-            "" if statistic.single else name: [Estimate(one.value, rank_interval(one, known), one.spread) for one in each[q]]
+            "" if statistic.single else name: [
+                Estimate(one.value, rank_interval(one, known), one.spread) for one in each[q]
+            ]
             for name, q in zip(statistic.titles, statistic.wanted, strict=True)
         }
         error = Error(None, None, in_sentence(found.moved) if known else Error(None).basis)
