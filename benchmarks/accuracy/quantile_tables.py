@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.shapes import lognormal, pareto
 from evenhand.statistics.weighted_rows import FULL, capacity_of
-from fractions import Fraction
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -71,19 +71,19 @@ class Table:
         """Of each row, as in a release."""
         return np.minimum(np.floor(capacity_of(Fraction(h)) / self.sizes), FULL).astype(np.int64)
 
-    def errors(self, found: Sequence[float], quantiles: Sequence[float]) -> tuple[Array, Array]:
+    def errors(self, found: Array, quantiles: Sequence[float]) -> tuple[Array, Array]:
         """How far numbers are from the quantiles, in values and in ranks."""
-        ordered, q = np.sort(self.values), np.array(quantiles)
-        truth = self.truth(quantiles)
+        ordered, q, truth = np.sort(self.values), np.array(quantiles), self.truth(quantiles)
         low, high = (np.searchsorted(ordered, found, side=side) / len(ordered) for side in ("left", "right"))
-        return np.abs(np.array(found) - truth), np.maximum(0, np.maximum(low - q, q - high))
+        return np.abs(found - truth), np.maximum(0, np.maximum(low - q, q - high))
 
     def truth(self, quantiles: Sequence[float]) -> Array:
+        """The quantiles."""
         return np.quantile(self.values, quantiles, method="inverted_cdf")
 
 
 def draw(column: str, users: str, number: int, rng: np.random.Generator) -> Table:
-    """A table of so many users; where they differ, two fifths of what is behind a value is the user's, and a tenth of that their activity."""
+    """A table of so many users; where they differ, two fifths of what is behind a value is the user's, and nine hundredths of that their activity."""
     rows = USERS[users](number, rng)
     user = np.repeat(np.arange(number), rows)
     z = rng.standard_normal(len(user))

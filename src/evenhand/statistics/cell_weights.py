@@ -52,11 +52,11 @@ class Scale:
         seen = np.interp(every, points, np.maximum.accumulate(below.clip(0, below[-1])) / below[-1])
         return Scale(every, 0.98 * seen + 0.02 * np.interp(every, self.points, self.below))
 
-    def of(self, points: npt.ArrayLike) -> Array:
+    def of(self, points: Edges | Array) -> Array:
         """The part below these points."""
         return np.asarray(np.interp(points, self.points, self.below))
 
-    def places(self, parts: npt.ArrayLike) -> Array:
+    def places(self, parts: Array) -> Array:
         """The points that these parts are below."""
         return np.asarray(np.interp(parts, self.below, self.points))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from scipy.special import ndtri
 
 from evenhand.profiles import Array
 from evenhand.release import Interval, Unknown
@@ -23,7 +24,7 @@ class RankInterval:
     Args:
         grid: where the points are.
         edges: points.
-        reached: the probability that the quantile lies below each of them.
+        reached: how likely the quantile lies below each of them: the standard normal variable that lies below this number as likely.
         by_noise: the same for the noise alone.
         point: the answer.
         bounded: whether what bounding did to the rank is covered.
@@ -83,9 +84,9 @@ class RankInterval:
 
     def at(self, confidence: float) -> tuple[float, float]:
         # Nothing is known about how values lie within a cell, so an interval ends where a cell does.
-        tail = (1 - confidence) / 2
-        low = min(self.edges[max(int(np.searchsorted(self.reached, tail, side="right")) - 1, 0)], self.point)
-        high = max(self.edges[min(int(np.searchsorted(self.reached, 1 - tail)), len(self.edges) - 1)] - 1, self.point)
+        sure = float(ndtri((1 + confidence) / 2))
+        low = min(self.edges[max(int(np.searchsorted(self.reached, -sure, side="right")) - 1, 0)], self.point)
+        high = max(self.edges[min(int(np.searchsorted(self.reached, sure)), len(self.edges) - 1)] - 1, self.point)
         # A value counts at the nearest point of the grid; at its ends are all values beyond.
         half = 0.0 if self.exact else 0.5
         lowest, highest = self._anywhere

@@ -84,7 +84,7 @@ class Placed:
         """The weight in each cell of each group, or of all groups together, with users who are cut apart if asked; then of all users far above
         the bound as one number, wherever it lies."""
         *kinds, far = (cells.sum(axis=0) if pooled else cells for cells in self.cells(edges, points))
-        near = np.concatenate(kinds) if apart else sum(kinds)
+        near = np.concatenate(kinds) if apart else np.sum(kinds, axis=0)
         return [*np.ravel(near).tolist(), int(far.sum())]
 
 
@@ -103,7 +103,7 @@ class Found:
     scale: Scale
 
     def reached(self, bounded: bool = True) -> dict[Fraction, Array]:
-        """By quantile, the probability that it lies below each edge, by group; a larger one is never likelier to lie below a point."""
+        """By quantile, how likely it lies below each edge, by group (`CellWeights.reached`); a larger one is never likelier to lie below a point."""
         result, most = dict[Fraction, Array](), np.full(self.weights.edges.shape, np.inf)
         for q, one in sorted(self.moved.items()):
             off = (one.below, one.above) if bounded else (0.0, 0.0)
@@ -175,7 +175,9 @@ class Search:
         """All weight: public, or about what is expected."""
         if self.relation.counts_are_public:
             edges, points = np.tile(np.array([[0, self.points]]), (self.groups, 1)), self.points
-            totals = self.receipt.public(self.weights.map(lambda given: sum(given.cells(edges, points))), self.relation)
+            totals = self.receipt.public(
+                self.weights.map(lambda given: np.sum(given.cells(edges, points), axis=0)), self.relation
+            )
             some = totals[:, 0] if groups > 1 else totals.sum(keepdims=True)[0]
             return CellWeights.beforehand(self.points, some.astype(np.float64), self.capacity / 1000)
         expected = self._people * self.capacity / groups
@@ -198,7 +200,7 @@ class Search:
             part = Fraction(_CLEAR * deviation / max(content, 1e-9) / float(left)).limit_denominator(10_000)
             if number == 0 and self.busy is None and not self.relation.counts_are_public:
                 part = _UNKNOWN
-            if number and (part >= _BEFORE_LAST or 2 * left < epsilon):
+            if number and (part >= _BEFORE_LAST or 2 * Fraction(left) < Fraction(epsilon)):
                 break
             paid, left = split(left, min(max(part, _LEAST), _BEFORE_LAST))
             weights = self._round(weights, scale, edges, paid)
@@ -240,11 +242,11 @@ class Search:
         self, weights: CellWeights, scale: Scale, edges: Edges, epsilon: Decimal, last: bool = False
     ) -> CellWeights:
         """Measure cells between these edges, and work them in."""
-        kinds, variance = self._measured(edges, epsilon)
+        kinds, variance = self.measured(edges, epsilon)
         found = weights.divided(edges, scale).given(self._full(edges), kinds[0], variance)
         return found if last else found.merged(self._full(edges))
 
-    def _measured(self, edges: Edges, epsilon: Decimal, apart: bool = False) -> tuple[Array, float]:
+    def measured(self, edges: Edges, epsilon: Decimal, apart: bool = False) -> tuple[Array, float]:
         """By kind of user, group and cell: noisy weights, and the variance of each."""
         full, pooled, points = self._full(edges), len(edges) < self.groups, self.points
         every = np.repeat(full, self.groups, axis=0) if pooled else full
@@ -278,7 +280,7 @@ class Search:
         """A round that tells users who are cut from others; and where each quantile is to be looked for then."""
         edges, busy = self._edges(weights, scale, moved, _NEXT), self.busy
         full, apart = self._full(edges), busy is not None and busy.can_measure
-        kinds, variance = self._measured(edges, epsilon, apart)
+        kinds, variance = self.measured(edges, epsilon, apart)
         near = kinds.sum(axis=0)
         found = weights.divided(edges, scale).given(full, near, len(kinds) * variance).merged(full)
         places = [int((found.reached(float(q))[0] < 0).sum()) for q in wanted]

@@ -41,7 +41,7 @@ MOST_POINTS = 2**22
 PROFILE_SHARE = 0.12
 """Of ε, for choosing the bound. A rank needs less of a profile than a total does: its bound lies where there are many users."""
 
-_POINT_BITS = 20
+POINT_BITS = 20
 
 _OUTSIDE = 5
 """Bounds that are found leave at most this part of the rows beyond a quantile outside: users differ from rows."""
@@ -114,7 +114,9 @@ class Ranks(WeightedPart):
     def prepare(self, copy: Table, groups: Keys, allocation: Allocation | None, receipt: Receipt) -> Iterator[Prepared]:
         statistic, request = self.statistic, self.request
         keys = statistic.placed(groups, request.table)
-        assert isinstance(keys, GridCells) and isinstance(statistic, OfRanks) and allocation is not None
+        assert isinstance(keys, GridCells)
+        assert isinstance(statistic, OfRanks)
+        assert allocation is not None
         with self._rows(copy, keys).fixed() as rows, request.table.engine.kept(rows.norms(self.norms)) as users:
             norm, amount, choice, left = self._bound(users, keys, allocation, receipt)
             capacity, grid = capacity_of(amount), keys.grid
@@ -165,7 +167,8 @@ class OfRanks(RowsInCells):
         parse_open_bounds(self.bounds)
 
     def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
-        return replace(self, bounds=found[0]) if found else self
+        changed: dict[str, Any] = {"bounds": found[0]} if found else {}
+        return replace(self, **changed)
 
     @property
     def query(self) -> dict[str, Any]:
@@ -208,7 +211,7 @@ class OfRanks(RowsInCells):
         return tuple(rank_deviation(self.wanted, q) for q in self.wanted)
 
     def placed(self, keys: Keys, table: Table) -> Keys:
-        bits = min(_POINT_BITS, int(math.log2(MOST_POINTS / keys.groups)))
+        bits = min(POINT_BITS, int(math.log2(MOST_POINTS / keys.groups)))
         if bits < 4:
             raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
         low, high = self.range
