@@ -6,7 +6,6 @@ worked in by least squares. Rank, answer and interval are read from the weights 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +22,10 @@ _UNEVEN = 0.5
 
 _SURE, _MOST = 4.0, 30.0
 """Standard deviations: a quantile lies between the ends so surely, at least; and nothing is surer than that."""
+
+
+_INSIDE = 8
+"""Places in each cell where a quantile is looked for."""
 
 
 @dataclass(frozen=True)
@@ -128,19 +131,37 @@ class CellWeights:
             low: how far below that its rank may be, at two standard deviations, as a part of all weight.
             high: how far above.
         """
+        return self._deviations(*self._more(rank), low, high)
+
+    def places(self, chances: Array, scale: Scale, rank: float, low: float = 0.0, high: float = 0.0) -> Array:
+        """By group, the points that a quantile lies below with these chances. Inside a cell its weight lies where the prior says, give or take."""
+        more, variance = self._more(rank)
+        part = np.linspace(0, 1, _INSIDE + 1)[:-1]
+        inside = _UNEVEN * self.mean[:, :, None] ** 2 * part * (1 - part)
+        finer = self._deviations(_between(more, part), _between(variance, part, inside), low, high)
+        edges = _between(scale.of(self.edges), part)
+        rise, wanted = 1e-9 * np.arange(finer.shape[1]), ndtri(chances)
+        found = [np.interp(wanted, row, one) for row, one in zip(finer + rise, edges, strict=True)]
+        return scale.places(np.array(found))
+
+    def _more(self, rank: float) -> tuple[Array, Array]:
+        """How much more weight than this part of all lies below each edge, and the variance of that."""
         sums = np.pad(self.covariance.cumsum(axis=1).cumsum(axis=2), ((0, 0), (1, 0), (1, 0)))
         own, with_all = np.diagonal(sums, axis1=1, axis2=2), sums[:, :, -1]
-        variance = np.maximum(own - 2 * rank * with_all + rank**2 * with_all[:, -1:], 0.0)
-        more = self.below - rank * self.below[:, -1:]
-        everything = np.maximum(self.below[:, -1:], np.sqrt(with_all[:, -1:]))
-        variance += (np.where(more > 0, high, low) / 2 * everything) ** 2
+        variance = own - 2 * rank * with_all + rank**2 * with_all[:, -1:]
+        return self.below - rank * self.below[:, -1:], np.maximum(variance, 0.0)
+
+    def _deviations(self, more: Array, variance: Array, low: float, high: float) -> Array:
+        """In standard deviations, never falling."""
+        everything = np.maximum(self.below[:, -1], np.sqrt(self.covariance.sum(axis=(1, 2))))[:, None]
+        variance = variance + (np.where(more > 0, high, low) / 2 * everything) ** 2
         z = more / np.maximum(np.sqrt(variance), 1e-9)
         found = (np.maximum.accumulate(z, axis=1) + np.minimum.accumulate(z[:, ::-1], axis=1)[:, ::-1]) / 2
         found[:, 0], found[:, -1] = np.minimum(found[:, 0], -_SURE), np.maximum(found[:, -1], _SURE)
         return np.asarray(found.clip(-_MOST, _MOST))
 
-    def places(self, reached: Array, chances: Sequence[float] | Array, scale: Scale) -> Array:
-        """By group, the points that a quantile lies below with these chances. Inside a cell, the weight is where the prior says."""
-        rise, wanted = 1e-9 * np.arange(reached.shape[1]), ndtri(chances)
-        found = [np.interp(wanted, row, one) for row, one in zip(reached + rise, scale.of(self.edges), strict=True)]
-        return scale.places(np.array(found))
+
+def _between(values: Array, part: Array, beside: Array | float = 0.0) -> Array:
+    """At edges and at these parts of the way to the next one."""
+    steps = values[:, :-1, None] + part * np.diff(values, axis=1)[:, :, None] + beside
+    return np.concatenate([steps.reshape(len(values), -1), values[:, -1:]], axis=1)

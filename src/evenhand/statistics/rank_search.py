@@ -32,9 +32,11 @@ _NEXT = np.array([0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.99
 _LAST = np.array([0.1, 0.5, 0.9])
 """Edges: where a quantile lies below with these chances, in the first, the next and the last round."""
 
-_ENDS = np.array([0.003, 0.02, 0.98, 0.997])
-_LAST_ENDS = np.array([0.02, 0.98])
+_ENDS = np.array([0.02, 0.98])
 """The same with what is not known about busy users: the ends of an interval, in the next and the last round."""
+
+_SURE = 2.5
+"""Standard deviations: the nearest edges that a quantile lies below, or above, so surely are measured again in the next round."""
 
 _CLEAR = 12
 """The weight of the cells that may hold a quantile, in standard deviations of the noise in its rank: so much a round asks for."""
@@ -114,8 +116,10 @@ class Found:
     def points(self) -> dict[Fraction, list[int]]:
         """By quantile, the point in each group that is as likely too low as too high."""
         result, least = dict[Fraction, list[int]](), np.zeros(len(self.weights.edges))
+        rise = 1e-9 * np.arange(self.weights.edges.shape[1])
         for q, reached in self.reached(bounded=False).items():
-            least = np.maximum(least, np.floor(self.weights.places(reached, [0.5], self.scale)[:, 0]))
+            places = [np.interp(0, *one) for one in zip(reached + rise, self.scale.of(self.weights.edges), strict=True)]
+            least = np.maximum(least, np.floor(self.scale.places(np.array(places))))
             result[q] = np.minimum(least, self.weights.edges[:, -1] - 1).astype(int).tolist()
         return result
 
@@ -167,7 +171,7 @@ class Search:
             weights, left = self._narrowed(self._beforehand(self.groups), scale, ranks(), left)
             paid, left = split(left, _BEFORE_LAST)
             weights = self._round(weights, scale, self._edges(weights, scale, ranks(), _NEXT), paid)
-        last = self._edges(weights, scale, ranks(), _LAST, _LAST_ENDS)
+        last = self._edges(weights, scale, ranks(), _LAST, again=False)
         weights = self._round(weights, scale, last, left, last=True)
         return Found(weights, ranks(), scale)
 
@@ -213,7 +217,7 @@ class Search:
         found = []
         for one in moved.values():
             reached = weights.reached(float(one.rank))
-            may = (reached[:, 1:] > ndtri(_ENDS[1])) & (reached[:, :-1] < ndtri(_ENDS[2]))
+            may = (reached[:, 1:] > ndtri(_ENDS[0])) & (reached[:, :-1] < ndtri(_ENDS[1]))
             some = may & (np.diff(weights.edges, axis=1) > 1)
             held = (weights.mean * may).sum(axis=1) / self.capacity
             found.append(np.where(some.any(axis=1), held, math.inf))
@@ -225,13 +229,18 @@ class Search:
         scale: Scale,
         moved: Mapping[Fraction, MovedRank],
         chances: Array,
-        ends: Array = _ENDS,
+        again: bool = True,
     ) -> Edges:
         """Where the quantiles may be."""
         each = []
         for one in moved.values():
-            by_noise, bounded = weights.reached(float(one.rank)), weights.reached(float(one.rank), one.below, one.above)
-            each += [weights.places(by_noise, chances, scale), weights.places(bounded, ends, scale)]
+            rank = float(one.rank)
+            each.append(weights.places(chances, scale, rank))
+            each.append(weights.places(_ENDS, scale, rank, one.below, one.above))
+            if again:
+                reached = weights.reached(rank, one.below, one.above)
+                outside = np.stack([(reached <= -_SURE).sum(axis=1) - 1, (reached < _SURE).sum(axis=1)], axis=1)
+                each.append(np.take_along_axis(weights.edges, outside, axis=1).astype(np.float64))
         return np.sort(np.rint(np.concatenate(each, axis=1)).astype(np.int64), axis=1)
 
     def _full(self, edges: Edges) -> Edges:
@@ -312,6 +321,6 @@ def least_share(epsilon: Decimal) -> Decimal:
 
 def rank_deviation(quantiles: Sequence[Fraction], q: Fraction) -> float:
     """The standard deviation of the weight below a quantile, where one user has weight 1 and ε is 1: of the cells of the last round."""
-    each, place = len(_LAST) + len(_LAST_ENDS), sorted(quantiles).index(q) + 0.5
+    each, place = len(_LAST) + len(_ENDS), sorted(quantiles).index(q) + 0.5
     below, above = each * place, each * (len(quantiles) - place)
     return math.sqrt(2 * ((1 - q) ** 2 * below + q**2 * above)) / float(1 - _BEFORE_LAST)
