@@ -14,7 +14,6 @@ for this are chosen together, by the least expected error.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +47,7 @@ _DOUBTS = np.exp(1.2 * TAIL_DOUBT * np.array([-1.0, 0.0, 1.0]))  # three equally
 _NEAREST, _FEW, _FARTHEST = 8, 0.02, 2**15
 """A user is far above the bound from so many times on, at least; at more, if users beyond are believed to have more than this part of the weight; at most."""
 
-_MEASURED, _CELLS = 0.3, 6
+_MEASURED, _CELLS = 0.1, 1
 """Of ε, for the round that tells kinds of users apart, and its cells on either side of a quantile: about (`statistics/rank_search.py`)."""
 _LEAST_STEP = Fraction(1, 500)  # between the ranks of two quantiles
 _ELSEWHERE = 0.3  # by which r may differ at another rank, for each unit of rank
@@ -241,20 +240,19 @@ class BusyUsers:
         return {q: MovedRank(q, shift.below, shift.above) for q, shift in shifts.items()}
 
     def moved_ranks(
-        self, quantiles: Sequence[Fraction], kinds: Array, places: Sequence[int], deviation: float
+        self, quantiles: Sequence[Fraction], kinds: Array, deviation: float
     ) -> dict[Fraction, MovedRank]:
         """Where each quantile is to be looked for among the weighted rows.
 
         Args:
             quantiles: in increasing order.
-            kinds: noisy weights of cells, in rows: of users who are not cut, and of those who are.
-            places: about where the quantiles are: how many cells lie below.
-            deviation: the standard deviation of the noise in each weight.
+            kinds: noisy weights between about where they are, in rows: of users who are not cut, and of those who are.
+            deviation: the standard deviation of the noise in each.
         """
         below = np.concatenate([np.zeros((2, 1)), np.cumsum(kinds, axis=1)], axis=1)
         everything = max(float(kinds.sum()), 1.0)
         shifts, weighted, ranks = list[Shift](), [0.0], [0.0]
-        for place, q in zip(itertools.accumulate(places, max), quantiles, strict=True):
+        for place, q in enumerate(quantiles, 1):
             # What is measured holds where it was: at this rank among the weighted rows, and that rank among all rows.
             weighted.append(min(max(float(below[:, place].sum()) / everything, weighted[-1] + 1e-3), 1 - 1e-3))
             belief = Belief.beforehand()

@@ -44,6 +44,9 @@ _CLEAR = 12
 _BEFORE_LAST = Fraction(25, 100)
 """Of what is left of ε, for the round before the last: no round gets more."""
 
+_KINDS = Fraction(12, 100)
+"""Of what is left of ε, for the round that tells kinds of users apart, without groups."""
+
 _LEAST = Fraction(1, 200)
 """Of what is left of ε, for any round at least."""
 
@@ -157,22 +160,21 @@ class Search:
     def find(self, quantiles: Sequence[Fraction], epsilon: Decimal) -> Found:
         """Find these quantiles in each group with this ε."""
         wanted, scale = sorted(set(quantiles)), Scale.beforehand(self.points, self.zero)
-        unmoved = {q: MovedRank(q) for q in wanted} if self.busy is None else self.busy.unmoved(wanted)
-        if self.groups == 1:
-            weights, left = self._narrowed(self._beforehand(1), scale, unmoved, epsilon)
-            paid, left = split(left, _BEFORE_LAST)
-            weights, ranks = self._by_kind(weights, scale, unmoved, wanted, paid)
-        else:
-            paid, left = split(epsilon, _POOLED)
-            everywhere = {q: MovedRank(q) for q in _ALL_OVER} | unmoved
-            pooled, rest = self._narrowed(self._beforehand(1), scale, everywhere, paid)
-            pooled, ranks = self._by_kind(pooled, scale, everywhere, wanted, rest)
-            scale = scale.beside(pooled.edges[0], pooled.below[0])
-            weights, left = self._narrowed(self._beforehand(self.groups), scale, ranks(), left)
-            paid, left = split(left, _BEFORE_LAST)
-            weights = self._round(weights, scale, self._edges(weights, scale, ranks(), _NEXT), paid)
+        moved = {q: MovedRank(q) for q in wanted} if self.busy is None else self.busy.unmoved(wanted)
+        share = Fraction(1) if self.groups == 1 else _POOLED
+        everywhere = moved if self.groups == 1 else {q: MovedRank(q) for q in _ALL_OVER} | moved
+        paid, left = split(epsilon, share)
+        weights, rest = self._narrowed(self._beforehand(1), scale, everywhere, paid)
+        paid, rest = split(rest, _KINDS) if self.groups == 1 else (rest, Decimal(0))
+        weights, ranks = self._by_kind(weights, scale, everywhere, wanted, paid)
+        if self.groups > 1:
+            scale = scale.beside(weights.edges[0], weights.below[0])
+            weights, rest = self._beforehand(self.groups), left
+        weights, rest = self._narrowed(weights, scale, ranks(), rest)
+        paid, rest = split(rest, _BEFORE_LAST)
+        weights = self._round(weights, scale, self._edges(weights, scale, ranks(), _NEXT), paid)
         last = self._edges(weights, scale, ranks(), _LAST, again=False)
-        weights = self._round(weights, scale, last, left, last=True)
+        weights = self._round(weights, scale, last, rest, last=True)
         return Found(weights, ranks(), scale)
 
     def _beforehand(self, groups: int) -> CellWeights:
@@ -196,20 +198,23 @@ class Search:
         self, weights: CellWeights, scale: Scale, moved: Mapping[Fraction, MovedRank], epsilon: Decimal
     ) -> tuple[CellWeights, Decimal]:
         """As many rounds as tell something with little of ε; and what is left."""
-        groups, left = len(weights.edges), epsilon
-        edges = np.tile(np.rint(scale.places(_FIRST)).astype(np.int64), (groups, 1))
-        content = float(np.median(weights.mean)) / self.capacity
+        groups, left, fresh = len(weights.edges), epsilon, weights.mean.shape[1] == 1
         for number in range(_ROUNDS):
+            if fresh and number == 0:
+                edges = np.tile(np.rint(scale.places(_FIRST)).astype(np.int64), (groups, 1))
+                content = float(np.median(weights.mean)) / self.capacity
+            else:
+                edges = self._edges(weights, scale, moved, _NEXT)
+                content = self._content(weights, moved)
             deviation = math.sqrt((edges.shape[1] + 1) / 2)  # of a rank's noise, where ε is 1
             part = Fraction(_CLEAR * deviation / max(content, 1e-9) / float(left)).limit_denominator(10_000)
-            if number == 0 and self.busy is None and not self.relation.counts_are_public:
-                part = _UNKNOWN
-            if number and (part >= _BEFORE_LAST or 2 * Fraction(left) < Fraction(epsilon)):
+            if fresh and number == 0:
+                told = self.busy is not None or self.relation.counts_are_public
+                part = min(part, _BEFORE_LAST) if told else _UNKNOWN
+            if part > _BEFORE_LAST or 2 * Fraction(left) < Fraction(epsilon):
                 break
-            paid, left = split(left, min(max(part, _LEAST), _BEFORE_LAST))
+            paid, left = split(left, max(part, _LEAST))
             weights = self._round(weights, scale, edges, paid)
-            content = self._content(weights, moved)
-            edges = self._edges(weights, scale, moved, _NEXT)
         return weights, left
 
     def _content(self, weights: CellWeights, moved: Mapping[Fraction, MovedRank]) -> float:
@@ -287,12 +292,12 @@ class Search:
         epsilon: Decimal,
     ) -> tuple[CellWeights, Ranks]:
         """A round that tells users who are cut from others; and where each quantile is to be looked for then."""
-        edges, busy = self._edges(weights, scale, moved, _NEXT), self.busy
-        full, apart = self._full(edges), busy is not None and busy.can_measure
+        busy = self.busy
+        apart = busy is not None and busy.can_measure
+        middles = [weights.places(np.array([0.5]), scale, float(moved[q].rank)) for q in wanted]
+        edges = np.rint(np.maximum.accumulate(np.concatenate(middles, axis=1), axis=1)).astype(np.int64)
         kinds, variance = self.measured(edges, epsilon, apart)
-        near = kinds.sum(axis=0)
-        found = weights.divided(edges, scale).given(full, near, len(kinds) * variance).merged(full)
-        places = [int((found.reached(float(q))[0] < 0).sum()) for q in wanted]
+        found = weights.divided(edges, scale).given(self._full(edges), kinds.sum(axis=0), len(kinds) * variance)
 
         def ranks() -> dict[Fraction, MovedRank]:
             if busy is None:
@@ -304,7 +309,7 @@ class Search:
                 told = busy.given(beyond / self.capacity, precision**-0.5 / self.capacity)
             if not apart:
                 return told.unmoved(wanted)
-            return told.moved_ranks(wanted, kinds[:, 0] * unit, places, math.sqrt(variance) * unit)
+            return told.moved_ranks(wanted, kinds[:, 0] * unit, math.sqrt(variance) * unit)
 
         return found, ranks
 
@@ -316,11 +321,11 @@ def moves(capacity: int, relation: Relation) -> tuple[int, int]:
 
 def least_share(epsilon: Decimal) -> Decimal:
     """The smallest part of ε that a round may get."""
-    return split(epsilon, _POOLED * _LEAST / 2 * (1 - _BEFORE_LAST))[0]
+    return split(epsilon, _POOLED * _LEAST / 4 * (1 - _KINDS))[0]
 
 
 def rank_deviation(quantiles: Sequence[Fraction], q: Fraction) -> float:
     """The standard deviation of the weight below a quantile, where one user has weight 1 and ε is 1: of the cells of the last round."""
     each, place = len(_LAST) + len(_ENDS), sorted(quantiles).index(q) + 0.5
     below, above = each * place, each * (len(quantiles) - place)
-    return math.sqrt(2 * ((1 - q) ** 2 * below + q**2 * above)) / float(1 - _BEFORE_LAST)
+    return math.sqrt(2 * ((1 - q) ** 2 * below + q**2 * above)) / float((1 - _KINDS) * (1 - _BEFORE_LAST))
