@@ -47,7 +47,7 @@ _DOUBTS = np.exp(1.2 * TAIL_DOUBT * np.array([-1.0, 0.0, 1.0]))  # three equally
 _NEAREST, _FEW, _FARTHEST = 8, 0.02, 2**15
 """A user is far above the bound from so many times on, at least; at more, if users beyond are believed to have more than this part of the weight; at most."""
 
-_MEASURED, _CELLS = 0.1, 1
+_MEASURED, _CELLS = 0.18, 1
 """Of ε, for the round that tells kinds of users apart, and its cells on either side of a quantile: about (`statistics/rank_search.py`)."""
 _LEAST_STEP = Fraction(1, 500)  # between the ranks of two quantiles
 _ELSEWHERE = 0.3  # by which r may differ at another rank, for each unit of rank
@@ -239,9 +239,7 @@ class BusyUsers:
         shifts = {q: self.moved(float(q), Belief.beforehand()) for q in quantiles}
         return {q: MovedRank(q, shift.below, shift.above) for q, shift in shifts.items()}
 
-    def moved_ranks(
-        self, quantiles: Sequence[Fraction], kinds: Array, deviation: float
-    ) -> dict[Fraction, MovedRank]:
+    def moved_ranks(self, quantiles: Sequence[Fraction], kinds: Array, deviation: float) -> dict[Fraction, MovedRank]:
         """Where each quantile is to be looked for among the weighted rows.
 
         Args:

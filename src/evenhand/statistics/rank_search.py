@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from evenhand.bounding import BusyUsers, MovedRank
-from evenhand.guarantee import Relation, split
+from evenhand.guarantee import Relation, exact_sum, split
 from evenhand.profiles import Array
 from evenhand.release import Measurement, Receipt
 from evenhand.statistics.cell_weights import CellWeights, Edges, Scale
@@ -44,8 +44,8 @@ _CLEAR = 12
 _BEFORE_LAST = Fraction(25, 100)
 """Of what is left of ε, for the round before the last: no round gets more."""
 
-_KINDS = Fraction(12, 100)
-"""Of what is left of ε, for the round that tells kinds of users apart, without groups."""
+_KINDS = Fraction(18, 100)
+"""Of ε, for the round that tells kinds of users apart."""
 
 _LEAST = Fraction(1, 200)
 """Of what is left of ε, for any round at least."""
@@ -56,7 +56,7 @@ _UNKNOWN = Fraction(1, 10)
 _ROUNDS = 12
 
 
-_POOLED = Fraction(15, 100)
+_POOLED = Fraction(10, 100)
 """Of ε, for all groups together, if there are several."""
 
 _ALL_OVER = tuple(Fraction(k, 20) for k in (1, 5, 10, 15, 19))
@@ -161,15 +161,14 @@ class Search:
         """Find these quantiles in each group with this ε."""
         wanted, scale = sorted(set(quantiles)), Scale.beforehand(self.points, self.zero)
         moved = {q: MovedRank(q) for q in wanted} if self.busy is None else self.busy.unmoved(wanted)
-        share = Fraction(1) if self.groups == 1 else _POOLED
         everywhere = moved if self.groups == 1 else {q: MovedRank(q) for q in _ALL_OVER} | moved
-        paid, left = split(epsilon, share)
-        weights, rest = self._narrowed(self._beforehand(1), scale, everywhere, paid)
-        paid, rest = split(rest, _KINDS) if self.groups == 1 else (rest, Decimal(0))
-        weights, ranks = self._by_kind(weights, scale, everywhere, wanted, paid)
+        for_kinds, left = split(epsilon, _KINDS if self._apart else Fraction(0))
+        pooled, left = (left, Decimal(0)) if self.groups == 1 else split(left, _POOLED)
+        weights, rest = self._narrowed(self._beforehand(1), scale, everywhere, pooled)
+        weights, ranks = self._by_kind(weights, scale, moved, for_kinds)
         if self.groups > 1:
             scale = scale.beside(weights.edges[0], weights.below[0])
-            weights, rest = self._beforehand(self.groups), left
+            weights, rest = self._beforehand(self.groups), exact_sum([left, rest])
         weights, rest = self._narrowed(weights, scale, ranks(), rest)
         paid, rest = split(rest, _BEFORE_LAST)
         weights = self._round(weights, scale, self._edges(weights, scale, ranks(), _NEXT), paid)
@@ -283,21 +282,20 @@ class Search:
     def _tells_far(self) -> bool:
         return self.busy is not None and not self.relation.counts_are_public
 
+    @property
+    def _apart(self) -> bool:
+        return self.busy is not None and self.busy.can_measure
+
     def _by_kind(
-        self,
-        weights: CellWeights,
-        scale: Scale,
-        moved: Mapping[Fraction, MovedRank],
-        wanted: Sequence[Fraction],
-        epsilon: Decimal,
+        self, weights: CellWeights, scale: Scale, moved: Mapping[Fraction, MovedRank], epsilon: Decimal
     ) -> tuple[CellWeights, Ranks]:
-        """A round that tells users who are cut from others; and where each quantile is to be looked for then."""
-        busy = self.busy
-        apart = busy is not None and busy.can_measure
-        middles = [weights.places(np.array([0.5]), scale, float(moved[q].rank)) for q in wanted]
-        edges = np.rint(np.maximum.accumulate(np.concatenate(middles, axis=1), axis=1)).astype(np.int64)
-        kinds, variance = self.measured(edges, epsilon, apart)
-        found = weights.divided(edges, scale).given(self._full(edges), kinds.sum(axis=0), len(kinds) * variance)
+        """A round that tells users who are cut from others, if they are enough; and where each quantile is to be looked for then."""
+        busy, wanted, kinds, variance = self.busy, [*moved], np.zeros((2, 1, 1)), 1.0
+        if self._apart:
+            middles = [weights.places(np.array([0.5]), scale, float(one.rank)) for one in moved.values()]
+            edges = np.rint(np.maximum.accumulate(np.concatenate(middles, axis=1), axis=1)).astype(np.int64)
+            kinds, variance = self.measured(edges, epsilon, apart=True)
+            weights = weights.divided(edges, scale).given(self._full(edges), kinds.sum(axis=0), 2 * variance)
 
         def ranks() -> dict[Fraction, MovedRank]:
             if busy is None:
@@ -307,11 +305,11 @@ class Search:
                 precision = sum(1 / variance for _, variance in self.far)
                 beyond = sum(far / variance for far, variance in self.far) / precision
                 told = busy.given(beyond / self.capacity, precision**-0.5 / self.capacity)
-            if not apart:
+            if not told.can_measure:
                 return told.unmoved(wanted)
             return told.moved_ranks(wanted, kinds[:, 0] * unit, math.sqrt(variance) * unit)
 
-        return found, ranks
+        return weights, ranks
 
 
 def moves(capacity: int, relation: Relation) -> tuple[int, int]:
@@ -321,7 +319,7 @@ def moves(capacity: int, relation: Relation) -> tuple[int, int]:
 
 def least_share(epsilon: Decimal) -> Decimal:
     """The smallest part of ε that a round may get."""
-    return split(epsilon, _POOLED * _LEAST / 4 * (1 - _KINDS))[0]
+    return split(epsilon, (1 - _KINDS) * _POOLED * _LEAST / 4)[0]
 
 
 def rank_deviation(quantiles: Sequence[Fraction], q: Fraction) -> float:
