@@ -78,9 +78,10 @@ class RankInterval:
 
     @property
     def spread(self) -> float:
-        """Half the 68% interval: a standard deviation, in the unit of the value."""
-        low, high = self.at(0.68)
-        return (high - low) / 2
+        """By the noise alone, half of what lies between one standard deviation below and above, in the unit of the value."""
+        rise = 1e-9 * np.arange(len(self.edges))
+        low, high = np.interp([-1, 1], self.by_noise + rise, self.edges)
+        return self.grid.units(float(high - low)) / 2
 
     def at(self, confidence: float) -> tuple[float, float]:
         # Nothing is known about how values lie within a cell, so an interval ends where a cell does.
