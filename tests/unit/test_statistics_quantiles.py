@@ -204,6 +204,18 @@ def test_no_round_gets_less_than_was_checked_beforehand(groups: int, rows: int, 
     assert sum(receipt.__dict__["paid"]) <= 1
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("relation", [Relation.PRESENCE, Relation.VALUES])
+@pytest.mark.parametrize("weight", [0, 2**16, 2**40])
+@pytest.mark.parametrize("epsilon", ["0.0000001", "1", "1000000"])
+def test_no_table_raises_or_warns(relation: Relation, weight: int, epsilon: str) -> None:
+    """Once rows were read an exception or a warning would say something about them: nobody, empty groups, weights near the end of what doubles hold."""
+    for size, groups in itertools.product((1, 2, 64), (1, 3)):
+        for weights in ([weight] * size * groups, [0] * size + [weight] * size * (groups - 1)):
+            found = search(weights, groups, epsilon, relation).find([HALF], Decimal(epsilon))
+            assert all(0 <= point < size for point in found.points()[HALF])
+
+
 def test_quantiles_and_their_intervals_are_in_order() -> None:
     wanted = [Fraction(k, 10) for k in (1, 2, 5, 6, 9)]
     found = search([1] * 40, epsilon="1").find(wanted, Decimal(1))

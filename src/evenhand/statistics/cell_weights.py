@@ -24,6 +24,12 @@ _SURE, _MOST = 4.0, 30.0
 """Standard deviations: a quantile lies between the ends so surely, at least; and nothing is surer than that."""
 
 
+_ELSEWHERE = 0.02
+"""Prior: the part of a group's rows that may lie anywhere, wherever those of all groups are."""
+
+_DIGITS = 1e-12
+"""Of a variance: what is left of it after a measurement, at least."""
+
 _INSIDE = 8
 """Places in each cell where a quantile is looked for."""
 
@@ -52,8 +58,9 @@ class Scale:
     def beside(self, points: Edges, below: Array) -> Scale:
         """That of measured weights, and a little of this one."""
         every = np.union1d(self.points, points)
-        seen = np.interp(every, points, np.maximum.accumulate(below.clip(0, below[-1])) / below[-1])
-        return Scale(every, 0.98 * seen + 0.02 * np.interp(every, self.points, self.below))
+        before, everything = np.interp(every, self.points, self.below), max(float(below[-1]), 1.0)
+        seen = np.interp(every, points, np.maximum.accumulate(below.clip(0, everything)) / everything)
+        return Scale(every, (seen + _ELSEWHERE * before) / (seen[-1] + _ELSEWHERE))
 
     def of(self, points: Edges | Array) -> Array:
         """The part below these points."""
@@ -76,7 +83,8 @@ class CellWeights:
     def beforehand(cls, points: int, weights: Array, deviation: float) -> CellWeights:
         """All weight of each group, give or take."""
         edges = np.tile(np.array([0, points], dtype=np.int64), (len(weights), 1))
-        return cls(edges, weights[:, None], np.full((len(weights), 1, 1), deviation**2))
+        variances = np.maximum(deviation**2, _DIGITS * weights**2)
+        return cls(edges, weights[:, None], variances[:, None, None])
 
     def divided(self, edges: Edges, scale: Scale) -> CellWeights:
         """With more edges."""
@@ -101,11 +109,17 @@ class CellWeights:
         """Once weights between some of the edges were measured, with noise of this variance: by least squares."""
         parts = self._inside(edges)
         crossed = self.covariance @ parts.transpose(0, 2, 1)
-        errors = parts @ crossed + variance * np.eye(parts.shape[1])
-        gain = np.linalg.solve(errors, crossed.transpose(0, 2, 1)).transpose(0, 2, 1)
+        errors = parts @ crossed
+        # Doubles hold 16 digits. No sum is known better than that, and none has less variance than the noise, whatever rounding says.
+        variance = max(variance, _DIGITS * float(self.covariance.max()))
+        values, vectors = np.linalg.eigh((errors + errors.transpose(0, 2, 1)) / 2)
+        weighted = crossed @ vectors / np.maximum(values + variance, variance)[:, None, :]
+        gain = weighted @ vectors.transpose(0, 2, 1)
         off = weights - (parts @ self.mean[:, :, None])[:, :, 0]
         mean = self.mean + (gain @ off[:, :, None])[:, :, 0]
-        return CellWeights(self.edges, mean, self.covariance - gain @ crossed.transpose(0, 2, 1))
+        kept = np.eye(self.mean.shape[1]) - gain @ parts
+        covariance = kept @ self.covariance @ kept.transpose(0, 2, 1) + variance * gain @ gain.transpose(0, 2, 1)
+        return CellWeights(self.edges, mean, covariance)
 
     def merged(self, edges: Edges) -> CellWeights:
         """With these edges alone, which it has."""
@@ -153,7 +167,8 @@ class CellWeights:
 
     def _deviations(self, more: Array, variance: Array, low: float, high: float) -> Array:
         """In standard deviations, never falling."""
-        everything = np.maximum(self.below[:, -1], np.sqrt(self.covariance.sum(axis=(1, 2))))[:, None]
+        doubt = np.sqrt(np.maximum(self.covariance.sum(axis=(1, 2)), 0.0))
+        everything = np.maximum(self.below[:, -1], doubt)[:, None]
         variance = variance + (np.where(more > 0, high, low) / 2 * everything) ** 2
         z = more / np.maximum(np.sqrt(variance), 1e-9)
         found = (np.maximum.accumulate(z, axis=1) + np.minimum.accumulate(z[:, ::-1], axis=1)[:, ::-1]) / 2

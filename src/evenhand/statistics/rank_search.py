@@ -206,7 +206,7 @@ class Search:
                 edges = self._edges(weights, scale, moved, _NEXT)
                 content = self._content(weights, moved)
             deviation = math.sqrt((edges.shape[1] + 1) / 2)  # of a rank's noise, where ε is 1
-            part = Fraction(_CLEAR * deviation / max(content, 1e-9) / float(left)).limit_denominator(10_000)
+            part = Fraction(min(_CLEAR * deviation / max(content, 1.0) / float(left), 1.0)).limit_denominator(10_000)
             if fresh and number == 0:
                 told = self.busy is not None or self.relation.counts_are_public
                 part = min(part, _BEFORE_LAST) if told else _UNKNOWN
