@@ -112,7 +112,7 @@ def test_weights_are_least_squares_of_all_measurements() -> None:
     """Against the normal equations, written out, where the prior says next to nothing; equal edges and empty cells included."""
     rng = np.random.default_rng(2)
     scale = Scale(np.array([0.0, 8.0]), np.array([0.0, 1.0]))
-    weights, rows = CellWeights.beforehand(8, np.array([40.0]), 1e5).divided(np.array([[2, 3, 3, 5]]), scale), []
+    weights, rows = CellWeights.beforehand(8, np.array([40.0]), 1e4).divided(np.array([[2, 3, 3, 5]]), scale), []
     for inner, variance in (([3, 3], 2.0), ([2, 3, 5], 0.5)):
         edges, measured = np.array([[0, *inner, 8]]), rng.normal(10, 3, (1, len(inner) + 1))
         weights = weights.given(edges, measured, variance)
