@@ -7,14 +7,16 @@ worked in by least squares. Rank, answer and interval are read from the weights 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from evenhand.profiles import Array
 
 Edges = npt.NDArray[np.int64]
+
+_NORMAL = NormalDist()
 
 _UNEVEN = 0.5
 """Variance of how a cell's weight is divided, as a multiple of that for a single lump: a Dirichlet process with α = 1."""
@@ -155,7 +157,7 @@ class CellWeights:
         inside = _UNEVEN * self.mean[:, :, None] ** 2 * part * (1 - part)
         finer = self._deviations(_between(more, part), _between(variance, part, inside), low, high)
         edges = _between(scale.of(self.edges), part)
-        rise, wanted = 1e-9 * np.arange(finer.shape[1]), ndtri(chances)
+        rise, wanted = 1e-9 * np.arange(finer.shape[1]), [_NORMAL.inv_cdf(float(chance)) for chance in chances]
         found = [np.interp(wanted, row, one) for row, one in zip(finer + rise, edges, strict=True)]
         return scale.places(np.array(found))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from evenhand.profiles import Array
 from evenhand.release import Interval, Unknown
@@ -85,7 +85,7 @@ class RankInterval:
 
     def at(self, confidence: float) -> tuple[float, float]:
         # Nothing is known about how values lie within a cell, so an interval ends where a cell does.
-        sure = float(ndtri((1 + confidence) / 2))
+        sure = NormalDist().inv_cdf((1 + confidence) / 2)
         low = min(self.edges[max(int(np.searchsorted(self.reached, -sure, side="right")) - 1, 0)], self.point)
         high = max(self.edges[min(int(np.searchsorted(self.reached, sure)), len(self.edges) - 1)] - 1, self.point)
         # A value counts at the nearest point of the grid; at its ends are all values beyond.

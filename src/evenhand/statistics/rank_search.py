@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from evenhand.bounding import BusyUsers, MovedRank
 from evenhand.guarantee import Relation, exact_sum, split
@@ -218,10 +218,10 @@ class Search:
 
     def _content(self, weights: CellWeights, moved: Mapping[Fraction, MovedRank]) -> float:
         """How many users' weight the cells hold that may hold a quantile and can be divided: a light one of all groups and quantiles."""
-        found = []
+        found, (low, high) = [], [NormalDist().inv_cdf(float(end)) for end in _ENDS]
         for one in moved.values():
             reached = weights.reached(float(one.rank))
-            may = (reached[:, 1:] > ndtri(_ENDS[0])) & (reached[:, :-1] < ndtri(_ENDS[1]))
+            may = (reached[:, 1:] > low) & (reached[:, :-1] < high)
             some = may & (np.diff(weights.edges, axis=1) > 1)
             held = (weights.mean * may).sum(axis=1) / self.capacity
             found.append(np.where(some.any(axis=1), held, math.inf))
