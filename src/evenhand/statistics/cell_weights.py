@@ -6,6 +6,7 @@ worked in by least squares. Rank, answer and interval are read from the weights 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -163,10 +164,15 @@ class CellWeights:
 
     def _more(self, rank: float) -> tuple[Array, Array]:
         """How much more weight than this part of all lies below each edge, and the variance of that."""
-        sums = np.pad(self.covariance.cumsum(axis=1).cumsum(axis=2), ((0, 0), (1, 0), (1, 0)))
-        own, with_all = np.diagonal(sums, axis1=1, axis2=2), sums[:, :, -1]
+        own, with_all = self._sums
         variance = own - 2 * rank * with_all + rank**2 * with_all[:, -1:]
         return self.below - rank * self.below[:, -1:], np.maximum(variance, 0.0)
+
+    @functools.cached_property
+    def _sums(self) -> tuple[Array, Array]:
+        """The variances of the weights below edges, and their covariances with all weight."""
+        sums = np.pad(self.covariance.cumsum(axis=1).cumsum(axis=2), ((0, 0), (1, 0), (1, 0)))
+        return np.diagonal(sums, axis1=1, axis2=2), sums[:, :, -1]
 
     def _deviations(self, more: Array, variance: Array, low: float, high: float) -> Array:
         """In standard deviations, never falling."""
