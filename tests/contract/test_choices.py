@@ -212,11 +212,6 @@ def _statistics() -> Iterator[tuple[str, Choice]]:
     mine = [(ME, "a", -1.0 - value) for value in range(1100)]
     distinct: Ask = lambda ask: ask.distinct("v", epsilon=1)  # noqa: E731
     yield "statistics/distinct:_release:choices", Choice(both_ways(distinct, many, [*many, *mine]), both)
-    # Far from the median: points on one side of it get better, on the other worse.
-    median: Ask = lambda ask: ask.median("v", bounds=(0, 6), epsilon=1, bounding=eh.SmoothWeights(1))  # noqa: E731
-    yield "statistics/finding:chosen:choices", Choice(both_ways(median, CROWD, [*CROWD, (ME, "a", 6.0)]), both)
-    far = [*CROWD, (ME, "a", 0.0)], [*CROWD, (ME, "a", 6.0)]
-    yield "statistics/finding:chosen:choices under values", Choice(both_ways(median, *far, "values"), both)
     less: dict[str, Twin] = {"half the scale": half_the_scale}
     names = list("abcdefgh")
     for how, top in {

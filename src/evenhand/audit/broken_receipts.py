@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
 from evenhand.audit.releases import Transcript
 from evenhand.guarantee import exact_product
 from evenhand.noise import NormalThreshold, Round, TopK, TruncatedGeometric, Way
-from evenhand.release import Choices, Measurement, Noisy, Receipt
+from evenhand.release import Measurement, Noisy
 from evenhand.tables import Secret
 
 
@@ -29,20 +29,6 @@ class CountsOfARow(Transcript):
 
     def numbers(self, measurement: Measurement, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Noisy:
         return super().numbers(replace(measurement, l1=measurement.l1 // 100), epsilon, delta)
-
-
-class ScoresOfARow(Receipt):
-    """Declares how far a row moves the score of a point, where a user has a hundred."""
-
-    def choices(
-        self,
-        scores: Secret[list[list[int]]],
-        sensitivity: int | Sequence[int],
-        epsilon: Decimal,
-        monotone: bool = False,
-    ) -> Choices:
-        sizes = [sensitivity] if isinstance(sensitivity, int) else sensitivity
-        return super().choices(scores, [size // 100 for size in sizes], epsilon, monotone)
 
 
 class AnyGroup(Transcript):

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
-from evenhand.audit.broken_receipts import AnyGroup, AnyName, CountsOfARow, OneValue, ScoresOfARow, Unsplit
+from evenhand.audit.broken_receipts import AnyGroup, AnyName, CountsOfARow, OneValue, Unsplit
 from evenhand.audit.group_distances import GivenBound, distances
 from evenhand.audit.located import located_mean, tilted
 from evenhand.audit.looking import LOOK_PAIRS, looked
 from evenhand.audit.mechanism import BlackBox, Claim, Mechanism, Pair
 from evenhand.audit.pairs import HIGH, LOW, neighbours
 from evenhand.audit.releases import EndToEnd, FixedRelease, Question, names_of_one
-from evenhand.audit.searching import BUSY_PAIRS, CAPACITY, PAIRS, apart, chosen, compared, searched
+from evenhand.audit.searching import BUSY_PAIRS, CAPACITY, PAIRS, searched, told_apart
 from evenhand.bounding import Contribution, LocatedMean, MeanContribution, NormClip, SmoothWeights, Summary, TotalCap
 from evenhand.guarantee import Relation
 from evenhand.noise import IntegerNoise
@@ -200,8 +200,7 @@ def twins() -> Sequence[Twin]:
     counts_public = EndToEnd("secret counts taken for public", claim, lambda ask: mean(public_counts(ask)))
     one_cap = EndToEnd("only one of two caps declared", claim, lambda ask: located_mean(ask, 2**28, 2**26, OneSide))
     unbounded, of_a_row = partial(searched, capacity=CAPACITY // 20), partial(searched, receipt=CountsOfARow)
-    of_one, busy = partial(chosen, receipt=ScoresOfARow), partial(compared, receipt=CountsOfARow)
-    far = partial(apart, receipt=CountsOfARow)
+    busy = partial(told_apart, receipt=CountsOfARow)
     largest = partial(looked, around=lambda values, _: max(values, default=0.0))
     unpaid = partial(looked, reserve=Decimal(8))
     unsplit = EndToEnd("budget not split between profile and release", claim, count, receipt=Unsplit)
@@ -235,14 +234,13 @@ def twins() -> Sequence[Twin]:
         Twin(FixedRelease("budget not split between columns", claim, two_columns, receipt=Unsplit), presence),
         Twin(BlackBox("weights of rows not bounded", claim, unbounded), presence, PAIRS[0].name, PAIRS),
         Twin(BlackBox("counts of a row, not of a user", claim, of_a_row), presence, PAIRS[0].name, PAIRS),
-        Twin(
-            BlackBox("scores moved by a row, not by a user", claim, of_one),
-            presence,
-            PAIRS[0].name,
-            PAIRS,
-        ),
         Twin(BlackBox("busy users, counted as rows", claim, busy), presence, BUSY_PAIRS[0].name, BUSY_PAIRS),
-        Twin(BlackBox("users far above the bound, counted as rows", claim, far), presence, PAIRS[0].name, PAIRS),
+        Twin(
+            BlackBox("users far above the bound, counted as rows", claim, busy),
+            presence,
+            BUSY_PAIRS[1].name,
+            BUSY_PAIRS,
+        ),
         Twin(BlackBox("cells around the largest value", claim, largest), presence, LOOK_PAIRS[0].name, LOOK_PAIRS),
         Twin(BlackBox("a reserve that is not paid for", claim, unpaid), presence, LOOK_PAIRS[0].name, LOOK_PAIRS),
         Twin(counts_public, presence, giant),

@@ -1,7 +1,7 @@
 """The strategies: how one user's contribution is bounded, by how much that user can move the result, and which bound is best."""
 
 from evenhand.bounding.auto import MEAN_SHARE, PROFILE_SHARE, Auto, best_mean
-from evenhand.bounding.busy_users import BusyUsers, Family, bound_for_quantiles
+from evenhand.bounding.busy_users import BusyUsers, Family, MovedRank, bound_for_quantiles
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
@@ -33,7 +33,6 @@ from evenhand.bounding.over_groups import (
     l2_of_rows,
     roots,
 )
-from evenhand.bounding.rank_belief import Belief, Shift
 from evenhand.bounding.residual_norms import (
     UNSEEN,
     Distances,
@@ -63,7 +62,6 @@ __all__ = [
     "UNSEEN",
     "Assumptions",
     "Auto",
-    "Belief",
     "Bounded",
     "Breadth",
     "BusyUsers",
@@ -83,12 +81,12 @@ __all__ = [
     "MeanBelief",
     "MeanContribution",
     "Moved",
+    "MovedRank",
     "MovedWeight",
     "Norm",
     "NormClip",
     "Question",
     "RowLimit",
-    "Shift",
     "Sizes",
     "SmoothWeights",
     "Strategy",

@@ -47,8 +47,28 @@ _DOUBTS = np.exp(1.2 * TAIL_DOUBT * np.array([-1.0, 0.0, 1.0]))  # three equally
 _NEAREST, _FEW, _FARTHEST = 8, 0.02, 2**15
 """A user is far above the bound from so many times on, at least; at more, if users beyond are believed to have more than this part of the weight; at most."""
 
-SHARES = (Fraction(0), Fraction(1, 10), Fraction(1, 5))
-"""Of ε, for measuring r."""
+_MEASURED, _CELLS = 0.18, 1
+"""Of ε, for the round that tells kinds of users apart, and its cells on either side of a quantile: about (`statistics/rank_search.py`)."""
+_LEAST_STEP = Fraction(1, 500)  # between the ranks of two quantiles
+_ELSEWHERE = 0.3  # by which r may differ at another rank, for each unit of rank
+_MOST = 0.7  # of the way to either end that a rank is moved
+
+
+@dataclass(frozen=True)
+class MovedRank:
+    """Where a quantile is looked for among the weighted rows.
+
+    Args:
+        rank: there.
+        below: how far below that its rank may be in truth, with 95% on both sides together, as a share of the rows.
+        above: how far above.
+        measured: whether it was measured.
+    """
+
+    rank: Fraction
+    below: float = 0.0
+    above: float = 0.0
+    measured: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,22 +202,27 @@ class BusyUsers:
         return replace(self, losses=_doubted(lost, weights))
 
     @property
+    def cuts(self) -> bool:
+        """Whether anything may be lost."""
+        return max(self.losses) > 0
+
+    @property
     def can_measure(self) -> bool:
         """Whether both kinds of users are many enough to be compared."""
         return self.apart > 0
 
-    def error(self, q: float, scale: float) -> float:
-        """The standard error of r as measured at the q-quantile, with Laplace noise of this scale on each of four weights."""
+    def error(self, q: float, deviation: float, below: int, above: int) -> float:
+        """The standard error of r as measured at the q-quantile, with noise of this standard deviation in each of so many weights below and above."""
         variance = 0.0
         for part, chance in zip((1 - self.cut, self.cut), self.chances, strict=True):
-            noise = 2 * (scale / (part * self.weight)) ** 2 * (q * q + (1 - q) ** 2)
+            noise = (deviation / (part * self.weight)) ** 2 * (below * (1 - q) ** 2 + above * q**2)
             variance += chance * q * (1 - q) + noise
         return math.sqrt(variance / (q * (1 - q))) / self.apart
 
-    def measured(self, below: tuple[float, float], above: tuple[float, float]) -> float:
+    def measured(self, below: Sequence[float] | Array, above: Sequence[float] | Array) -> float:
         """r from the noisy weights below and above a point, of users who are not cut and of those who are."""
         shares = [
-            min(max(low / (low + high), 0.0), 1.0) if low + high > 0 else 0.5
+            float(min(max(low / (low + high), 0.0), 1.0)) if low + high > 0 else 0.5
             for low, high in zip(below, above, strict=True)
         ]
         q = min(max(sum(shares) / 2, _LEAST_RANK), 1 - _LEAST_RANK)
@@ -209,13 +234,50 @@ class BusyUsers:
         chance = math.sqrt(_CAUTION * (alike + USERS_DIFFER * (own - alike)) + self.curved)
         return Shift.of(belief, np.asarray(self.losses), math.sqrt(q * (1 - q)), chance)
 
+    def unmoved(self, quantiles: Sequence[Fraction]) -> dict[Fraction, MovedRank]:
+        """Without a measurement ranks stay, and the prior says how far they may be off."""
+        shifts = {q: self.moved(float(q), Belief.beforehand()) for q in quantiles}
+        return {q: MovedRank(q, shift.below, shift.above) for q, shift in shifts.items()}
+
+    def moved_ranks(self, quantiles: Sequence[Fraction], kinds: Array, deviation: float) -> dict[Fraction, MovedRank]:
+        """Where each quantile is to be looked for among the weighted rows.
+
+        Args:
+            quantiles: in increasing order.
+            kinds: noisy weights between about where they are, in rows: of users who are not cut, and of those who are.
+            deviation: the standard deviation of the noise in each.
+        """
+        below = np.concatenate([np.zeros((2, 1)), np.cumsum(kinds, axis=1)], axis=1)
+        everything = max(float(kinds.sum()), 1.0)
+        shifts, weighted, ranks = list[Shift](), [0.0], [0.0]
+        for place, q in enumerate(quantiles, 1):
+            # What is measured holds where it was: at this rank among the weighted rows, and that rank among all rows.
+            weighted.append(min(max(float(below[:, place].sum()) / everything, weighted[-1] + 1e-3), 1 - 1e-3))
+            belief = Belief.beforehand()
+            if self.can_measure:
+                there = min(max(weighted[-1], _LEAST_RANK), 1 - _LEAST_RANK)
+                error = math.hypot(
+                    self.error(there, deviation, place, kinds.shape[1] - place), _ELSEWHERE * abs(there - float(q))
+                )
+                belief = Belief.after(self.measured(below[:, place], below[:, -1] - below[:, place]), error)
+            shifts.append(self.moved(float(q), belief))
+            ranks.append(min(max(weighted[-1] - self.moved(weighted[-1], belief).by, ranks[-1] + 1e-3), 1 - 1e-3))
+        looked_for = [float(q) for q in quantiles]
+        if self.can_measure:
+            looked_for = np.interp(looked_for, [*ranks, 1.0], [*weighted, 1.0]).tolist()
+        result, least = dict[Fraction, MovedRank](), Fraction(0)
+        for left, q, shift, wanted in zip(
+            range(len(quantiles) - 1, -1, -1), quantiles, shifts, looked_for, strict=False
+        ):
+            limited = float(q) + min(max(wanted - float(q), -_MOST * float(q)), _MOST * (1 - float(q)))
+            rank = max(Fraction(limited).limit_denominator(1000), least + _LEAST_STEP)
+            least = min(rank, 1 - _LEAST_STEP * (left + 1))
+            off = float(least) - wanted  # what the limits above took back may be there as well
+            result[q] = MovedRank(least, shift.below + max(off, 0.0), shift.above + max(-off, 0.0), self.can_measure)
+        return result
+
     def expected(
-        self,
-        quantiles: Sequence[float],
-        epsilon: float,
-        deviations: Sequence[float],
-        share: float,
-        groups: int = 1,
+        self, quantiles: Sequence[float], epsilon: float, deviations: Sequence[float], groups: int = 1
     ) -> float:
         """Expected logarithm of the squared rank error, relative to q(1−q), summed over the quantiles.
 
@@ -226,40 +288,31 @@ class BusyUsers:
             quantiles: which ones.
             epsilon: for everything.
             deviations: of the noise in the rank of each quantile, where one user has weight 1 and ε is 1.
-            share: the part for measuring r.
             groups: each is taken to have an equal part of the rows.
         """
-        total = 0.0
+        total, alike, own = 0.0, *self.random
         for q, deviation in zip(quantiles, deviations, strict=True):
-            scale = deviation * self.bound * groups / (epsilon * (1 - share) * self.weight)
+            scale = deviation * self.bound * groups / (epsilon * self.weight)
             noise = min(scale**2, _ANYWHERE) + _ANYWHERE * math.erfc(min(q, 1 - q) / scale / math.sqrt(2))
-            known = self.error(q, self.bound / (epsilon * share)) ** -2 if share else 0.0
+            measured = math.sqrt(2) * self.bound / (epsilon * _MEASURED)
+            known = self.error(q, measured, _CELLS, _CELLS) ** -2 if self.can_measure else 0.0
             for (weight, r), differ in zip(PRIOR, DIFFER, strict=True):
-                alike, own = self.random
                 by_chance = alike + differ * (own - alike) + self.curved
                 busy = self.lost**2 / (r**-2 + known) + self.lost_variance * r**2
                 total += weight * math.log(noise / (q * (1 - q)) + by_chance + busy)
         return total
 
-    def best_share(
-        self, quantiles: Sequence[float], epsilon: float, deviations: Sequence[float], groups: int
-    ) -> Fraction:
-        """The share of ε for measuring r, which all groups have in common, with the smallest expected error."""
-        shares = SHARES if self.can_measure else SHARES[:1]
-        return min(shares, key=lambda share: self.expected(quantiles, epsilon, deviations, float(share), groups))
-
 
 def bound_for_quantiles(
     family: Family, quantiles: Sequence[float], epsilon: float, deviations: Sequence[float], groups: int = 1
 ) -> BusyUsers:
-    """The bound with the smallest expected rank error, if the share of ε for measuring r is the best one for it."""
+    """The bound with the smallest expected rank error."""
     likely, largest = family.trimmed(), max(float(family.sizes[-1]), 1.0)
-    found = []
-    for bound in 2.0 ** np.arange(0, math.ceil(math.log2(largest)) + 1):
-        busy = BusyUsers.of(likely, float(bound))
-        share = busy.best_share(quantiles, epsilon, deviations, groups)
-        found.append((busy.expected(quantiles, epsilon, deviations, float(share), groups), float(bound)))
-    return BusyUsers.of(family, min(found)[1])
+    bounds = 2.0 ** np.arange(0, math.ceil(math.log2(largest)) + 1)
+    best = min(
+        bounds, key=lambda one: BusyUsers.of(likely, float(one)).expected(quantiles, epsilon, deviations, groups)
+    )
+    return BusyUsers.of(family, float(best))
 
 
 def _doubted(lost: Array, weights: Array) -> tuple[float, ...]:

@@ -9,9 +9,8 @@ from evenhand.statistics.draft import Draft, Outcome, Preview
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.listing import STATISTICS, register
 from evenhand.statistics.mean import Mean
-from evenhand.statistics.median import Median
 from evenhand.statistics.per_user_mean import PerUserMean
-from evenhand.statistics.quantiles import Quantiles
+from evenhand.statistics.quantiles import Median, Quantiles
 from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.request import Request
 from evenhand.statistics.share import Share, ShareOfRows

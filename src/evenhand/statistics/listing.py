@@ -12,9 +12,8 @@ from evenhand.statistics.count import Count
 from evenhand.statistics.distinct import Distinct
 from evenhand.statistics.histogram import Histogram
 from evenhand.statistics.mean import Mean
-from evenhand.statistics.median import Median
 from evenhand.statistics.per_user_mean import PerUserMean
-from evenhand.statistics.quantiles import Quantiles
+from evenhand.statistics.quantiles import Median, Quantiles
 from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.share import Share
 from evenhand.statistics.statistic import Statistic

@@ -1,25 +1,24 @@
-"""Quantiles: several of a column, from one search."""
+"""Quantiles and medians of a column."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Number
 from typing import Any, Self
 
 from evenhand.guarantee import UsageError, parse_fraction, told
 from evenhand.statistics.ranks import OfRanks
-from evenhand.tables import Bounds, OpenBounds, parse_open_bounds
+from evenhand.tables import Bounds, OpenBounds
 
 
 @dataclass(frozen=True)
 class Quantiles(OfRanks):
     """One or several quantiles of a column, from one search; by group a frame with columns ``q0.25``, ...
 
-    Values lie on a public grid of at most 4,096 steps between the bounds. Three times the weights of cells are released, the first time of 16 even cells, then of
-    cells that are finer where a quantile is likely. One user's weight is in one cell each time, so several quantiles and groups share ε. By group the first
-    two measurements are of all groups together.
+    Values lie on a public grid of up to a million points between the bounds. In several rounds the weights of cells are released, and the cells narrow down
+    to where a quantile is. One user's weight is in one cell each time, so several quantiles and groups share ε.
 
     Interval: in the unit of the column; ends where a cell does, so nothing is assumed about how values lie. It covers the noise and, by a
     measurement or a prior of how far busy users differ, the bound. Under a given bound it is the bounds.
@@ -31,8 +30,8 @@ class Quantiles(OfRanks):
     Args:
         column: a numeric column.
         quantiles: numbers strictly between 0 and 1.
-        bounds: (low, high); the answers lie on a public grid of about 4,000 points between them, of
-            whole numbers for a column of integers.
+        bounds: (low, high); the answers lie on a public grid of up to a million points between them, of whole numbers for a
+            column of integers.
     """
 
     name = "quantiles"
@@ -42,10 +41,7 @@ class Quantiles(OfRanks):
 
     def __post_init__(self) -> None:
         parse_quantiles(self.quantiles)  # refuse what is none
-        parse_open_bounds(self.bounds)
-
-    def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
-        return replace(self, bounds=found[0]) if found else self
+        super().__post_init__()
 
     @classmethod
     def example(cls, column: str, bounds: Bounds) -> Self:
@@ -65,9 +61,42 @@ class Quantiles(OfRanks):
 
     @property
     def query(self) -> dict[str, Any]:
-        quantiles = [float(quantile) for quantile in self.wanted]
-        bounds = list(parse_open_bounds(self.bounds))
-        return {"statistic": self.name, "column": self.column, "bounds": bounds, "quantiles": quantiles}
+        return {**super().query, "quantiles": [float(quantile) for quantile in self.wanted]}
+
+
+@dataclass(frozen=True)
+class Median(OfRanks):
+    """The median of a column over rows: the 0.5-quantile, as a single number.
+
+    Interval: as of quantiles.
+
+    Proof: quantiles.
+
+    Args:
+        column: a numeric column.
+        bounds: (low, high); the answer lies on a public grid of up to a million points between them.
+    """
+
+    name = "median"
+    single = True
+
+    bounds: OpenBounds | Sequence[float | None] | None = None
+
+    @classmethod
+    def example(cls, column: str, bounds: Bounds) -> Self:
+        return cls(column, bounds)
+
+    @property
+    def wanted(self) -> tuple[Fraction, ...]:
+        return (Fraction(1, 2),)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return ("median",)
+
+    @property
+    def words(self) -> str:
+        return f"median of {self.column}"
 
 
 def parse_quantiles(given: object) -> tuple[Fraction, ...]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 
 from evenhand.profiles import Array
 from evenhand.release import Interval, Unknown
-from evenhand.statistics.prefix_weights import Edges
+from evenhand.statistics.cell_weights import Edges
+from evenhand.statistics.rank_search import Found
 from evenhand.tables import Grid
 
-_SAME = 1 / 256
-"""Of the largest values: differences that no reader cares for."""
+_SHORTEST, _LONGEST = -15, 15  # decimals of a number that stands for all near a point
 
 
 @dataclass(frozen=True)
@@ -22,9 +24,8 @@ class RankInterval:
     Args:
         grid: where the points are.
         edges: points.
-        reached: the probability that the quantile lies below each of them.
+        reached: how likely the quantile lies below each of them: the standard normal variable that lies below this number as likely.
         by_noise: the same for the noise alone.
-        largest: the points that at least a twentieth of the rows lie at or below, and at or above, as far as that is sure.
         point: the answer.
         bounded: whether what bounding did to the rank is covered.
         exact: whether every value is a point of the grid.
@@ -35,7 +36,6 @@ class RankInterval:
     edges: Edges
     reached: Array
     by_noise: Array
-    largest: tuple[int, int]
     point: int
     bounded: bool = True
     exact: bool = False
@@ -68,26 +68,26 @@ class RankInterval:
         return replace(self, reached=self.by_noise, bounded=False)
 
     @property
-    def same(self) -> float:
-        """How far apart values may be that are the same for a reader: as 0 and the end of its cell, where others are 1."""
-        return _SAME * max(abs(self._value(one)) for one in self.largest)
-
-    @property
     def value(self) -> float:
-        """The quantile."""
-        return self._value(self.point)
+        """The quantile: of the values that count at its point, one with the fewest decimals."""
+        exactly = self._value(self.point)
+        near = (round(exactly, decimals) for decimals in range(_SHORTEST, _LONGEST))
+        half = 0.0 if self.exact else self.grid.units(Fraction(1, 2))
+        low, high = max(exactly - half, self.grid.low), min(exactly + half, self.grid.high)
+        return next((one for one in near if low <= one <= high), exactly)
 
     @property
     def spread(self) -> float:
-        """Half the 68% interval: a standard deviation, in the unit of the value."""
-        low, high = self.at(0.68)
-        return (high - low) / 2
+        """By the noise alone, half of what lies between one standard deviation below and above, in the unit of the value."""
+        rise = 1e-9 * np.arange(len(self.edges))
+        low, high = np.interp([-1, 1], self.by_noise + rise, self.edges)
+        return self.grid.units(float(high - low)) / 2
 
     def at(self, confidence: float) -> tuple[float, float]:
         # Nothing is known about how values lie within a cell, so an interval ends where a cell does.
-        tail = (1 - confidence) / 2
-        low = min(self.edges[max(int(np.searchsorted(self.reached, tail, side="right")) - 1, 0)], self.point)
-        high = max(self.edges[min(int(np.searchsorted(self.reached, 1 - tail)), len(self.edges) - 1)] - 1, self.point)
+        sure = NormalDist().inv_cdf((1 + confidence) / 2)
+        low = min(self.edges[max(int(np.searchsorted(self.reached, -sure, side="right")) - 1, 0)], self.point)
+        high = max(self.edges[min(int(np.searchsorted(self.reached, sure)), len(self.edges) - 1)] - 1, self.point)
         # A value counts at the nearest point of the grid; at its ends are all values beyond.
         half = 0.0 if self.exact else 0.5
         lowest, highest = self._anywhere
@@ -99,6 +99,13 @@ class RankInterval:
     def _value(self, point: float) -> float:
         """A point in the unit of the column, inside the bounds."""
         return min(max(self.grid.origin + self.grid.units(point), self.grid.low), self.grid.high)
+
+
+def rank_intervals(grid: Grid, found: Found, q: Fraction, exact: bool, bounded: bool) -> list[RankInterval]:
+    """Of one quantile, by group."""
+    both, noise, edges = found.reached()[q], found.reached(bounded=False)[q], found.weights.edges
+    each = zip(edges, both, noise, found.points()[q], strict=True)
+    return [RankInterval(grid, *one, bounded=bounded, exact=exact) for one in each]
 
 
 def rank_interval(interval: RankInterval, known: bool) -> Interval:

@@ -1,54 +1,47 @@
-"""The road of quantiles: rows per point of a grid, each user's weight bounded, then a private search for the points."""
+"""The road of quantiles: rows per point of a grid, each user's weight bounded, then a private search for the points (`rank_search.py`)."""
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from evenhand.bounding import LARGEST_AMOUNT, Choice, Family, Norm, bound_for_quantiles
-from evenhand.guarantee import UsageError, split
+from evenhand.bounding import LARGEST_AMOUNT, Choice, Family, MovedRank, Norm, bound_for_quantiles
+from evenhand.guarantee import UsageError
 from evenhand.noise import LARGEST_SCALE
 from evenhand.profiles import public_sizes
 from evenhand.release import Error, OfQuantiles, Receipt, Rule, noise_for
 from evenhand.statistics.allocation import Allocation
-from evenhand.statistics.busy_ranks import (
-    Far,
-    Measured,
-    corrections,
-    in_sentence,
-    informed,
-    measured_ranks,
-    moved_ranks,
-    moves,
-    near_and_far,
-)
 from evenhand.statistics.cells import GridCells
-from evenhand.statistics.finding import Measure, find, least_share, rank_deviations
 from evenhand.statistics.histogram import RowsInCells
-from evenhand.statistics.keys import Keys
+from evenhand.statistics.keys import ID, Keys
 from evenhand.statistics.limits import given_amount, histogram_of, in_words
 from evenhand.statistics.part import Prepared
-from evenhand.statistics.rank_intervals import RankInterval, rank_interval
+from evenhand.statistics.rank_intervals import rank_interval, rank_intervals
+from evenhand.statistics.rank_search import Placed, Search, least_share, moves, rank_deviation
 from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.wanted_bounds import WantedBounds
-from evenhand.statistics.weighted_part import Sums, WeightedPart
-from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, capacity_of, fetch_groups
-from evenhand.tables import Bounds, Grid, OpenBounds, Table, parse_bounds, parse_open_bounds
+from evenhand.statistics.weighted_part import WeightedPart
+from evenhand.statistics.weighted_rows import FULL, WEIGHT, WeightedRows, capacity_of
+from evenhand.tables import Bounds, Grid, OpenBounds, Secret, Table, parse_bounds, parse_open_bounds
 from evenhand.tables.expressions import Rows
+from evenhand.tables.saturation import exact_sum
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_POINTS = 2**22
-"""Groups times points of one release: a number is drawn for each of them in every round."""
+"""Groups times points of one release: so many numbers at most are fetched from the engine, those where rows are."""
 
 PROFILE_SHARE = 0.12
 """Of ε, for choosing the bound. A rank needs less of a profile than a total does: its bound lies where there are many users."""
 
-_POINT_BITS = 12
+POINT_BITS = 20
 
 _OUTSIDE = 5
 """Bounds that are found leave at most this part of the rows beyond a quantile outside: users differ from rows."""
@@ -56,7 +49,7 @@ _OUTSIDE = 5
 
 @dataclass(frozen=True)
 class Ranks(WeightedPart):
-    """Weighted rows up to the bounded weights; then points are chosen instead of noise being added."""
+    """Weighted rows up to the bounded weights; then a search in rounds."""
 
     laplace: ClassVar[bool] = True
 
@@ -94,76 +87,70 @@ class Ranks(WeightedPart):
             family = Family.of_support(public_sizes(request.table, users, receipt, norm.name))
         quantiles = [float(q) for q in statistic.wanted]
         busy = bound_for_quantiles(family, quantiles, float(share.epsilon), statistic.deviations, groups)
-        fits = Fraction(LARGEST_SCALE, FULL * 128) * Fraction(share.epsilon)  # the noise must fit 64 bits
+        # The noise of a round must fit 64 bits.
+        fits = Fraction(LARGEST_SCALE, FULL * request.relation.moves) * Fraction(least_share(share.epsilon))
         amount = max(min(Fraction(busy.bound), fits, Fraction(LARGEST_AMOUNT)), Fraction(1, FULL))
         strategy, words = in_words(amount, norm, statistic, groups > 1)
         return norm, amount, Choice(strategy, basis, paid, words=words, busy=busy), share.epsilon
 
-    def _sums(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int, choice: Choice | None = None) -> Sums:
-        """The weight at each point, and that of users who are cut, those whose rows have less than full weight, and of users far above the bound."""
+    def _placed(self, rows: WeightedRows, users: Rows, norm: Norm, capacity: int, choice: Choice) -> Secret[Placed]:
+        """The weight at each point where rows are: of users whose rows have full weight, of those who are cut, and of those far above the bound."""
         weighted = rows.weighted(users, norm, capacity)
-        weight = weighted[WEIGHT]
-        integers = {"rows": weight, "cut": (weight < FULL).ifelse(weight, 0)}
-        if choice is not None and choice.busy is not None:
-            integers["far"] = (weight * choice.busy.far < FULL).ifelse(weight, 0)
-        return functools.cache(lambda: fetch_groups(rows.table, weighted, rows.keys.groups, integers))
+        weight, is_public = weighted[WEIGHT], self.request.relation.counts_are_public
+        # Whether a user is far above the bound is told apart where the number of rows of each is not public.
+        times = 0 if choice.busy is None or is_public else choice.busy.far
+        far, full = weight * times < FULL, weight >= FULL
+        beyond = (far & ~full & (times > 0)).ifelse(weight, 0)
+        kinds = {"full": full.ifelse(weight, 0), "cut": full.ifelse(0, weight - beyond), "far": beyond}
+        sums = {name: exact_sum(rows.table, value) for name, value in kinds.items()}
 
-    def bounded(
-        self, keys: Keys, sums: Sums, norm: Norm, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
-    ) -> Prepared:
-        statistic, relation = self.statistic, self.request.relation
+        def placed(answer: pa.Table) -> Placed:
+            places, *found = (answer.column(name).to_pandas().astype("int64").to_numpy() for name in (ID, *sums))
+            return Placed.of(places, found)
+
+        return rows.table.engine.fetch(weighted.group_by(ID).aggregate(**sums)).map(placed)
+
+    @contextmanager
+    def prepare(self, copy: Table, groups: Keys, allocation: Allocation | None, receipt: Receipt) -> Iterator[Prepared]:
+        statistic, request = self.statistic, self.request
+        keys = statistic.placed(groups, request.table)
         assert isinstance(keys, GridCells)
         assert isinstance(statistic, OfRanks)
-        weights = sums().map(lambda cells: cells["rows"])
-        busy, quantiles = choice.busy, sorted(set(statistic.wanted))
-        believed = None if busy is None else moved_ranks(busy, quantiles)
-        left, measure = self._busy_measured(sums, keys, capacity, choice, left, receipt)
-        apart = None
-        if busy is not None and not relation.counts_are_public:
-            apart = sums().map(lambda cells: near_and_far(cells, keys.cells))
-        points = find(
-            receipt,
-            weights,
-            keys.cells,
-            keys.inner.groups,
-            quantiles,
-            capacity,
-            relation,
-            left,
-            believed,
-            measure,
-            apart,
-        )
-        known, estimates = choice.busy is not None, {}
-        exact = statistic.of_integers(self.request.table) and keys.grid.exponent == 0
-        for name, q in zip(statistic.titles, statistic.wanted, strict=True):
-            intervals = [RankInterval(keys.grid, *one, exact=exact) for one in points.of(q)]
-            estimates["" if statistic.single else name] = [
-                Estimate(one.value, rank_interval(one, known), one.spread) for one in intervals
+        assert allocation is not None
+        with self._rows(copy, keys).fixed() as rows, request.table.engine.kept(rows.norms(self.norms)) as users:
+            norm, amount, choice, left = self._bound(users, keys, allocation, receipt)
+            capacity, grid = capacity_of(amount), keys.grid
+            weights = self._placed(rows, users, norm, capacity, choice)
+            zero = grid.steps_above(min(max(0.0, grid.low), grid.high))
+            search = Search(receipt, weights, keys.cells, zero, groups.groups, capacity, request.relation, choice.busy)
+            found = search.find(statistic.wanted, left)
+        exact, known = statistic.of_integers(request.table) and grid.exponent == 0, choice.busy is not None
+        each = {q: rank_intervals(grid, found, q, exact, known) for q in statistic.wanted}
+        estimates = {
+            "" if statistic.single else name: [
+                Estimate(one.value, rank_interval(one, known), one.spread) for one in each[q]
             ]
-        basis = in_sentence(points.moved) if known else Error(None).basis
-        error, details = Error(None, None, basis), corrections(points.moved)
-        return Prepared(keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, error, details)
+            for name, q in zip(statistic.titles, statistic.wanted, strict=True)
+        }
+        error = Error(None, None, in_sentence(found.moved) if known else Error(None).basis)
+        details = corrections(found.moved)
+        yield Prepared(keys.inner, (), (), Decimal(0), False, choice.bounding, lambda _: estimates, error, details)
 
-    def _busy_measured(
-        self, sums: Sums, keys: GridCells, capacity: int, choice: Choice, left: Decimal, receipt: Receipt
-    ) -> tuple[Decimal, Measure | None]:
-        """What is left of ε, and how to learn how far bounding moves the rank of each quantile: it is measured if that is worth its price."""
-        busy, statistic, relation = choice.busy, self.statistic, self.request.relation
-        assert isinstance(statistic, OfRanks)
-        if busy is None:
-            return left, None
-        quantiles = sorted(set(statistic.wanted))
-        share = busy.best_share([float(q) for q in quantiles], float(left), statistic.deviations, keys.inner.groups)
-        paid, rest = split(left, share) if share else (Decimal(0), left)
 
-        def measure(places: Sequence[int], far: Far | None) -> Measured:
-            told = informed(busy, far, capacity)
-            if not share:
-                return Measured(moved_ranks(told, quantiles))
-            return measured_ranks(receipt, sums(), places, keys.cells, quantiles, told, capacity, relation, paid)
+def in_sentence(moved: Mapping[Fraction, MovedRank]) -> str:
+    """What is known about the bias."""
+    if not any(one.measured for one in moved.values()):
+        return "of bounding is in the interval, by a prior about how far busy users differ"
+    return "of bounding is corrected and in the interval: how far busy users differ was measured"
 
-        return rest, measure
+
+def corrections(moved: Mapping[Fraction, MovedRank]) -> dict[str, Any]:
+    """For the details of a release: at which rank among the bounded rows each quantile was looked for, if at another than its own."""
+    ranks = {float(q): float(one.rank) for q, one in moved.items() if one.rank != q}
+    if not ranks:
+        return {}
+    words = ", ".join(f"{q:g} was looked for at rank {rank:.3f}" for q, rank in ranks.items())
+    return {"correction": {"words": f"{words} of the bounded rows, since busy users differ", "ranks": ranks}}
 
 
 class OfRanks(RowsInCells):
@@ -175,6 +162,17 @@ class OfRanks(RowsInCells):
     """Whether there is one number, not a list."""
 
     bounds: OpenBounds | Sequence[float | None] | None
+
+    def __post_init__(self) -> None:
+        parse_open_bounds(self.bounds)
+
+    def with_bounds(self, found: Sequence[OpenBounds]) -> Self:
+        changed: dict[str, Any] = {"bounds": found[0]} if found else {}
+        return replace(self, **changed)
+
+    @property
+    def query(self) -> dict[str, Any]:
+        return {"statistic": self.name, "column": self.column, "bounds": list(parse_open_bounds(self.bounds))}
 
     @property
     def wants_bounds(self) -> tuple[WantedBounds, ...]:
@@ -210,10 +208,10 @@ class OfRanks(RowsInCells):
     @property
     def deviations(self) -> tuple[float, ...]:
         """How precisely each quantile's rank is found, for a weight of 1 per user and ε = 1; in the order of ``wanted``."""
-        return rank_deviations(tuple(float(q) for q in self.wanted))
+        return tuple(rank_deviation(self.wanted, q) for q in self.wanted)
 
     def placed(self, keys: Keys, table: Table) -> Keys:
-        bits = min(_POINT_BITS, int(math.log2(MOST_POINTS / keys.groups)))
+        bits = min(POINT_BITS, int(math.log2(MOST_POINTS / keys.groups)))
         if bits < 4:
             raise UsageError(f"{keys.groups:,} groups are too many for quantiles; release fewer groups at a time.")
         low, high = self.range
