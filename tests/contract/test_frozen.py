@@ -40,4 +40,5 @@ def test_answers_under_fixed_noise_are_what_they_were() -> None:
 def test_a_moved_answer_is_noticed(key: str) -> None:
     kept = json.loads(KEPT.read_text(encoding="utf-8").splitlines()[0])
     moved = not kept[key] if key == "usable" else [*kept[key][:-1], 1.001 * kept[key][-1] + 1e-6]
-    assert alike(kept, dict(kept)) and not alike(kept, {**kept, key: moved})
+    assert alike(kept, dict(kept))
+    assert not alike(kept, {**kept, key: moved})
