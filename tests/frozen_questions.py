@@ -84,7 +84,11 @@ X: dict[str, Any] = {"bounds": (0, 200)}
 Y: dict[str, Any] = {"bounds": (-0.5, 0.7)}
 PUBLIC: dict[str, Any] = {"by": "g", "keys": _GROUPS}
 FEW: dict[str, Any] = {"by": "g", "keys": _FEW_GROUPS}
-HIDDEN: dict[str, Any] = {"by": "g", "delta": 1e-6}
+HIDDEN: dict[str, Any] = {
+    "by": "g",
+    "delta": 1e-6,
+    "groups_per_user": 12,
+}  # nobody is in more, so none is drawn at random
 
 
 def questions() -> Iterator[tuple[str, str, str, Question]]:
