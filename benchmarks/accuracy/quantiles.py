@@ -32,7 +32,7 @@ from benchmarks.shapes import lognormal, pareto
 from evenhand.bounding import Family, bound_for_quantiles
 from evenhand.guarantee import Relation, split
 from evenhand.noise import NoisyMax
-from evenhand.profiles import posterior, row_buckets
+from evenhand.profiles import Population, row_buckets
 from evenhand.release import Choices, Measurement, Noisy, OfQuantiles, Receipt, noise_for
 from evenhand.statistics import Quantiles
 from evenhand.statistics.busy_ranks import Far, Measured, informed, measured_ranks, moved_ranks, near_and_far
@@ -197,7 +197,7 @@ def released(
     """As in a release, by quantile and group: values, 95% intervals, and whether the release says that it can't tell; and the bound."""
     buckets, part = row_buckets(), PROFILE_SHARE * epsilon
     noisy = buckets.histogram(table.rows) + discrete_laplace(rng, 1 / part, buckets.size)
-    family, left = Family.of_posterior(posterior(buckets, noisy, 1 / part)), epsilon - part
+    family, left = Family.of_posterior(Population.behind(buckets, noisy, 1 / part)), epsilon - part
     asked = Quantiles("x", list(quantiles), (0, 100))
     busy = bound_for_quantiles(family, quantiles, left, asked.deviations, table.groups)
     capacity = capacity_of(Fraction(busy.bound))

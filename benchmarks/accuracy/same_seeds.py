@@ -61,7 +61,7 @@ SHAPES: dict[str, Callable[[Rng], Any]] = {
 """Rows of each user."""
 
 
-def people(name: str, repeat: int) -> tuple[Array, Array, Array]:
+def people(name: str, repeat: int) -> tuple[Any, Any, Any]:
     """User, value and group of each row: busy users have larger values, everybody prefers one group."""
     rng = np.random.default_rng([zlib.crc32(name.encode()), repeat])
     rows = SHAPES[name](rng)
@@ -85,7 +85,7 @@ class Truth:
         group: of each row.
     """
 
-    def __init__(self, user: Array, value: Array, group: Array) -> None:
+    def __init__(self, user: Any, value: Any, group: Any) -> None:
         cell = user.astype(np.int64) * GROUPS + group.astype(np.int64)
         cells = (int(user.max()) + 1) * GROUPS
         self.rows = np.bincount(cell, minlength=cells).reshape(-1, GROUPS).astype(float)

@@ -13,6 +13,7 @@ from evenhand.bounding import LocatedMean, SmoothWeights, best_cap, best_mean
 from evenhand.bounding.smooth_weights import smooth_weights_for_mean
 from evenhand.bounding.total_cap import Cap
 from evenhand.guarantee import Relation, UsageError
+from evenhand.population.occupied import surprise
 from evenhand.profiles import (
     Buckets,
     Histogram,
@@ -24,7 +25,6 @@ from evenhand.profiles import (
     total_buckets,
 )
 from evenhand.profiles.location import Location, LocationRequest
-from evenhand.profiles.occupied import surprise
 from evenhand.tables import Grid
 
 PRESENCE, VALUES = Relation.PRESENCE, Relation.VALUES

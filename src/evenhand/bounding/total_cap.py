@@ -21,9 +21,9 @@ from evenhand.bounding.forecasts import Curve, Evaluate, Question, discrete_lapl
 from evenhand.bounding.strategy import LARGEST_BOUND, UNSET, Limit, Norm, Strategy
 from evenhand.guarantee import Relation, UsageError
 from evenhand.pages.numbers import written
+from evenhand.population.occupied import highest_occupied
+from evenhand.population.priors import TRIMMED
 from evenhand.profiles import Array, Buckets, CutTotal, Histogram, Sums, Support
-from evenhand.profiles.occupied import highest_occupied
-from evenhand.profiles.posterior import TRIMMED
 from evenhand.tables import Grid
 
 _HIDDEN_TAIL = 1.2  # a prior: users too few to be seen add a fifth to the bias that the visible ones show

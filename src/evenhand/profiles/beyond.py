@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.profiles.buckets import Buckets
-from evenhand.profiles.cut import Cut
-from evenhand.profiles.posterior import Posterior, posterior
-from evenhand.profiles.support import Array
+from evenhand.population.buckets import Buckets
+from evenhand.population.cut import Cut
+from evenhand.population.support import Array
+from evenhand.population.tables import Population, evenly
 
 _UNSEEN = 3.0
 """Buckets beyond the last visible one don't stand out, so they count for at most so many scales of the noise."""
@@ -43,7 +43,7 @@ class Tail:
         centre: seen from zero.
     """
 
-    posteriors: tuple[Posterior, ...]
+    posteriors: tuple[Population, ...]
     unit: float
     people: float
     sign: int = 1
@@ -68,7 +68,7 @@ class Tail:
         unit = ends[0] / _FINE
         edges = (0, *(round(end / unit) for end in ends))
         buckets = Buckets(edges, edges[below])
-        believed = [posterior(buckets, [0.0, *(noisy * values), 0.0], noise * values) for values in _VALUES]
+        believed = [Population.behind(buckets, [0.0, *(noisy * values), 0.0], noise * values) for values in _VALUES]
         return cls(tuple(believed), unit, max(people, 1.0))
 
     def left(self, end: float, power: int = 1) -> float:
@@ -98,9 +98,10 @@ class Tail:
         """What values on this side add to the mean of distances from the centre, every user counting once and no distance beyond a bound."""
         one = self.posteriors[0]
         within = np.minimum(one.sizes, max(self._steps(bound), 0))
-        return float(one.weights @ one.users @ within) * self.unit / self.people
+        totals = one.users @ within
+        return float(totals[evenly(totals, one.weights, 1)[0]]) * self.unit / self.people
 
-    def _each(self) -> Iterator[tuple[Posterior, int]]:
+    def _each(self) -> Iterator[tuple[Population, int]]:
         return zip(self.posteriors, _VALUES, strict=True)
 
     def _steps(self, bound: float) -> int:
@@ -125,10 +126,12 @@ def added(cuts: Sequence[Cut]) -> Cut:
     return total
 
 
-def _squares(given: Posterior, at: int) -> Posterior:
+def _squares(given: Population, at: int) -> Population:
     """Every bucket as one of squared distances; those below ``at``, which no bound reaches, count for nothing."""
-    lows, highs = (np.maximum(ends - at, 0.0) ** 2 for ends in (given.lows - 0.5, given.highs))
-    return replace(given, lows=lows + 0.5, highs=highs, sizes=(lows + highs) / 2)
+    lows, highs, places, means = (
+        np.maximum(ends - at, 0.0) ** 2 for ends in (given.lows - 0.5, given.highs, given.places, given.means)
+    )
+    return replace(given, lows=lows + 0.5, highs=highs, places=places, means=means)
 
 
 def _either(cuts: Sequence[Cut]) -> Cut:
