@@ -34,11 +34,12 @@ would stand out, fewer can't be told."""
 BEGIN, BEGIN_FIRST = 0.43, 0.5
 """Users begin at the first bucket, or at one of those above what is usual for a user: without evidence people contribute little."""
 
-TOO_WIDE = 0.3
+TOO_WIDE = 0.2
 """Below one row's largest value there are buckets down to a millionth of it: what is usual for a user is taken to lie this far down, in logarithms."""
 
 FEWEST, LEAST = 0.3, 0.1
-"""Expected users of a bucket, at least: where anybody begins, and where a tail is followed to."""
+"""Expected users of a bucket, at least: where anybody begins (as many as the noise's scale, where nobody is visible: who they are is not known, and they may be that many); and
+where a tail is followed to."""
 
 FARTHEST = 18
 """How many buckets beyond the last visible one users may lie: four thousand times what is seen."""

@@ -86,7 +86,7 @@ class Population:
         noisy, highs = noisy[:end], edges[:end]
         lows = np.append(0.0, highs[:-1]) + 1
         widths = np.clip(np.log((highs + 0.5) / (lows - 0.5)) / _RATIO, _NARROW, _WIDE)
-        walk = walks(noisy, scale, widths, _begin(end, first))
+        walk = walks(noisy, scale, widths, _begin(end, first), visible)
         near = priors.INSIDE * np.ones(end)
         near[last] = priors.ALIKE_INSIDE
         expected, doubt, users, inside = _given(noisy, scale, walk.users, near)

@@ -81,15 +81,15 @@ class _Grid:
         most: the largest logarithm of users that is possible.
         scale: of the noise.
         begin: how likely it is that users begin at each bucket, if they have not.
+        fewest: how many begin, at least.
     """
 
-    def __init__(self, most: float, scale: float, begin: Array) -> None:
+    def __init__(self, most: float, scale: float, begin: Array, fewest: float) -> None:
         self.shifts, self.slopes, first, falling, self.turn = _slopes()
         self.levels = np.arange(math.log(priors.LEAST), most + _STEP, _STEP)
         self.begin, count = begin, len(self.levels)
-        someone = _even(self.levels > math.log(priors.FEWEST))
-        fewest = math.log(max(scale, 1.0))
-        self.apart = _even((self.levels >= fewest) & (self.levels <= fewest + math.log(priors.MANY)))
+        someone, shown = _even(self.levels > math.log(fewest)), math.log(max(scale, 1.0))
+        self.apart = _even((self.levels >= shown) & (self.levels <= shown + math.log(priors.MANY)))
         self.fresh, self.jump = np.multiply.outer(someone, first), np.multiply.outer(someone, falling)
         before = np.arange(count)[:, None] - self.shifts
         self.inside = (before >= 0) & (before < count)
@@ -107,7 +107,7 @@ def _even(some: npt.NDArray[np.bool_]) -> Array:
     return weights
 
 
-def walks(noisy: Array, scale: float, widths: Array, begin: Array) -> Walks:
+def walks(noisy: Array, scale: float, widths: Array, begin: Array, visible: bool) -> Walks:
     """Sample tables.
 
     Args:
@@ -115,8 +115,11 @@ def walks(noisy: Array, scale: float, widths: Array, begin: Array) -> Walks:
         scale: of the noise.
         widths: of the buckets, in those of the raster far up: users of small whole numbers lie in narrower or wider ones.
         begin: how likely it is that users begin at each, if they have not.
+        visible: whether anybody stands out.
     """
-    grid = _Grid(math.log(max(float(noisy.max()), 0.0) + 6 * scale + 3) + 0.5 - math.log(widths.min()), scale, begin)
+    most = math.log(max(float(noisy.max()), 0.0) + 6 * scale + 3) + 0.5 - math.log(widths.min())
+    fewest = priors.FEWEST if visible else max(scale, priors.FEWEST)
+    grid = _Grid(most, scale, begin, fewest)
     users = np.exp(grid.levels) * widths[:, None]
     return _sampled(grid, users, _filtered(grid, *_likelihoods(noisy, scale, users)))
 
