@@ -21,10 +21,10 @@ import numpy.typing as npt
 from scipy.stats import binom
 
 from benchmarks.accuracy.coverage_tables import DRAWN, FRESH, HELD_OUT, NEW, TUNED, Draw
+from benchmarks.accuracy.threshold_rule import total_caps
 from benchmarks.accuracy.totals import Truth, buckets_for, user_totals
 from benchmarks.results import keep, table
 from evenhand.bounding import PROFILE_SHARE
-from evenhand.bounding.total_cap import total_caps
 from evenhand.noise import Laplace
 from evenhand.profiles import CutTotal, Population
 from evenhand.release import Additive

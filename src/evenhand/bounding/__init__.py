@@ -47,7 +47,7 @@ from evenhand.bounding.row_limit import RowLimit
 from evenhand.bounding.shrinkage import shrunken_ratios, shrunken_steps
 from evenhand.bounding.smooth_weights import SmoothWeights, choose_smooth, smooth_bound, weight_for_average
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
-from evenhand.bounding.total_cap import TotalCap, best_cap
+from evenhand.bounding.total_cap import TotalCap, believed_cap
 from evenhand.bounding.user_lists import Sizes
 
 __all__ = [
@@ -95,8 +95,8 @@ __all__ = [
     "Summary",
     "Tilt",
     "TotalCap",
+    "believed_cap",
     "best_bound",
-    "best_cap",
     "best_groups_bound",
     "best_mean",
     "best_residual_bound",
