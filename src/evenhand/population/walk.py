@@ -17,7 +17,7 @@ import numpy.typing as npt
 from evenhand.population import priors
 from evenhand.population.support import Array
 
-TABLES = 600
+TABLES = 400
 CROWDS_MORE_OFTEN = 20.0
 """Tables with a crowd apart are sampled so many times more often, and weighted by as much less: what is measured later may speak for them."""
 
@@ -25,7 +25,7 @@ _APART = priors.CROWD * CROWDS_MORE_OFTEN
 _ON = 1 - priors.JUMP - priors.END
 _STEP = 0.15  # of the grid, in logarithms of users
 _STEEPEST, _RISING = -8.0, 4.5  # slopes, at most
-_GROWTH = 0.25  # between slopes, of their size: flat ones have to be told apart more finely
+_GROWTH = 0.3  # between slopes, of their size: flat ones have to be told apart more finely
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ class _Grid:
 
     def __init__(self, most: float, scale: float, begin: Array, fewest: float) -> None:
         self.shifts, self.slopes, first, falling, self.turn = _slopes()
+        self.turned = np.ascontiguousarray(self.turn.T)
         self.levels = np.arange(math.log(priors.LEAST), most + _STEP, _STEP)
         self.begin, count = begin, len(self.levels)
         someone, shown = _even(self.levels > math.log(fewest)), math.log(max(scale, 1.0))
@@ -139,12 +140,14 @@ def _likelihoods(noisy: Array, scale: float, users: Array) -> tuple[Array, Array
 
 @dataclass(frozen=True)
 class _Filtered:
-    """How likely each state is, given the counts up to each bucket: of those who go on, in a crowd apart, nobody any more, and nobody yet."""
+    """How likely each state is, given the counts up to each bucket: of those who go on, in a crowd apart, nobody any more, and nobody yet; and how
+    likely it was to fall below the least level on the way to each."""
 
     alive: Array
     crowd: Array
     gone: Array
     yet: Array
+    fell: Array
 
 
 def _filtered(grid: _Grid, some: Array, none: Array) -> _Filtered:
@@ -152,6 +155,7 @@ def _filtered(grid: _Grid, some: Array, none: Array) -> _Filtered:
     found = _Filtered(
         np.zeros((buckets, *grid.fresh.shape)),
         np.zeros((buckets, len(grid.levels))),
+        np.zeros(buckets),
         np.zeros(buckets),
         np.zeros(buckets),
     )
@@ -166,6 +170,7 @@ def _filtered(grid: _Grid, some: Array, none: Array) -> _Filtered:
         whole = max(float(here.sum()) + float(crowd.sum()) + gone + yet, 1e-300)
         here, crowd, gone, yet = here / whole, crowd / whole, gone / whole, yet / whole
         found.alive[place], found.crowd[place], found.gone[place], found.yet[place] = here, crowd, gone, yet
+        found.fell[place] = fell
     return found
 
 
@@ -180,38 +185,35 @@ def _sampled(grid: _Grid, users: Array, filtered: _Filtered) -> Walks:
     state = np.minimum(np.searchsorted(last, (np.arange(TABLES) + 0.5) / TABLES * last[-1]), nobody)
     state = state[np.argsort(draws[-1, 0], kind="stable")]
     for place in range(buckets - 1, -1, -1):
-        going, apart = state < people, (state >= people) & (state < nobody)
-        own = np.where(going, state, 0)
-        level, tilt = np.divmod(own, slopes)
-        found[:, place] = np.where(state < nobody, users[place][np.where(apart, state - people, level) % levels], 0.0)
-        slope[:, place] = np.where(going, grid.slopes[tilt], 0.0)
+        going, apart = np.flatnonzero(state < people), (state >= people) & (state < nobody)
+        level, tilt = np.divmod(state[going], slopes)
+        found[going, place], slope[going, place] = users[place][level], grid.slopes[tilt]
+        found[apart, place] = users[place][state[apart] - people]
         crowds += apart
         if not place:
             break
         before, crowd = filtered.alive[place - 1], filtered.crowd[place - 1]
         gone, many, some = filtered.gone[place - 1], float(crowd.sum()), float(before.sum())
         first, second = draws[place - 1]
-        any_one = _drawn(before.ravel(), second)
-        any_crowd = people + _drawn(crowd, second)
-        came = level - grid.shifts[tilt]
-        inside = (came >= 0) & (came < levels)
-        came = np.clip(came, 0, levels - 1)
-        steps = np.cumsum(before[came] * grid.turn[:, tilt].T, axis=1) * (_ON * inside)[:, None]
-        jumped = steps[:, -1] + priors.JUMP * some * grid.jump.ravel()[own]
-        began = jumped + grid.begin[place] * filtered.yet[place - 1] * grid.fresh.ravel()[own]
-        drawn = first * began
-        old = came * slopes + np.minimum((steps < drawn[:, None]).sum(axis=1), slopes - 1)
-        after = np.where(drawn < steps[:, -1], old, np.where(drawn < jumped, any_one, waiting))
+        any_one, any_crowd = _drawn(before.ravel(), second), people + _drawn(crowd, second)
+        # Nobody any more: as before, or somebody's last bucket was the one before.
+        stayed = (1 - _APART) * gone
+        ended = stayed + (1 - priors.WIDER) * many
+        left = first * (ended + priors.END * some + filtered.fell[place])
+        left = np.where(left < stayed, nobody, np.where(left < ended, any_crowd, any_one))
         # In a crowd apart: it began here, or goes on.
         alone = _APART * gone
         in_crowd = np.where(first * (alone + priors.WIDER * many) < alone, nobody, any_crowd)
-        # Nobody any more: as before, or somebody's last bucket was the one before.
-        _, fell = grid.moved(before)
-        stayed = (1 - _APART) * gone
-        ended = stayed + (1 - priors.WIDER) * many
-        left = first * (ended + priors.END * some + fell)
-        left = np.where(left < stayed, nobody, np.where(left < ended, any_crowd, any_one))
-        state = np.where(going, after, np.where(apart, in_crowd, np.where(state == nobody, left, waiting)))
+        # Going on: from a level and a slope, after a jump, or from nobody yet.
+        came = level - grid.shifts[tilt]
+        inside = (came >= 0) & (came < levels)
+        came = np.clip(came, 0, levels - 1)
+        steps = np.cumsum(before[came] * (_ON * inside)[:, None] * grid.turned[tilt], axis=1)
+        jumped = steps[:, -1] + priors.JUMP * some * grid.jump[level, tilt]
+        drawn = first[going] * (jumped + grid.begin[place] * filtered.yet[place - 1] * grid.fresh[level, tilt])
+        old = came * slopes + np.minimum((steps < drawn[:, None]).sum(axis=1), slopes - 1)
+        state = np.where(apart, in_crowd, np.where(state == nobody, left, waiting))
+        state[going] = np.where(drawn < steps[:, -1], old, np.where(drawn < jumped, any_one[going], waiting))
     return Walks(found, slope, crowds)
 
 
