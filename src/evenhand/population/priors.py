@@ -12,10 +12,10 @@ INSIDE, ALIKE, ALIKE_INSIDE = 0.1, 0.1, 0.3
 """The mean of a bucket's users lies off where the slope says by this part of the bucket's width; in one table of ten, where people are alike, and in the last bucket
 that is visible, where a table may end, by the larger part."""
 
-BEND, WILD, WILDLY = 0.18, 0.35, 0.6
+BEND, WILD, WILDLY = 0.18, 0.3, 0.6
 """By how much the slope, in logarithms of users from one bucket to the next, changes at each bucket; at one of three by as much as `WILDLY`, or far more."""
 
-DOWN, STEEPEN, MODERATE = 0.02, 0.15, -0.7
+DOWN, STEEPEN, MODERATE = 0.04, 0.25, -0.7
 """Slopes bend down by this much at each bucket, more where they are flatter than `MODERATE`: tails grow steeper, and a law without a mean is rare."""
 
 FLATTEST = -0.2
