@@ -21,12 +21,12 @@ import numpy.typing as npt
 from scipy.stats import binom
 
 from benchmarks.accuracy.coverage_tables import DRAWN, FRESH, HELD_OUT, NEW, TUNED, Draw
+from benchmarks.accuracy.threshold_rule import total_caps
 from benchmarks.accuracy.totals import Truth, buckets_for, user_totals
 from benchmarks.results import keep, table
 from evenhand.bounding import PROFILE_SHARE
-from evenhand.bounding.total_cap import total_caps
 from evenhand.noise import Laplace
-from evenhand.profiles import CutTotal, posterior
+from evenhand.profiles import CutTotal, Population
 from evenhand.release import Additive
 from evenhand.release.intervals import why_not
 from evenhand.release.rules import PART
@@ -96,7 +96,7 @@ def _once(
     noise = rng.laplace()
     old = float(total_caps(buckets, noisy[None, :], 1 / scale, left)[0][0])
     before = abs(noise * old / left - float(truth.bias(np.array([old]))[0]))
-    believed = posterior(buckets, noisy, scale)
+    believed = Population.behind(buckets, noisy, scale)
     cap = believed.best(math.sqrt(2) / left)
     measured = total - float(truth.bias(np.array([float(cap)]))[0]) + noise * cap / left
     law = Laplace(Fraction(cap / left))

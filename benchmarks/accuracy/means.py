@@ -31,11 +31,11 @@ from evenhand.bounding import (
 )
 from evenhand.guarantee import Relation, split
 from evenhand.profiles import (
+    Population,
     Support,
     locate,
     location_request,
     mean_shapes,
-    posterior,
     row_buckets,
     support_of_counts,
     support_of_histogram,
@@ -87,7 +87,7 @@ def choose(table: Table, epsilon: Decimal, relation: Relation, rng: np.random.Ge
         buckets = row_buckets()
         noisy = table.histogram + discrete_laplace(rng, 1 / float(part), buckets.size)
         support = support_of_histogram(buckets, noisy, 1 / float(part))
-        sizes = Sizes.of(posterior(buckets, noisy, 1 / float(part)))
+        sizes = Sizes.of(Population.behind(buckets, noisy, 1 / float(part)))
     request, location, tilt = location_request(support, left, relation), None, None
     if request is not None:
         asked = table.means[table.rows >= request.rows]

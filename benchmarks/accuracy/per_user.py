@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from benchmarks.accuracy.cases import COUNTS
 from benchmarks.accuracy.noise import discrete_laplace
+from benchmarks.accuracy.threshold_rule import total_caps
 from benchmarks.results import table
 from evenhand.bounding import PROFILE_SHARE
-from evenhand.bounding.total_cap import total_caps
 from evenhand.noise import Gaussian, IntegerNoise, Laplace
 from evenhand.profiles import row_buckets, total_buckets
 from evenhand.release import Additive, Quotient

@@ -33,7 +33,7 @@ from benchmarks.accuracy.quantile_tables import COLUMNS, USERS, Array, Column, T
 from benchmarks.results import keep, table
 from evenhand.bounding import Family, bound_for_quantiles
 from evenhand.guarantee import Relation
-from evenhand.profiles import posterior, row_buckets
+from evenhand.profiles import Population, row_buckets
 from evenhand.release import Measurement, Noisy, Receipt, noise_for
 from evenhand.statistics import Quantiles
 from evenhand.statistics.rank_intervals import rank_intervals
@@ -76,7 +76,7 @@ def released(
     noisy = buckets.histogram(given.rows) + discrete_laplace(rng, 1 / part, buckets.size)
     asked, left = Quantiles("x", list(quantiles), (low, high)), epsilon - part
     busy = bound_for_quantiles(
-        Family.of_posterior(posterior(buckets, noisy, 1 / part)), quantiles, left, asked.deviations
+        Family.of_posterior(Population.behind(buckets, noisy, 1 / part)), quantiles, left, asked.deviations
     )
     weight = given.weights(busy.bound)
     far, full = weight * busy.far < FULL, weight >= FULL

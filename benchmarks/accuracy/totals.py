@@ -11,7 +11,7 @@ import numpy.typing as npt
 from benchmarks.accuracy.noise import discrete_laplace
 from benchmarks.accuracy.rules import RULES
 from evenhand.bounding import PROFILE_SHARE
-from evenhand.profiles import Buckets, CutTotal, posterior, row_buckets, total_buckets
+from evenhand.profiles import Buckets, CutTotal, Population, row_buckets, total_buckets
 
 Array = npt.NDArray[np.float64]
 GRID = 16  # steps per unit of the value
@@ -69,7 +69,7 @@ def ours(
     left, found = (1 - share) * epsilon, []
     counts = buckets.histogram(totals)
     for noisy in counts + discrete_laplace(rng, 1 / (share * epsilon), (min(repeats, MOST), buckets.size)):
-        believed = posterior(buckets, noisy, 1 / (share * epsilon))
+        believed = Population.behind(buckets, noisy, 1 / (share * epsilon))
         cap = believed.best(math.sqrt(2) / left)
         error = float(rng.laplace() * cap / left - truth.bias(np.array([float(cap)]))[0])
         cut = CutTotal(believed, cap).given(float(truth.sums[-1]) + error, 2 * (cap / left) ** 2)

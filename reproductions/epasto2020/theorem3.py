@@ -10,8 +10,8 @@ import numpy as np
 from evenhand.bounding import smooth_bound
 from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
 from evenhand.bounding.smooth_weights import smooth_variance
+from evenhand.population.support import support_of_counts
 from evenhand.profiles import Sums
-from evenhand.profiles.support import support_of_counts
 from reproductions.outcomes import Check, Outcome, Rows, Size, lines
 
 MANY = 10**7

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from alarms import happens_at_least
 
 from evenhand.noise import Laplace
-from evenhand.profiles import CutTotal, posterior, row_buckets
+from evenhand.profiles import CutTotal, Population, row_buckets
 from evenhand.release import Additive
 from evenhand.release.intervals import noise_only, why_not
 from evenhand.statistics.believing import Corrected, corrected
@@ -37,7 +37,7 @@ def release(rows: Rows, epsilon: float, rng: np.random.Generator) -> Corrected:
     """A count as a release makes it, with a third of ε for the profile."""
     scale, left = 3 / epsilon, 2 * epsilon / 3
     noisy = BUCKETS.histogram(rows) + np.rint(rng.laplace(0, scale, BUCKETS.size))
-    believed = posterior(BUCKETS, noisy, scale)
+    believed = Population.behind(BUCKETS, noisy, scale)
     cap = believed.best(math.sqrt(2) / left)
     measured = float(np.minimum(rows, cap).sum() + np.rint(rng.laplace(0, cap / left)))
     noise = Laplace(Fraction(cap / left))

@@ -16,7 +16,7 @@ from evenhand.bounding import ONCE_EACH, Breadth, Lost, MovedWeight, fitted_brea
 from evenhand.bounding.cut_distances import ONE_SIDED, CutDistances, part_lost
 from evenhand.bounding.residual_norms import _EDGES, Distances
 from evenhand.noise import Gaussian, Laplace, seam
-from evenhand.profiles import Histogram, Support, norm_buckets, support_of_counts, users_by_place
+from evenhand.profiles import Histogram, Population, Support, norm_buckets, support_of_counts, users_by_place
 from evenhand.release import Additive, Believed, Unknown
 from evenhand.release.intervals import judged, noise_only, why_not
 from evenhand.release.quotient import Quotient
@@ -29,7 +29,7 @@ from evenhand.statistics.count import Count
 from evenhand.statistics.pairs import ROW
 from evenhand.statistics.statistic import Estimate
 
-TENTH = [(0.0, Support(np.array([0.1]), np.ones(1), np.array([0.1])))]  # everybody lies a tenth of the range away
+TENTH = [(0.0, Population.exactly(Support(np.array([0.1]), np.ones(1))))]  # everybody lies a tenth of the range away
 
 
 def test_l2_norms_and_what_a_user_adds_are_inverse() -> None:
@@ -54,7 +54,7 @@ def test_how_users_spread_over_groups_is_read_off_both_histograms() -> None:
 
 
 def test_where_rows_are_public_the_loss_is_exact() -> None:
-    lost = Lost.exactly(support_of_counts([1, 5, 20]), ONCE_EACH, 4.0)
+    lost = Lost.of(Population.exactly(support_of_counts([1, 5, 20])), ONCE_EACH, 4.0, gaussian=False)
     assert lost.total.tolist() == [17.0]
     assert lost.kept.tolist() == [9.0]
     assert lost.per_group.tolist() == pytest.approx([1 / 5 + 256 / 20])
@@ -147,7 +147,7 @@ def test_the_law_of_a_quotient_is_that_of_its_interval() -> None:
 
 
 def test_weight_moves_only_where_users_are_cut_and_matters_more_in_small_groups() -> None:
-    users = support_of_counts([1] * 50 + [40] * 10)
+    users = Population.exactly(support_of_counts([1] * 50 + [40] * 10))
     nothing = MovedWeight.of(users, 40.0)
     assert nothing.deviation(np.array([0.5, 0.01])).tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
     large, small = MovedWeight.of(users, 4.0).deviation(np.array([0.5, 0.01])).tolist()
@@ -155,7 +155,7 @@ def test_weight_moves_only_where_users_are_cut_and_matters_more_in_small_groups(
 
 
 def test_distances_are_cut_above_the_bound_only() -> None:
-    rows = Support(np.array([1.0, 10.0]), np.array([100.0, 10.0]))
+    rows = Population.exactly(Support(np.array([1.0, 10.0]), np.array([100.0, 10.0])))
     assert CutDistances.of(rows, TENTH, 1.0, 1.0).amounts.tolist() == [0.0] * 41
     cut = CutDistances.of(rows, TENTH, 0.5, 1.0)
     assert cut.amounts == pytest.approx(np.full(41, 10 * (1.0 - 0.5)))
@@ -166,18 +166,22 @@ def test_distances_are_cut_above_the_bound_only() -> None:
 
 
 def test_nearly_all_that_is_cut_may_lie_on_one_side_and_rows_that_a_profile_missed_are_cut_too() -> None:
-    rows, groups, centres = Support(np.array([10.0]), np.array([1000.0])), np.full(2, 5000.0), np.full(2, 0.5)
+    rows, groups, centres = (
+        Population.exactly(Support(np.array([10.0]), np.array([1000.0]))),
+        np.full(2, 5000.0),
+        np.full(2, 0.5),
+    )
     some, all = (CutDistances.of(rows, TENTH, bound, 1.0) for bound in (0.5, 1e-6))
     assert some.by_group(groups, centres).deviation == pytest.approx(
         np.full(2, 0.05 * (ONE_SIDED + (1 - ONE_SIDED) / 4)), rel=0.01
     )
     assert all.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.1), rel=0.01)
-    missed = CutDistances.of(Support(np.array([10.0]), np.ones(1)), TENTH, 1e-6, 1.0)
+    missed = CutDistances.of(Population.exactly(Support(np.array([10.0]), np.ones(1))), TENTH, 1e-6, 1.0)
     assert missed.by_group(groups, centres).deviation == pytest.approx(np.full(2, 0.1), rel=0.1)
 
 
 def test_a_distance_that_is_possible_on_one_side_only_has_a_sign() -> None:
-    rows = Support(np.array([10.0]), np.array([100.0]))
+    rows = Population.exactly(Support(np.array([10.0]), np.array([100.0])))
     cut = CutDistances.of(rows, TENTH, 0.5, 1.0)
     assert cut.side(np.array([0.04, 0.08, 0.5, 0.96])) == pytest.approx([1.0, 0.25, 0.0, -1.0])
     moved = cut.by_group(np.array([500.0, 500.0]), np.array([0.02, 0.98]))
@@ -202,7 +206,7 @@ def test_a_long_tail_that_is_cut_is_believed_to_be_there() -> None:
     wanted = Distances(1.0, scale, _EDGES)
     far = np.minimum(0.01 * rng.lognormal(0.0, 1.3, 4_000), 0.9)
     counts = np.bincount(np.searchsorted(_EDGES, far), minlength=wanted.size) + rng.laplace(0, scale, wanted.size)
-    rows = Support(np.array([1.0]) * ROW, np.array([4_000.0]))
+    rows = Population.exactly(Support(np.array([1.0]) * ROW, np.array([4_000.0])))
     cut = CutDistances.of(rows, wanted.laws(counts), 0.08, ROW)
     true = float(np.maximum(far - 0.08, 0.0).sum())
     assert cut.amounts[2] < true < cut.amounts[-2]

@@ -46,7 +46,7 @@ from evenhand.bounding.row_limit import RowLimit
 from evenhand.bounding.shrinkage import shrunken_ratios, shrunken_steps
 from evenhand.bounding.smooth_weights import SmoothWeights, choose_smooth, smooth_bound, weight_for_average
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
-from evenhand.bounding.total_cap import TotalCap, best_cap
+from evenhand.bounding.total_cap import TotalCap, believed_cap
 from evenhand.bounding.user_lists import Sizes
 
 __all__ = [
@@ -93,8 +93,8 @@ __all__ = [
     "Summary",
     "Tilt",
     "TotalCap",
+    "believed_cap",
     "best_bound",
-    "best_cap",
     "best_groups_bound",
     "best_mean",
     "best_residual_bound",

@@ -23,8 +23,8 @@ import numpy as np
 
 from evenhand.bounding.hidden_crowds import FarUsers
 from evenhand.bounding.rank_belief import PRIOR, Belief, Shift, equally_likely
-from evenhand.profiles import Array, Posterior, Support
-from evenhand.profiles.posterior import TRIMMED
+from evenhand.population import Array, Population, Support
+from evenhand.population.priors import TRIMMED
 
 USERS_DIFFER = 0.1
 """Prior: the share of the variance of ``1{x ≤ v}`` that lies between users."""
@@ -41,8 +41,6 @@ _CURVED = 0.01  # prior: r that no line through log(rows) shows, times χ (docs/
 _ANYWHERE = 0.1  # squared rank error of an answer that noise alone decides
 _LEAST_RANK = 0.02  # where kinds of users are compared: nearer to an end one of them has nobody
 _LEAST_PART = 0.05  # of the weight that either kind of users must have, to be compared
-_LARGEST = ((1.9, 0.3), (0.69, 0.4), (0.16, 0.3))
-"""The largest user is where so many are expected at or above, with these weights: three parts of the Poisson law."""
 _DOUBTS = np.exp(1.2 * TAIL_DOUBT * np.array([-1.0, 0.0, 1.0]))  # three equally likely factors, about
 _NEAREST, _FEW, _FARTHEST = 8, 0.02, 2**15
 """A user is far above the bound from so many times on, at least; at more, if users beyond are believed to have more than this part of the weight; at most."""
@@ -91,24 +89,12 @@ class Family:
         return cls(support.sizes, support.users[None, :], np.ones(1))
 
     @classmethod
-    def of_posterior(cls, believed: Posterior) -> Family:
-        """As a noisy histogram lets it be believed: each curve with three guesses where the largest user is."""
-        above = np.cumsum(believed.users[:, ::-1], axis=1)[:, ::-1]
-        users = np.concatenate([np.where(above >= least, believed.users, 0.0) for least, _ in _LARGEST])
-        weights = np.concatenate([believed.weights * weight for _, weight in _LARGEST])
+    def of_posterior(cls, believed: Population) -> Family:
+        """As a noisy histogram lets it be believed."""
+        sizes, users = believed.listed()
         users[users.sum(axis=1) <= 0, 0] = 1.0
-        some = weights > 1e-4 * weights.max()
-        users, weights = users[some], weights[some] / weights[some].sum()
-        # Users of a bucket at a quarter and three quarters of it: at its middle alone a bound there would seem to cut nobody.
-        quarter = (believed.sizes - believed.lows) / 2
-        sizes, place = np.unique(
-            np.concatenate([believed.sizes - quarter, believed.sizes + quarter]), return_inverse=True
-        )
-        halves = np.zeros((len(users), len(sizes)))
-        for index, column in enumerate(np.concatenate([users, users], axis=1).T / 2):
-            halves[:, place[index]] += column
-        seen = halves.any(axis=0)
-        return cls(sizes[seen], halves[:, seen], weights)
+        some = believed.weights > 0
+        return cls(sizes, users[some], believed.weights[some])
 
     def trimmed(self) -> Family:
         """The same without the members with the most rows, as far as they are believed in little together: as for counts, no bound guards

@@ -20,7 +20,7 @@ from evenhand.bounding.lost_by_group import HETEROGENEITY
 from evenhand.bounding.lost_over_groups import NOT_KNOWN, Lost
 from evenhand.bounding.moved_weight import FARTHEST, likely_root_mean_square
 from evenhand.bounding.residual_norms import UNSEEN
-from evenhand.profiles import Array, Posterior, Support, evenly
+from evenhand.population import Array, Population, evenly
 
 ONE_SIDED = 0.8
 """A prior: which part of what is cut from all users together is left after opposite directions cancel, where the sign is not known. Those who are cut are the
@@ -33,7 +33,6 @@ _MOST = 3.0  # times the usual that a group is believed to lose
 _INSIDE = np.array([1 / 6, 1 / 2, 5 / 6])  # where in its bucket everybody may lie
 _CURVES = 24  # of rows and of distances that stand for all
 _AMOUNTS = 41
-_SOMEBODY = math.log(2)  # expected users up there, below which there is probably nobody
 _APART = np.exp(HETEROGENEITY * np.array([-1.7320508, 0.0, 1.7320508]) - HETEROGENEITY**2 / 2)  # Gauss–Hermite
 _FACTORS = np.outer([*BUSIER], _APART).ravel()
 _FACTOR_WEIGHTS = np.outer([*BUSIER.values()], [1 / 6, 2 / 3, 1 / 6]).ravel()
@@ -76,8 +75,8 @@ class CutDistances:
     @np.errstate(all="ignore")  # a warning would show what was released
     def of(
         cls,
-        rows: Posterior | Support,
-        distances: Sequence[tuple[float, Posterior | Support]] | None,
+        rows: Population,
+        distances: Sequence[tuple[float, Population]] | None,
         bound: float,
         unit: float,
     ) -> CutDistances:
@@ -148,7 +147,7 @@ class CutDistances:
         return Moved(amounts, np.minimum(np.sqrt(by_chance + unknown**2), FARTHEST))
 
 
-def _lengths(law: Posterior | Support | None, unit: float) -> tuple[Array, Array, Array]:
+def _lengths(law: Population | None, unit: float) -> tuple[Array, Array, Array]:
     """The part of the users at each distance, by curve; the weights of the curves; and the distances."""
     if law is None:
         return np.eye(len(UNSEEN[0])), UNSEEN[1], UNSEEN[0][None, :]
@@ -162,23 +161,15 @@ def _each_with_each(first: Array, second: Array) -> Array:
     return both.reshape(*both.shape[:-2], -1)
 
 
-def _law(law: Posterior | Support, unit: float) -> tuple[Array, Array, Array]:
-    """Users by curve and bucket, the weights of the curves, and by place inside them where the buckets' users are."""
-    if isinstance(law, Support):
-        low = law.sizes if law.lowest is None else law.lowest
-        users, weights, high = law.users[None, :], np.ones(1), np.maximum(2 * law.sizes - low, low)
-    else:
-        chosen = evenly(law.users @ law.sizes, law.weights, _CURVES)
-        users, weights = law.users[chosen], np.full(_CURVES, 1 / _CURVES)
-        reached = np.cumsum(users[:, ::-1], axis=1)[:, ::-1]
-        users = np.where(reached > _SOMEBODY, users, 0.0)
-        low, high = np.maximum(law.lows - 1, 0.5), law.highs
-    low = np.maximum(low, 1e-9)
-    places: Array = low * (high / low) ** _INSIDE[:, None] / unit
-    return users, weights, places
+def _law(law: Population, unit: float) -> tuple[Array, Array, Array]:
+    """Users by table and bucket, the weights of the tables, and by place inside them where the buckets' users are."""
+    some = law.few(_CURVES, law.users @ law.sizes) if len(law.weights) > _CURVES else law
+    low = np.maximum(law.lows - np.where(law.highs > law.lows, 0.5, 0.0), 1e-9)
+    places: Array = low * (law.highs / low) ** _INSIDE[:, None] / unit
+    return some.users, some.weights, places
 
 
-def part_lost(rows: Posterior | Support, bound: float) -> float:
+def part_lost(rows: Population, bound: float) -> float:
     """Which part of all rows users above a bound on their rows lose."""
-    lost = Lost.exactly(rows, NOT_KNOWN, bound) if isinstance(rows, Support) else Lost.of(rows, NOT_KNOWN, bound, False)
+    lost = Lost.of(rows, NOT_KNOWN, bound, False)
     return likely_root_mean_square(lost.total / np.maximum(lost.total + lost.kept, 1e-9), lost.weights)

@@ -18,9 +18,7 @@ _PEOPLE = np.geomspace(0.5, 16.0, 11)  # of the crowd, in standard deviations of
 _FEWEST = 10.0  # people: fewer are no crowd but giants, whom no interval holds
 _ROWS, _ROWS_WEIGHTS = np.array([2.0, 8.0, 32.0]), np.array([0.5, 0.3, 0.2])
 """Rows of each, as multiples of those from which a user is far above the bound; prior."""
-_TOLERANCE = (
-    0.35  # by which the users far above the bound may be more or fewer than a member says (`profiles.posterior.SHARED`)
-)
+_TOLERANCE = 0.35  # by which the users far above the bound may be more or fewer than a member says
 
 _FARTHEST = 0.15
 """How far a rank moves for each standard deviation that is lost, at most: r of 0.3 at the median. A crowd moves no rank by more than its part of all rows."""

@@ -9,21 +9,18 @@ fewer, the more the losses of groups differ by chance. All of it is post-process
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.bounding.over_groups import concentration, finely
-from evenhand.profiles import Array, Histogram, Posterior, Support
-from evenhand.profiles.largest import LARGEST_WEIGHTS, up_to_largest
-from evenhand.profiles.posterior import SHARED
+from evenhand.population import Array, Population, Support
+from evenhand.profiles import Histogram
 
 _POINTS = (np.arange(4) + 0.5) / 4  # of a bucket, that stand for its users
 _TOLERANCE = 0.15  # a prior: by which users per bucket of L2 norms may miss what L1 norms say: one breadth for all is a rough model
 _FITTED = 4  # breadths that are kept; more differ little
-_AROUND = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))  # Gauss and Hermite
 
 
 @dataclass(frozen=True)
@@ -112,64 +109,23 @@ class Lost:
 
     @classmethod
     def of(
-        cls, posterior: Posterior, breadths: Sequence[Breadth], bound: float, gaussian: bool, of_l2: bool = False
+        cls, people: Population, breadths: Sequence[Breadth], bound: float, gaussian: bool, of_l2: bool = False
     ) -> Lost:
-        """What a bound on the L1 norm, or the L2 norm, takes; ``of_l2``, if the posterior is itself one of L2 norms."""
+        """What a bound on the L1 norm, or the L2 norm, takes; ``of_l2``, if the tables are themselves of L2 norms."""
         outcomes = []
-        low, high = np.maximum(posterior.lows - 0.5, 1e-9), np.maximum(posterior.highs, posterior.sizes)
-        low = np.where(posterior.highs <= posterior.lows, posterior.sizes, low)
+        low, high = np.maximum(people.lows - 0.5, 1e-9), np.maximum(people.highs, people.sizes)
+        low = np.where(people.highs <= people.lows, people.sizes, low)
         sizes = low[:, None] * (high / low)[:, None] ** _POINTS
         for breadth in breadths:
             added = breadth.added(sizes) if of_l2 else sizes
             norm = breadth.l2(added) if gaussian else added
             lost = added * np.maximum(1 - bound / norm, 0.0)
-            each = (lost, lost**2, lost**2 / breadth.groups(added))
-            kept = posterior.users @ (added - lost).mean(axis=1)
-            weights, (total, squares, inside), variance, hidden = _with_largest(
-                posterior, [one.mean(axis=1) for one in each]
-            )
-            # Two independent errors as one: how many users each bucket holds, and all that are hidden together.
-            spread = np.sqrt(variance + (SHARED * hidden) ** 2)
-            for step, part in _AROUND:
-                outcomes.append(
-                    (
-                        weights * part * breadth.weight,
-                        np.maximum(total + step * spread, 0.0),
-                        np.broadcast_to(kept[:, None], total.shape),
-                        squares,
-                        inside,
-                    )
-                )
-        together = (np.concatenate([one.ravel() for one in column]) for column in zip(*outcomes, strict=True))
-        weights, total, kept, squares, inside = together
+            each = (lost, added - lost, lost**2, lost**2 / breadth.groups(added))
+            outcomes.append((people.weights * breadth.weight, *(people.users @ one.mean(axis=1) for one in each)))
+        weights, total, kept, squares, inside = (np.concatenate(column) for column in zip(*outcomes, strict=True))
         return cls(weights / weights.sum(), total, kept, squares, inside)
 
     def of_total(self, kept: float) -> Lost:
         """If ``kept`` was left of some groups, or of more users, who lost the same part of what they have."""
         times = kept / np.maximum(self.kept, 1e-9)
         return Lost(self.weights, self.total * times, self.kept * times, self.squares * times, self.per_group * times)
-
-    @classmethod
-    def exactly(cls, sizes: Support, breadths: Sequence[Breadth], bound: float) -> Lost:
-        """Where users' sizes are public, what a bound on them takes is known."""
-        lost = np.maximum(sizes.sizes - bound, 0.0)
-        squares = np.array([sizes.users @ lost**2] * len(breadths))
-        inside = np.array([sizes.users @ (lost**2 / breadth.groups(sizes.sizes)) for breadth in breadths])
-        total = np.full(len(breadths), sizes.users @ lost)
-        weights = np.array([breadth.weight for breadth in breadths])
-        return cls(weights, total, sizes.rows - total, squares, inside)
-
-
-def _with_largest(posterior: Posterior, losses: Sequence[Array]) -> tuple[Array, list[Array], Array, Array]:
-    """By curve and by place of the largest user: weights, sums of each kind of loss, the variance of the first, and its hidden part.
-
-    As in `Posterior`: a sum with a heavy tail depends on its largest user more than on anything else.
-    """
-    if not losses[0].any():
-        nothing = np.zeros((len(posterior.weights), 1))
-        return posterior.weights[:, None], [nothing for _ in losses], nothing, nothing
-    first = int(np.argmax(losses[0] > 0))
-    users, spread = posterior.users[:, first:], posterior.spread[:, first:]
-    sums, variance = up_to_largest(users, [loss[first:] for loss in losses], spread)
-    seen = users[:, : max(posterior.last + 1 - first, 0)] @ losses[0][first : max(posterior.last + 1, first)]
-    return posterior.weights[:, None] * LARGEST_WEIGHTS, sums, variance, np.maximum(sums[0] - seen[:, None], 0.0)

@@ -3,7 +3,7 @@
 A bound moves weight from busy users to others, and clipping around a centre cuts off more on one side than on the other. How much
 depends on four things that are not released exactly, and for each of them on a list of possibilities:
 
-- how many users have how many rows, those too few to be seen included (`profiles/posterior.py`; public under values);
+- how many users have how many rows, those too few to be seen included (`population/tables.py`; public under values);
 - how user means lie around the centre (`profiles/mean_shapes.py`);
 - how far busy users differ: a user's mean grows by κ·τ with each standard deviation of the logarithm of the number of rows, τ being the
   standard deviation of user means. Beforehand κ is about ± 0.25 (`mean_evidence.py`);

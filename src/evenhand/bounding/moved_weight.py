@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.profiles import Array, Posterior, Support
-from evenhand.profiles.largest import LARGEST_WEIGHTS, up_to_largest
+from evenhand.population import Array, Population
 
 USERS_DIFFER = 0.1
 """τ, a prior: the standard deviation of users' means. Ratings from ½ to 5 have 0.45, a tenth of their range."""
@@ -44,15 +43,11 @@ class MovedWeight:
     chi: float
 
     @classmethod
-    def of(cls, rows: Posterior | Support, bound: float) -> MovedWeight:
+    def of(cls, rows: Population, bound: float) -> MovedWeight:
         """If a user's rows of all groups together may count as ``bound``; rows as they are public, or as plausible."""
         sizes, weights = rows.sizes, np.minimum(rows.sizes, bound)
         terms = (sizes, weights, sizes**2, weights**2, sizes * weights, weights**2 / sizes)
-        if isinstance(rows, Support):
-            sums, beliefs = [np.array([rows.users @ term]) for term in terms], np.ones(1)
-        else:
-            matrices, _ = up_to_largest(rows.users, terms, rows.spread)
-            sums, beliefs = [one.ravel() for one in matrices], (rows.weights[:, None] * LARGEST_WEIGHTS).ravel()
+        sums, beliefs = [rows.users @ term for term in terms], rows.weights
         real, bounded = np.maximum(sums[0], 1e-9), np.maximum(sums[1], 1e-9)
         few = sums[3] / bounded**2 - 2 * sums[4] / (bounded * real) + sums[2] / real**2
         chi = np.sqrt(np.maximum(real * sums[5] / bounded**2 - 1, 0.0))

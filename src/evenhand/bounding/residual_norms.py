@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.profiles import Array, Buckets, Posterior, Support, posterior
-from evenhand.profiles.occupied import CAUTIOUS, highest_occupied, last_occupied
+from evenhand.population import Array, Buckets, Population, Support
+from evenhand.population.occupied import CAUTIOUS, highest_occupied, last_occupied
 
 KAPPA = 2.0
 """How unevenly what is cut spreads over groups: G·Σp², 1 for groups of equal size, about 3 for popular things."""
@@ -86,7 +86,7 @@ class Distances:
         users = np.bincount(place, weights=np.concatenate([one.users for one in norms]))
         return Support(sizes, users.astype(np.float64))
 
-    def laws(self, counts: npt.ArrayLike) -> list[tuple[float, Posterior]]:
+    def laws(self, counts: npt.ArrayLike) -> list[tuple[float, Population]]:
         """From how many rows on, and the distances of such users, with those too few to stand out."""
         return [(start, self.law(own)) for start, own in self.classes(counts)]
 
@@ -101,9 +101,9 @@ class Distances:
         there = seen > 0
         return self.edges[there] * (1 + 4 ** (-1 / 3)) / 2, seen[there]
 
-    def law(self, counts: npt.ArrayLike) -> Posterior:
+    def law(self, counts: npt.ArrayLike) -> Population:
         """The same in steps of 2^-16 of the range, with those too few to stand out: the tail of what is cut."""
-        return posterior(_STEPS, np.concatenate([[0.0], self._without_open(counts), [0.0]]), self.scale)
+        return Population.behind(_STEPS, np.concatenate([[0.0], self._without_open(counts), [0.0]]), self.scale)
 
     def _without_open(self, counts: npt.ArrayLike) -> Array:
         """The open bucket at the top holds what rounding moves above 1."""

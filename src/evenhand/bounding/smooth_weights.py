@@ -2,7 +2,7 @@
 
 The bound for a mean minimises v(h) + (ρτ)²χ²(h): the paper's variance, and the bias if busy users differ from others by ρτ
 (`docs/proofs/chi-square-bias.md`). Both terms have the same shape: the sum is v(h) with σ² + n(ρτ)² in place of σ², less a
-constant, so one exact minimiser serves both. Notation: `profiles/support.py`.
+constant, so one exact minimiser serves both. Notation: `population/support.py`.
 """
 
 from __future__ import annotations

@@ -13,22 +13,17 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Summary
 from evenhand.bounding.forecasts import Curve, Evaluate, Question, discrete_laplace_sd, sum_curve
 from evenhand.bounding.strategy import LARGEST_BOUND, UNSET, Limit, Norm, Strategy
-from evenhand.guarantee import Relation, UsageError
+from evenhand.guarantee import Relation
 from evenhand.pages.numbers import written
-from evenhand.profiles import Array, Buckets, CutTotal, Histogram, Sums, Support
-from evenhand.profiles.occupied import highest_occupied
-from evenhand.profiles.posterior import TRIMMED
+from evenhand.population.priors import TRIMMED
+from evenhand.profiles import Array, CutTotal, Histogram, Sums, Support
 from evenhand.tables import Grid
 
-_HIDDEN_TAIL = 1.2  # a prior: users too few to be seen add a fifth to the bias that the visible ones show
-
-SEEN = "seen in the profile; a few very heavy users may be too rare to be seen"
 SMOOTH = "what is left of it after the correction, if the number of heavy users falls off smoothly; a single giant can't be seen"
 
 
@@ -104,15 +99,6 @@ def in_norm(bound: Fraction, norm: Norm, grid: Grid | None) -> Fraction:
     return bound * grid.steps_per_unit / (1 if norm.of_values else grid.reach)
 
 
-@dataclass(frozen=True)
-class Cap:
-    """The best cap in the histogram's unit, what it cuts off, and whether users stood out from the noise at all."""
-
-    cap: int
-    bias: float
-    visible: bool
-
-
 def believed_cap(histogram: Histogram, epsilon: float) -> CutTotal:
     """The cap on each user's total with the least expected squared error, by the posterior, and what it probably cuts off.
 
@@ -131,54 +117,6 @@ def believed_cap(histogram: Histogram, epsilon: float) -> CutTotal:
 def with_cut(choice: Choice, cut: CutTotal) -> Choice:
     """A choice with what its bound takes from the total, and the error that is left once the median of it is added back."""
     return replace(choice, cut=cut, bias=cut.expected.spread(TRIMMED), bias_basis=SMOOTH)
-
-
-def best_cap(histogram: Histogram, epsilon: float) -> Cap:
-    """The cap on each user's total that minimises forecast noise and bias together.
-
-    Guarantee: reads only the noisy histogram; private by post-processing.
-
-    Edge cases: if no bucket is clearly occupied (few users, tiny ε, an empty table) the cap is what one row
-    can be worth, so that what is released is small noise around a small number.
-
-    Args:
-        histogram: users by total.
-        epsilon: ε left for the capped sum.
-
-    Reference: amin2019 §3; docs/proofs/profiles.md.
-    """
-    noisy = np.asarray(histogram.counts, dtype=np.float64)
-    if noisy.shape != (histogram.buckets.size,):
-        raise UsageError(
-            f"counts has {noisy.size} entries; expected one for each of the {histogram.buckets.size} buckets."
-        )
-    caps, biases, found = total_caps(histogram.buckets, noisy[None, :], histogram.epsilon, epsilon)
-    return Cap(int(caps[0]), float(biases[0]), bool(found[0]))
-
-
-def total_caps(
-    buckets: Buckets, counts: Array, epsilon_profile: float, epsilon: float
-) -> tuple[npt.NDArray[np.int64], Array, npt.NDArray[np.bool_]]:
-    """`best_cap` for many noisy histograms at once (one per row): caps, forecast biases, and whether users were seen."""
-    edges = np.array(buckets.edges[1:], dtype=np.float64)
-    inner = counts[:, 1:-1]  # neither the users at or below 0 nor the open bucket can carry a cap
-    top, found = highest_occupied(inner, edges, 1 / epsilon_profile, buckets.unit)
-    at_most_top = np.arange(len(edges))[None, :] <= top[:, None]
-    users = np.where(at_most_top, inner, 0.0)
-    below = np.concatenate([[0.0], edges[:-1]])
-    middle = (below + 1 + edges) / 2  # the mean of the integers in the bucket
-    above = _sum_above(users)
-    bias = np.maximum(_sum_above(users * middle) - above * edges, 0.0)
-    squared = 2 * (edges / epsilon) ** 2 + (_HIDDEN_TAIL * bias) ** 2
-    best = np.where(at_most_top, squared, np.inf).argmin(axis=1)
-    best = np.where(found, best, int(np.searchsorted(edges, buckets.unit)))
-    caps = np.array(buckets.edges[1:], dtype=np.int64)[best]
-    return caps, np.where(found, bias[np.arange(len(best)), best], 0.0), found
-
-
-def _sum_above(values: Array) -> Array:
-    """For each column, the sum of the columns to its right."""
-    return np.cumsum(values[:, ::-1], axis=1)[:, ::-1] - values
 
 
 def _count_curve(sums: Sums, epsilon: float) -> Evaluate:

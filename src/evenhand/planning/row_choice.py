@@ -7,7 +7,7 @@ curvature h of the average loss along each coordinate. With n_τ kept rows and �
 
 where v is the variance of a coefficient: that of the noise for output perturbation, Var b/(n_τ(h + λ))² for a linear term b.
 Dropping rows leaves d/2·(1/n_τ − 1/n) more sampling error, and changes the mix of users: ½(ρχ)², with χ² as in
-`profiles/support.py`; both are for likelihoods, and scaled by ``unit`` for other losses.
+`population/support.py`; both are for likelihoods, and scaled by ``unit`` for other losses.
 """
 
 from __future__ import annotations

@@ -1,19 +1,30 @@
 """What is known about how much users contribute: given, kept by the session, or bought."""
 
+from evenhand.population import (
+    Array,
+    Buckets,
+    Cut,
+    CutTotal,
+    Population,
+    Sums,
+    Support,
+    evenly,
+    norm_buckets,
+    row_buckets,
+    support_of_counts,
+    support_of_histogram,
+    sure_part,
+    total_buckets,
+)
 from evenhand.profiles.beyond import added
-from evenhand.profiles.buckets import Buckets, norm_buckets, row_buckets, total_buckets
 from evenhand.profiles.centre import FIRST as FIRST_LOOK
 from evenhand.profiles.centre import NARROWEST, Look, look_around
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
-from evenhand.profiles.cut import Cut, sure_part
 from evenhand.profiles.extent import Extent, extent_of
 from evenhand.profiles.location import Location, LocationRequest, locate, location_request
-from evenhand.profiles.mean_shapes import MeanShapes, evenly, mean_shapes
-from evenhand.profiles.measured import CutTotal, given
-from evenhand.profiles.posterior import Posterior, posterior
+from evenhand.profiles.mean_shapes import MeanShapes, mean_shapes
 from evenhand.profiles.profile import ONE_ROW_EACH, Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
-from evenhand.profiles.support import Array, Sums, Support, support_of_counts, support_of_histogram
 from evenhand.profiles.tilt import TiltRequest, tilt_request
 from evenhand.profiles.visible import CELLS, Given
 from evenhand.profiles.wanted import Histogram, Order, Wanted, buy, over
@@ -38,7 +49,7 @@ __all__ = [
     "Look",
     "MeanShapes",
     "Order",
-    "Posterior",
+    "Population",
     "Profile",
     "Shelf",
     "Sums",
@@ -50,7 +61,6 @@ __all__ = [
     "evenly",
     "exact_sizes",
     "extent_of",
-    "given",
     "locate",
     "location_request",
     "look_around",
@@ -58,7 +68,6 @@ __all__ = [
     "norm_buckets",
     "or_one",
     "over",
-    "posterior",
     "public_sizes",
     "row_buckets",
     "rows_with",

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evenhand.profiles.cut import Cut
-from evenhand.profiles.support import Array
+from evenhand.population.cut import Cut
+from evenhand.population.support import Array
 
 _SLOPES = (-1.3, -0.4, 0.2, 0.5, 0.65, 0.8, 1, 1.2, 1.5, 1.8, 2.2, 2.7, 3.3, 4, 5, 7, 10, 15, 25)
 _BENDS = (0.0, 0.025, 0.05, 0.12, 0.2, 0.4, 0.65, 1.2, 2.1, 3.7)

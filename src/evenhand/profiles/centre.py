@@ -17,8 +17,8 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.guarantee import exact_difference, exact_product, split
+from evenhand.population.support import Array
 from evenhand.profiles.extent import FEW_CELLS, Extent, extent_of, level_above
-from evenhand.profiles.support import Array
 from evenhand.profiles.visible import HIGHS, LEVELS, LOWS, Given, seen, within
 
 FIRST = Fraction(1, 6)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.profiles.buckets import Buckets
-from evenhand.profiles.support import Support, support_of_counts
+from evenhand.population.buckets import Buckets
+from evenhand.population.support import Support, support_of_counts
 from evenhand.release import Measurement, Receipt
 from evenhand.tables import Secret, Table
 from evenhand.tables.engines.dialect import BEYOND

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evenhand.population.cut import Cut
+from evenhand.population.support import Array
 from evenhand.profiles.beyond import Tail, added
-from evenhand.profiles.cut import Cut
-from evenhand.profiles.support import Array
 from evenhand.profiles.visible import CELLS, HIGHS, LEVELS, LONG, LOWS, ZERO, Given, seen, within
 
 _SLACK = 1.4

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.guarantee import Relation, split
+from evenhand.population.support import Array, Support
 from evenhand.profiles.counting import users_by_place
-from evenhand.profiles.support import Array, Support
 from evenhand.release import Measurement
 from evenhand.tables import Table
 from evenhand.tables.expressions import Rows

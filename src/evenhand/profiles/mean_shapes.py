@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.population import Array, evenly
 from evenhand.profiles.location import Location, LocationRequest
-from evenhand.profiles.support import Array
 
 _WIDTHS = (0.1, 0.2, 0.35, 0.55, 0.85, 1.3, 2.0, 3.2)  # of a side, in radii of the run that holds most users
 _CENTRES = np.linspace(-1.0, 1.0, 9)  # of the curve, likewise
@@ -153,16 +153,6 @@ def _with_tails(points: Array) -> tuple[Array, Array]:
             stretched[:, ::-side][:, : len(_STRETCHED)] *= _STRETCHED
         found.append(stretched)
     return np.concatenate(found), np.repeat([*_HEAVIER.values()], len(points)) / len(points)
-
-
-def evenly(values: Array, weights: Array, count: int) -> npt.NDArray[np.intp]:
-    """Places of ``count`` of the values that stand for all: at the middles of equal parts of the weight."""
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(np.nan_to_num(weights[order]))
-    places: npt.NDArray[np.intp] = order[
-        np.minimum(np.searchsorted(reached, (np.arange(count) + 0.5) / count * reached[-1]), len(order) - 1)
-    ]
-    return places
 
 
 def _points(curves: Array, offsets: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from evenhand.guarantee import UsageError
-from evenhand.profiles.support import Array, Support
+from evenhand.population.support import Array, Support
 
 _SINGLE_RANKS = 1000
 _GROUPS = 1000

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from evenhand.guarantee import DataError, Guarantee, Purchase, Reach, Relation, UsageError, exact_sum, plain
 from evenhand.pages.notebook import Card, InNotebooks, bars
+from evenhand.population.buckets import Buckets
+from evenhand.population.support import Support, support_of_counts, support_of_histogram
 from evenhand.profiles import priors
-from evenhand.profiles.buckets import Buckets
 from evenhand.profiles.counting import exact_sizes
-from evenhand.profiles.support import Support, support_of_counts, support_of_histogram
 from evenhand.release import not_private
 from evenhand.tables import Table
 from evenhand.tables.summaries import per_user

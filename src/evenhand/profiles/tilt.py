@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from evenhand.guarantee import Relation, split
+from evenhand.population.support import Support
 from evenhand.profiles.location import Location
-from evenhand.profiles.support import Support
 from evenhand.release import Measurement
 from evenhand.tables import Table
 from evenhand.tables.expressions import Rows

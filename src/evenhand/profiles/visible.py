@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenhand.profiles.support import Array
+from evenhand.population.support import Array
 
 MANTISSAS = ("1", "1.2", "1.5", "2", "2.5", "3", "4", "5", "6", "8")
 DECADES = range(-9, 15)

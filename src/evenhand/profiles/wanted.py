@@ -11,12 +11,12 @@ import numpy as np
 
 from evenhand.guarantee import Guarantee, Purchase, split
 from evenhand.ledger import Cost, Ledger
-from evenhand.profiles.buckets import Buckets, row_buckets
+from evenhand.population.buckets import Buckets, row_buckets
+from evenhand.population.support import Support, support_of_histogram
+from evenhand.population.tables import Population
 from evenhand.profiles.counting import users_by_bucket
-from evenhand.profiles.posterior import Posterior, posterior
 from evenhand.profiles.profile import Profile
 from evenhand.profiles.shelf import About, Shelf
-from evenhand.profiles.support import Support, support_of_histogram
 from evenhand.release import Measurement, Receipt, debit
 from evenhand.release.rehearsal import rehearse
 from evenhand.tables import Table
@@ -47,9 +47,9 @@ class Histogram:
         return support_of_histogram(self.buckets, self.counts, 1 / self.epsilon)
 
     @functools.cached_property
-    def posterior(self) -> Posterior:
+    def posterior(self) -> Population:
         """What it says about users by contribution, those too few to be seen included."""
-        return posterior(self.buckets, self.counts, 1 / self.epsilon)
+        return Population.behind(self.buckets, self.counts, 1 / self.epsilon)
 
     @property
     def smoothed(self) -> Support:

@@ -1,7 +1,7 @@
 """Intervals that hold the truth: the noise, and what bounding took away as a stated model believes.
 
 The noise is known exactly; what a bound cut off is not. A posterior gives it as a list of amounts with weights
-(`profiles/posterior.py`), and the truth is the bounded value plus one of them. All of it is computed from released numbers.
+(`population/tables.py`), and the truth is the bounded value plus one of them. All of it is computed from released numbers.
 """
 
 from __future__ import annotations

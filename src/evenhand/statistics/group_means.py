@@ -25,8 +25,7 @@ from evenhand.bounding import PROFILE_SHARE, MovedWeight, SmoothWeights, typical
 from evenhand.guarantee import exact_sum, split
 from evenhand.ledger import mechanism_delta
 from evenhand.pages.numbers import written
-from evenhand.profiles import Support, row_buckets, support_of_histogram, users_by_bucket
-from evenhand.profiles.posterior import posterior
+from evenhand.profiles import Population, Support, row_buckets, support_of_histogram, users_by_bucket
 from evenhand.release import Bounding, Exact, Measurement, Receipt, Scaled, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
 from evenhand.statistics.believed_groups import IN_INTERVAL, believed_averages, believed_distances
@@ -164,7 +163,7 @@ class GroupMeans(Part):
         shown = capacity / FULL
         words = f"all rows of a user are used, weighted to count as at most {written(shown)} rows over all groups"
         paid = exact_sum([paid, split(purse.epsilon, share)[0]])
-        plausible = posterior(buckets, noisy.values, float(noisy.noise.scale))
+        plausible = Population.behind(buckets, noisy.values, float(noisy.noise.scale))
         estimates = believed_averages(mean, estimates, MovedWeight.of(plausible, shown))
         return estimates, Bounding(SmoothWeights.title, shown, words, f"chosen from {_BASIS}", paid)
 

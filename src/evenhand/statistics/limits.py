@@ -32,6 +32,7 @@ from evenhand.profiles import (
     About,
     Buckets,
     Histogram,
+    Population,
     Support,
     Wanted,
     norm_buckets,
@@ -147,7 +148,9 @@ def chosen_amount(
     lost = moved = None
     if statistic.is_average or (not wanted and statistic.sum_grid is not None):
         place = min(list(norms).index(norm), len(histograms) - 1)
-        moved = MovedWeight.of(histograms[place].posterior if histograms else support, float(amount))
+        moved = MovedWeight.of(
+            histograms[place].posterior if histograms else Population.exactly(support), float(amount)
+        )
     else:
         given = bool(wanted) and wanted[0].given is not None
         lost = lost_to(

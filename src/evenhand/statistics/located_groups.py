@@ -27,14 +27,13 @@ from evenhand.noise import IntegerNoise
 from evenhand.profiles import (
     Array,
     Buckets,
-    Posterior,
+    Population,
     Support,
     support_of_histogram,
     total_buckets,
     users_by_bucket,
     users_by_place,
 )
-from evenhand.profiles.posterior import posterior
 from evenhand.release import Measurement, Noisy, Receipt, ResidualMean
 from evenhand.statistics.group_shares import Purse, Shares
 from evenhand.statistics.pairs import OCTAVES, PART, ROW, Centres, Pairs, picked
@@ -62,7 +61,7 @@ class Around:
     centres: Centres
     distances: Noisy
     bound: float
-    laws: Sequence[tuple[float, Posterior]] | None
+    laws: Sequence[tuple[float, Population]] | None
     rows: Noisy | None = None
 
 
@@ -175,7 +174,7 @@ class LocatedGroups:
         width = self.pairs.grid.width
         return Centres(np.clip(np.rint(parts * width), 0, width).astype(np.int64), np.minimum(scales, 1.0))
 
-    def _support(self, users: Rows) -> tuple[Support, Posterior | Support]:
+    def _support(self, users: Rows) -> tuple[Support, Population]:
         """Users by rows, in usual rows: public, or as a noisy histogram shows them; and in steps, with those too few to be seen."""
         table, buckets = self.pairs.table, _SIZES
         measured = users_by_bucket(table, users, _whole(users.rows_norm), buckets)
@@ -185,7 +184,7 @@ class LocatedGroups:
             counts = self.purse.draw(measured, self.shares.rows_profile).values
             scale = self.purse.deviation(self.shares.rows_profile, 1, 1) / math.sqrt(2)
         found = support_of_histogram(buckets, counts, scale)
-        rows = found.spread_out() if self.public else posterior(buckets, counts, scale)
+        rows = Population.behind(buckets, counts, scale)
         if _REFUTED * found.rows / ROW < self.groups_per_user.rows:  # it shows noise
             return self.groups_per_user, rows
         return Support(found.sizes / ROW, found.users, None if found.lowest is None else found.lowest / ROW), rows

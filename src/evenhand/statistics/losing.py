@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evenhand.bounding import NOT_KNOWN, ONCE_EACH, Breadth, Lost, Norm, breadth_of_rows, fitted_breadths
-from evenhand.profiles import Histogram, Support
+from evenhand.population import Population, Support
+from evenhand.profiles import Histogram
 
 
 def lost_to(
@@ -38,6 +39,6 @@ def lost_to(
     elif len(histograms) > 1:
         breadths = fitted_breadths(supports[0], histograms[1], groups)
     if not histograms:
-        return Lost.exactly(supports[0], breadths, bound)
+        return Lost.of(Population.exactly(supports[0]), breadths, bound, gaussian=False)
     of_l2 = norm.gaussian and len(supports) == 1 and not rows
     return Lost.of(histograms[0].posterior, breadths, bound, norm.gaussian, of_l2)

@@ -8,11 +8,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from evenhand.bounding import PROFILE_SHARE, Choice, SmoothWeights, Strategy, TotalCap, best_cap
+from evenhand.bounding import PROFILE_SHARE, Choice, SmoothWeights, Strategy, TotalCap, believed_cap
 from evenhand.bounding.contribution import clamp
-from evenhand.bounding.total_cap import SEEN
+from evenhand.bounding.total_cap import SMOOTH
 from evenhand.guarantee import UsageError, split
 from evenhand.pages.numbers import three_digits
+from evenhand.population.priors import TRIMMED
 from evenhand.profiles import Cut, Histogram, total_buckets, users_by_bucket
 from evenhand.release import Believed, Bounding, Error, Receipt, Unknown
 from evenhand.statistics.believed_means import CAPPED, NOBODY_CUT, UNKNOWN_BIAS, with_amounts
@@ -202,18 +203,20 @@ class OnePerUser:
         noisy = receipt.numbers(counted, paid).values
         basis = "a noisy histogram of users by value"
         histogram = Histogram(buckets, noisy, float(paid) / moves, basis)
-        best = best_cap(histogram, float(left))
-        if not best.visible or best.cap >= most:
+        best = believed_cap(histogram, float(left))
+        if not best.believed.visible or best.bound >= most:
             whole = Choice(
                 TotalCap(abs(self._nearest) + grid.units(most)), basis, paid, words="each user counts once, uncapped"
             )
             return replace(whole, bias=0.0, bias_basis="no user is cut off"), most, None
-        cap = abs(self._nearest) + grid.units(best.cap)
-        people = max(sum(noisy), 1)
-        bias = grid.units(Fraction(best.bias)) / people
-        lost = histogram.posterior.cut(best.cap).times(grid.units(1) / people)
+        cap = abs(self._nearest) + grid.units(best.bound)
+        lost = best.expected.times(grid.units(1) / max(sum(noisy), 1))
         words = self._words(cap)
-        return Choice(TotalCap(cap), basis, paid, bias=bias, bias_basis=SEEN, words=words), best.cap, lost
+        return (
+            Choice(TotalCap(cap), basis, paid, bias=lost.spread(TRIMMED), bias_basis=SMOOTH, words=words),
+            best.bound,
+            lost,
+        )
 
     def _words(self, cap: float) -> str:
         either = " either way" if self.value.bounds[0] < 0 else ""

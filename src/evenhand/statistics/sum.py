@@ -13,9 +13,9 @@ import numpy as np
 from evenhand.bounding import PROFILE_SHARE, Auto, Choice, TotalCap
 from evenhand.guarantee import Relation, UsageError, split
 from evenhand.noise import IntegerNoise
+from evenhand.population.buckets import LARGEST_TOTAL
+from evenhand.population.priors import TOO_WIDE
 from evenhand.profiles import Array, Buckets, Histogram, users_by_place
-from evenhand.profiles.buckets import LARGEST_TOTAL
-from evenhand.profiles.curves import USUAL_PART
 from evenhand.profiles.visible import surprise
 from evenhand.release import Additive, Bounding, Error, NothingFound, Receipt, Unknown, noise_for
 from evenhand.release.intervals import noise_only
@@ -282,7 +282,7 @@ def _in_steps(counts: Array, grid: Grid, usual: float, epsilon: float, paid: Dec
     kept = [place for place, end in enumerate(ends) if 0 < end <= LARGEST_TOTAL and end > ([0, *ends])[place]]
     edges = (0, *(ends[place] for place in kept))
     # Of a histogram by bounds that were given, what is usual for a user is taken to lie this far below one value's largest; here it was seen.
-    largest = (math.log(usual * grid.factor) - USUAL_PART * math.log(edges[1])) / (1 - USUAL_PART)
+    largest = (math.log(usual * grid.factor) - TOO_WIDE * math.log(edges[1])) / (1 - TOO_WIDE)
     unit = min(edges[1:], key=lambda edge: abs(math.log(edge) - largest))
     return Histogram(Buckets(edges, unit), [0.0, *counts[kept].tolist(), 0.0], epsilon, BOUGHT, paid)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.profiles.buckets import Buckets
-from evenhand.profiles.occupied import CAUTIOUS, highest_occupied
+from evenhand.population.buckets import Buckets
+from evenhand.population.occupied import CAUTIOUS, highest_occupied
 
 Array = npt.NDArray[np.float64]
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.profiles.support import Array
+from evenhand.population.priors import SURE
+from evenhand.population.support import Array
+
+if TYPE_CHECKING:
+    from evenhand.population.tables import Population
 
 _LEVELS = np.unique(np.concatenate([np.linspace(0, 1, 161), [0.001, 0.003, 0.997, 0.999, 0.9997]]))
 _SIGNS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 """If values may have either sign: by how much positive totals outweigh negative ones among those that are cut. Nothing is known about it."""
-SURE = 0.25
-"""The part of the belief on the other side of a correction: a light tail and a heavy one that can't be told apart differ by far more in what
-the heavy one hides than in what the light one does, so half way between them is wrong for both."""
 
 
 def sure_part(amounts: Array, weights: Array) -> float:
@@ -82,3 +86,36 @@ class Cut:
         amounts = np.concatenate([self.amounts * sign for sign in _SIGNS])
         weights = np.tile(self.weights / len(_SIGNS), len(_SIGNS))
         return Cut.of(amounts, weights, self.hidden, self.crowd)
+
+
+@dataclass(frozen=True)
+class CutTotal:
+    """What a bound takes from all users together, before and after the bounded total is measured.
+
+    The total says how many users there are in all and how many reach the bound, wherever above it they lie. So a crowd that is spread over noisy buckets and shows in
+    none of them shows in the total: each of its users adds the bound. It is released anyway, so reading it twice costs nothing (post-processing).
+
+    Args:
+        believed: users by contribution, in steps.
+        bound: an upper edge.
+        unit: what a step is worth; negative if values are.
+        either_sign: whether totals may be positive or negative. Then the sum of them says nothing about who is cut.
+    """
+
+    believed: Population
+    bound: int
+    unit: float = 1.0
+    either_sign: bool = False
+
+    @functools.cached_property
+    def expected(self) -> Cut:
+        """Before the total is measured."""
+        cut = self.believed.cut(self.bound).times(self.unit)
+        return cut.of_either_sign() if self.either_sign else cut
+
+    def given(self, measured: float, variance: float) -> Cut:
+        """After it is measured, with noise of this variance, in steps."""
+        if self.either_sign:
+            return self.expected
+        known = self.believed.given(math.copysign(1, self.unit) * measured, self.bound, math.sqrt(variance / 2))
+        return known.cut(self.bound).times(self.unit)
