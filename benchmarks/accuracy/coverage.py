@@ -29,7 +29,7 @@ from evenhand.noise import Laplace
 from evenhand.profiles import CutTotal, Population
 from evenhand.release import Additive
 from evenhand.release.intervals import why_not
-from evenhand.release.rules import PART
+from evenhand.release.verdicts import PART
 from evenhand.statistics.believing import corrected
 
 EPSILONS = (0.1, 0.3, 1.0, 4.0)

@@ -18,10 +18,8 @@ from evenhand.bounding.residual_norms import _EDGES, Distances
 from evenhand.noise import Gaussian, Laplace, seam
 from evenhand.profiles import Histogram, Population, Support, norm_buckets, support_of_counts, users_by_place
 from evenhand.release import Additive, Believed, Unknown
-from evenhand.release.intervals import judged, noise_only, why_not
-from evenhand.release.quotient import Quotient
-from evenhand.release.together import ends_of
-from evenhand.release.widened import Widened
+from evenhand.release.believed import Widened, ends_of
+from evenhand.release.intervals import Quotient, judged, noise_only, why_not
 from evenhand.statistics import located_groups
 from evenhand.statistics.believed_groups import MOSTLY, REFUTED, TOTALS, believed_distances, believed_totals
 from evenhand.statistics.believed_ratios import believed_quotient, measured_quotient

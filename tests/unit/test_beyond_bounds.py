@@ -19,8 +19,8 @@ from evenhand.noise import Laplace, seam
 from evenhand.profiles import CELLS, Look, extent_of, look_around
 from evenhand.profiles.centre import _rounded
 from evenhand.release import Additive, NothingFound
+from evenhand.release.believed import Beyond
 from evenhand.release.intervals import covers, noise_only, why_not
-from evenhand.release.widened import Beyond
 
 rng = np.random.default_rng(14)
 HEAVY = {

@@ -11,8 +11,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.release import OfDeviation, OfQuantiles, OfSize, OfSpread, Rule, Verdict
-from evenhand.release.rules import PART
-from evenhand.release.verdicts import Judged
+from evenhand.release.verdicts import PART, Judged
 
 LARGE, SMALL = 4000, 4
 

@@ -3,12 +3,9 @@
 from evenhand.release.believed import Believed, Unknown
 from evenhand.release.described import Bounding, Error
 from evenhand.release.door import Choices, Measurement, Noisy, Opener, Receipt, debit, noise_for, not_private, public
-from evenhand.release.intervals import Additive, Ends, Exact, Interval, Ratio, Scaled
-from evenhand.release.quotient import Quotient
-from evenhand.release.residuals import ResidualMean
+from evenhand.release.intervals import Additive, Ends, Exact, Interval, Quotient, Ratio, ResidualMean, Scaled
 from evenhand.release.result import Release
-from evenhand.release.rules import NothingFound, OfDeviation, OfQuantiles, OfSize, OfSpread, Rule
-from evenhand.release.verdicts import Verdict
+from evenhand.release.verdicts import NothingFound, OfDeviation, OfQuantiles, OfSize, OfSpread, Rule, Verdict
 from evenhand.release.written import load
 
 __all__ = [

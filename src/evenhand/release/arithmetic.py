@@ -17,6 +17,7 @@ import numpy as np
 
 from evenhand.guarantee import Guarantee, UsageError, exact_text, told
 from evenhand.pages.numbers import percent
+from evenhand.release.believed import ends_of
 from evenhand.release.described import Bounding, Error
 from evenhand.release.draws import (
     AT_ONCE,
@@ -32,8 +33,7 @@ from evenhand.release.draws import (
 )
 from evenhand.release.intervals import Ends, Interval, covers, judged, noise_only, why_not
 from evenhand.release.operands import Operand, computed, lookup_key, together, union
-from evenhand.release.rules import PART, NothingFound, OfComputed, OfQuantiles, Rule
-from evenhand.release.together import ends_of
+from evenhand.release.verdicts import PART, NothingFound, OfComputed, OfQuantiles, Rule
 
 if TYPE_CHECKING:
     import pandas as pd

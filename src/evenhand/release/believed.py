@@ -9,15 +9,25 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.noise import IntegerNoise
-from evenhand.release.intervals import Additive, Interval, Scaled
-from evenhand.release.quotient import Quotient
+from evenhand.release.intervals import (
+    Additive,
+    Derived,
+    Interval,
+    Quotient,
+    Scaled,
+    covers,
+    judged,
+    noise_only,
+    why_not,
+)
 
 _TAILS = np.geomspace(0.5, 1e-7, 60)
 """The tail probabilities at which a noise interval is read; between them the logarithm of the odds is interpolated."""
@@ -209,3 +219,151 @@ def _solve(missing: Callable[[float], float], first: float, last: float) -> tupl
         else:
             last, high = x, gap
     return first, last
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A noise interval and an independent error with mean 0: what reaches beyond the value on each side adds in squares.
+
+    For normal noise and a normal error this is exact. Heavier tails of the noise make it a little too wide.
+
+    Args:
+        noise_only: the exact interval of the bounded value.
+        value: inside it, as released.
+        deviation: the standard deviation of what bounding did.
+        covers: what the interval covers, in one plain sentence that names the model.
+        feasible: where the truth lies, as public facts say.
+        why: why the model can't tell; empty if it can.
+    """
+
+    noise_only: Interval
+    value: float
+    deviation: float
+    covers: str
+    feasible: tuple[float, float] = (-math.inf, math.inf)
+    why: str = ""
+
+    def at(self, confidence: float) -> tuple[float, float]:
+        low, high = self.noise_only.at(confidence)
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * self.deviation
+        return _within(
+            self.value - math.hypot(max(self.value - low, 0.0), reach),
+            self.value + math.hypot(max(high - self.value, 0.0), reach),
+            self.feasible,
+        )
+
+
+@dataclass(frozen=True)
+class Beyond(Derived):
+    """Another interval, and an independent amount that was cut off: what reaches beyond the value on each side adds in squares.
+
+    Args:
+        interval: of the value without the amount.
+        value: inside it.
+        amounts: what may have been cut off, increasing.
+        weights: how much each is believed in; they add up to 1.
+        added: what the released value was corrected by.
+        words: what the amounts are, in one plain sentence that names the model; empty if the other interval says it.
+        reason: why the model can't tell; empty if it can.
+        feasible: where the truth lies, as public facts say.
+    """
+
+    interval: Interval
+    value: float
+    amounts: Array
+    weights: Array
+    added: float
+    words: str
+    reason: str = ""
+    feasible: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def noise_only(self) -> Interval:
+        return noise_only(self.interval)
+
+    @property
+    def judged(self) -> Interval:
+        inner = judged(self.interval)
+        return self if inner is self.interval else inner
+
+    @property
+    def covers(self) -> str:
+        return "; ".join(filter(None, (covers(self.interval), self.words)))
+
+    @property
+    def why(self) -> str:
+        return "; ".join(filter(None, (why_not(self.interval), self.reason)))
+
+    def of(self, interval: Interval) -> Interval:
+        return replace(self, interval=interval)
+
+    def at(self, confidence: float) -> tuple[float, float]:
+        low, high = self.interval.at(confidence)
+        few, many = (quantile(self.amounts, self.weights, (1 + side * confidence) / 2) for side in (-1, 1))
+        below = math.hypot(max(self.value - low, 0.0), max(self.added - few, 0.0))
+        above = math.hypot(max(high - self.value, 0.0), max(many - self.added, 0.0))
+        return _within(self.value + self.added - below, self.value + self.added + above, self.feasible)
+
+
+def _within(low: float, high: float, feasible: tuple[float, float]) -> tuple[float, float]:
+    """The part of an interval that is feasible; all that is, if noise put the whole of it elsewhere."""
+    least, most = max(low, feasible[0]), min(high, feasible[1])
+    return (least, most) if least <= most else feasible
+
+
+_BISECTIONS = 44
+_AT_ONCE = 4096
+
+
+def ends_of(intervals: Sequence[Interval], confidence: float) -> list[tuple[float, float]]:
+    """The ends of each, as `at` says."""
+    first = intervals[0] if intervals else None
+    if not isinstance(first, Believed) or not all(_alike(first, one) for one in intervals):
+        return [one.at(confidence) for one in intervals]
+    found: list[tuple[float, float]] = []
+    for start in range(0, len(intervals), _AT_ONCE):
+        some = [one for one in intervals[start : start + _AT_ONCE] if isinstance(one, Believed)]
+        found += _ends(some, confidence)
+    return found
+
+
+def _alike(first: Believed, other: Interval) -> bool:
+    """Whether two differ in nothing but the value and the amounts."""
+    if not isinstance(other, Believed) or len(other.amounts) != len(first.amounts):
+        return False
+    one, two = first.noise_only, other.noise_only
+    if not isinstance(one, Additive) or not isinstance(two, Additive) or other.weights is not first.weights:
+        return False
+    return (one.noise, one.unit) == (two.noise, two.unit) and two.feasible == one.feasible == (-np.inf, np.inf)
+
+
+def _ends(intervals: Sequence[Believed], confidence: float) -> list[tuple[float, float]]:
+    first = intervals[0].noise_only
+    assert isinstance(first, Additive)
+    points, odds = noise_law(first.noise, first.unit)
+    values = np.array([one.noise_only.value for one in intervals if isinstance(one.noise_only, Additive)])
+    amounts = np.array([one.amounts for one in intervals], dtype=np.float64)
+    weights = np.asarray(intervals[0].weights, dtype=np.float64)
+    weights = weights / weights.sum()
+    tail = (1 - confidence) / 2
+    low, high = (_solve_all(goal, amounts, weights, points, odds) for goal in (tail, 1 - tail))
+    least, most = (np.array([one.feasible[side] for one in intervals]) for side in (0, 1))
+    low, high = np.clip(values + low, least, most), np.clip(values + high, least, most)
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def _solve_all(
+    goal: float,
+    amounts: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    points: npt.NDArray[np.float64],
+    odds: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Where the probability that the truth lies below reaches ``goal``, by bisection, for each row."""
+    low, high = points[0] + amounts.min(axis=1), points[-1] + amounts.max(axis=1)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        below = (1 / (1 + np.exp(-np.interp(middle[:, None] - amounts, points, odds)))) @ weights < goal
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    result: npt.NDArray[np.float64] = (low + high) / 2
+    return result

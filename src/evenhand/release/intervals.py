@@ -269,3 +269,251 @@ def two_gaussian_tail(first: float, second: float, distance: float) -> float:
 
 
 _STEPS = 400
+
+
+_BISECTIONS = 60
+_DOUBLINGS = 2000  # from the smallest to the largest double
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """``numerator / denominator``, each with independent noise or public.
+
+    At the true quotient m the known quantity ``A − m·B`` is pure noise. The interval holds every m for which it is within
+    that noise's quantile (Fieller's method with the exact law), so it covers both noises at once. The quantile is a convex function of m
+    (Bobkov 2010: quantiles of symmetric log-concave vectors are norms) and ``|A − m·B|`` is linear on either side of A/B, so what is
+    plausible is one interval around A/B if B stands out from its noise. If it does not, no finite end can be stated on the side
+    where m grows without limit.
+
+    Args:
+        numerator: as released.
+        denominator: as released.
+        nonnegative: neither can be negative before noise, so the quotient is not either.
+    """
+
+    numerator: Additive | Exact
+    denominator: Additive | Exact
+    nonnegative: bool
+
+    @property
+    def lost(self) -> bool:
+        """Whether the denominator does not stand out from its noise, so that there is no estimate."""
+        below = self.denominator.value if self.nonnegative else abs(self.denominator.value)
+        return below <= _deviation(self.denominator)
+
+    @property
+    def value(self) -> float:
+        """The estimate; NaN if the denominator is lost in noise."""
+        if self.lost:
+            return math.nan
+        quotient = self.numerator.value / self.denominator.value
+        return max(quotient, 0.0) if self.nonnegative else quotient
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation to first order; what it would be if the denominator just stood out, where it is lost."""
+        below = max(abs(self.denominator.value), _deviation(self.denominator)) or 1.0
+        quotient = self.numerator.value / below
+        return math.hypot(_deviation(self.numerator), quotient * _deviation(self.denominator)) / below
+
+    @property
+    def covers(self) -> str:
+        """What the interval covers, in words."""
+        return "covers the noise" + ("; the denominator does not stand out from its own" if self.lost else "")
+
+    def at(self, confidence: float) -> tuple[float, float]:
+        lowest = 0.0 if self.nonnegative else -math.inf
+        below = self.denominator.value
+        if not below:
+            return lowest, math.inf
+        if isinstance(self.denominator, Exact):
+            ends = sorted(end / below for end in self.numerator.at(confidence))
+            return max(ends[0], lowest), max(ends[1], lowest)
+        estimate = max(self.numerator.value / below, lowest)
+        if self._tail_of_one(abs(below)) < 1 - confidence:
+            return self._edge(estimate, -1.0, confidence), self._edge(estimate, 1.0, confidence)
+        if self.nonnegative and below > 0 and not self._plausible(0.0, confidence):
+            return self._between(0.0, estimate, confidence), math.inf
+        return lowest, math.inf
+
+    def tail(self, m: float) -> float:
+        """How probable it is that noise moves ``A − m·B`` further from 0 than it is, if m is true."""
+        return self._tail(m, abs(self.numerator.value - m * self.denominator.value))
+
+    def _edge(self, inside: float, side: float, confidence: float) -> float:
+        """From the estimate, walk to where plausibility ends; the outer side is returned."""
+        step = self.spread or abs(inside) * 1e-6 or 1e-300
+        for _ in range(_DOUBLINGS):
+            outside = inside + side * step
+            if self.nonnegative and outside <= 0:
+                return 0.0 if self._plausible(0.0, confidence) else self._between(0.0, inside, confidence)
+            if not self._plausible(outside, confidence):
+                return self._between(outside, inside, confidence)
+            inside, step = outside, step * 2
+        return side * math.inf
+
+    def _between(self, outside: float, inside: float, confidence: float) -> float:
+        for _ in range(_BISECTIONS):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if self._plausible(middle, confidence) else (inside, middle)
+        return outside
+
+    def _plausible(self, m: float, confidence: float) -> bool:
+        distance = abs(self.numerator.value - m * self.denominator.value)
+        # Discrete noise is within a step of the continuous one.
+        slack = _unit(self.numerator) + abs(m) * _unit(self.denominator)
+        return self._tail(m, max(distance - slack, 0.0)) >= 1 - confidence
+
+    def _tail(self, m: float, distance: float) -> float:
+        """P(|A's noise − m·B's noise| > distance), at least."""
+        first, second = _scale(self.numerator), abs(m) * _scale(self.denominator)
+        if not first and not second:
+            return float(distance == 0)
+        kinds = {type(part.noise) for part in (self.numerator, self.denominator) if isinstance(part, Additive)}
+        if kinds == {Laplace}:
+            return two_laplace_tail(first, second, distance)
+        if Laplace not in kinds:
+            return two_gaussian_tail(first, second, distance)
+        # One of each: either exceeds its part of the distance.
+        part = first / (first + second) * distance
+        return _one_tail(self.numerator, first, part) + _one_tail(self.denominator, second, distance - part)
+
+    def _tail_of_one(self, distance: float) -> float:
+        """P(|B's noise| > distance), at least: what `_tail` comes to as m grows."""
+        return _one_tail(self.denominator, _scale(self.denominator), max(distance - _unit(self.denominator), 0.0))
+
+
+def _one_tail(part: Additive | Exact, scale: float, distance: float) -> float:
+    if not scale:
+        return 0.0
+    laplace = isinstance(part, Additive) and isinstance(part.noise, Laplace)
+    return (two_laplace_tail if laplace else two_gaussian_tail)(scale, 0.0, distance)
+
+
+def _unit(part: Additive | Exact) -> float:
+    return abs(part.unit) if isinstance(part, Additive) else 0.0
+
+
+def _scale(part: Additive | Exact) -> float:
+    return float(part.noise.scale) * _unit(part) if isinstance(part, Additive) else 0.0
+
+
+def _deviation(part: Additive | Exact) -> float:
+    return part.noise.variance**0.5 * _unit(part) if isinstance(part, Additive) else 0.0
+
+
+_LEAST = 1e-9  # a large ε leaves no noise that doubles can tell from none
+
+
+@dataclass(frozen=True)
+class ResidualMean(Fieller):
+    """A mean ``offset + unit·m`` from what three noisy numbers say about the total T and the rows N of a group.
+
+    Around the second centre the unknowns are N and M = T − N·second. Released were ``first = M + gap·N + noise``, ``second = M + noise``
+    and ``rows = N + noise``: three linear equations, solved by weighted least squares. So an error of the rows counts only in
+    proportion to the distance from the second centre, and the change between the two centres says something about N as well.
+
+    Args:
+        first: distances from the first centre, in grid steps × rows.
+        second: distances from the second centre.
+        gap: the second centre minus the first, in grid steps.
+        rows: the number of rows; exact if its noise is None.
+        scales: what one step of noise in each of the three is worth.
+        noises: of the three.
+        feasible: the range of m, in grid steps from the second centre.
+        offset: the value of the second centre.
+        unit: what a grid step is worth.
+    """
+
+    first: float
+    second: float
+    gap: float
+    rows: float
+    scales: tuple[float, float, float]
+    noises: tuple[IntegerNoise, IntegerNoise, IntegerNoise | None]
+    feasible: tuple[float, float]
+    offset: float
+    unit: float
+
+    @property
+    def fraction(self) -> float:
+        """The estimate of m; 0, the centre, when the rows are lost in noise."""
+        low, high = self.feasible
+        (distance, rows), _, deviation = self._solved
+        if rows <= 2 * deviation:
+            return min(max(0.0, low), high)
+        return min(max(distance / rows, low), high)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the released mean, to first order; half the range at most."""
+        low, high = self.feasible
+        (_, rows), _, deviation = self._solved
+        variance = sum(
+            (coefficient * self._deviation(index)) ** 2
+            for index, coefficient in enumerate(self._coefficients(self.fraction))
+        )
+        if rows <= 2 * deviation:
+            return self.unit * (high - low) / 2
+        return self.unit * min(math.sqrt(variance) / rows, (high - low) / 2)
+
+    def plausible(self, m: float, confidence: float) -> bool:
+        (distance, rows), _, _ = self._solved
+        scales = [abs(coefficient) * self._scale(index) for index, coefficient in enumerate(self._coefficients(m))]
+        laplace = all(isinstance(noise, Laplace | None) for noise in self.noises)
+        return _tail(scales, abs(distance - m * rows), laplace) >= 1 - confidence
+
+    def _scale(self, index: int) -> float:
+        noise = self.noises[index]
+        return 0.0 if noise is None else float(noise.scale) * self.scales[index]
+
+    def _deviation(self, index: int) -> float:
+        noise = self.noises[index]
+        return 0.0 if noise is None else math.sqrt(noise.variance) * self.scales[index]
+
+    @functools.cached_property
+    def _solved(self) -> tuple[tuple[float, float], list[tuple[float, float]], float]:
+        """(M, N), how much each of the three numbers counts in them, and the standard deviation of N."""
+        first, second = (1 / max(self._deviation(index), _LEAST) ** 2 for index in (0, 1))
+        if self.noises[2] is None:
+            both = first + second
+            gains = [(first / both, 0.0), (second / both, 0.0), (-self.gap * first / both, 1.0)]
+            deviation = 0.0
+        else:
+            third = 1 / max(self._deviation(2), _LEAST) ** 2
+            mm, mn, nn = first + second, first * self.gap, third + first * self.gap**2
+            determinant = mm * third + first * second * self.gap**2  # mm·nn − mn², without cancellation
+            inverse = (nn / determinant, -mn / determinant, mm / determinant)
+            gains = [
+                (first * (inverse[0] + self.gap * inverse[1]), first * (inverse[1] + self.gap * inverse[2])),
+                (second * inverse[0], second * inverse[1]),
+                (third * inverse[1], third * inverse[2]),
+            ]
+            deviation = math.sqrt(max(inverse[2], 0.0))
+        numbers = (self.first, self.second, self.rows)
+        distance = sum(gain[0] * number for gain, number in zip(gains, numbers, strict=True))
+        rows = sum(gain[1] * number for gain, number in zip(gains, numbers, strict=True))
+        return (distance, rows), gains, deviation
+
+    def _coefficients(self, m: float) -> list[float]:
+        """How much each noise counts in M − m·N, which is 0 at the true m."""
+        _, gains, _ = self._solved
+        return [distance - m * rows for distance, rows in gains]
+
+
+def _tail(scales: list[float], distance: float, laplace: bool) -> float:
+    """P(|Σ scale·Z| > distance), at least, for independent Laplace (or normal) Z."""
+    distance = max(distance - 2 * sum(scale > 0 for scale in scales), 0.0)
+    positive = sorted((scale for scale in scales if scale > 0), reverse=True)
+    if not positive:
+        return 1.0 if distance == 0 else 0.0
+    if not laplace:
+        return math.erfc(distance / (math.sqrt(2) * math.hypot(*positive)))
+    # Scales that are nearly equal are told apart upwards: the closed form divides by their differences.
+    for index in range(len(positive) - 2, -1, -1):
+        positive[index] = max(positive[index], positive[index + 1] * 1.01)
+    tail = 0.0
+    for scale in positive:
+        factor = math.prod(scale**2 / (scale**2 - other**2) for other in positive if other != scale)
+        tail += factor * math.exp(-distance / scale)
+    return min(tail, 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 from evenhand.guarantee import Guarantee, UsageError, exact_sum
 from evenhand.release.draws import Array, Computed, Known, Law, Places, Released, Stacked, Sums
 from evenhand.release.intervals import Interval
-from evenhand.release.rules import PART, Rule
+from evenhand.release.verdicts import PART, Rule
 
 if TYPE_CHECKING:
     import pandas as pd

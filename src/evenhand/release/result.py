@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import math
+import shutil
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,7 @@ from evenhand.pages.style import written
 from evenhand.release.arithmetic import Arithmetic
 from evenhand.release.described import Bounding, Error
 from evenhand.release.intervals import Ends, Interval, check_confidence, covers, judged, noise_only
-from evenhand.release.rules import Rule
-from evenhand.release.shown import free, hanging, in_units, plain_data, records, width
-from evenhand.release.verdicts import Verdict, verdict_of
+from evenhand.release.verdicts import Rule, Verdict, verdict_of
 
 if TYPE_CHECKING:
     import os
@@ -310,3 +309,50 @@ class Release(Arithmetic):
 
 def _shown(value: Any, noise: float | None) -> str:  # noqa: ANN401 - a number, or a time
     return "no answer" if isinstance(value, float) and math.isnan(value) else rounded(value, noise)
+
+
+def hanging(lines: Sequence[tuple[str, str]]) -> str:
+    """Named lines, wrapped to the terminal, with the text indented beside the names."""
+    indent = " " * 19
+    return "\n".join(
+        textwrap.fill(text, width(), initial_indent=f"  {name:<16} ", subsequent_indent=indent, break_long_words=False)
+        for name, text in lines
+    )
+
+
+def width() -> int:
+    """Of the terminal, within what is readable."""
+    return max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
+
+
+def in_units(units: Mapping[str, str]) -> str:
+    """The units of the columns of a frame, behind its headline; nothing if none has one."""
+    named = {name: unit for name, unit in units.items() if unit}
+    if len(units) == 1:
+        return "".join(f", in {unit}" for unit in named.values())
+    return "".join(f", {name} in {unit}" for name, unit in named.items())
+
+
+def free(name: str, frame: pd.DataFrame) -> str:
+    """A name that no column has: a key may be called anything."""
+    while name in frame.columns:
+        name += "_"
+    return name
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as data."""
+    return [{str(name): plain_data(value) for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def plain_data(value: Any) -> Any:  # noqa: ANN401 - cells of a frame, on their way to JSON
+    """A value as JSON has it."""
+    if isinstance(value, list | tuple):
+        return [plain_data(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)

@@ -14,8 +14,8 @@ from evenhand.bounding import Lost, Moved, MovedWeight, losses_by_group
 from evenhand.pages.numbers import three_digits
 from evenhand.profiles import sure_part
 from evenhand.release import Additive, Believed, Error, Unknown
+from evenhand.release.believed import Beyond, Widened
 from evenhand.release.intervals import Fieller, noise_only
-from evenhand.release.widened import Beyond, Widened
 from evenhand.statistics.believed_means import LEAST_SHOWN
 from evenhand.statistics.believing import UNKNOWN
 from evenhand.statistics.count import Count

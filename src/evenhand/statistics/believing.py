@@ -9,7 +9,7 @@ from typing import Any
 from evenhand.pages.numbers import rounded
 from evenhand.profiles import Cut
 from evenhand.release import Additive, Believed, Interval, Unknown
-from evenhand.release.rules import PART
+from evenhand.release.verdicts import PART
 
 COVERS = "covers the noise and, if the number of heavy users falls off smoothly, what the bound cuts off; {} far above all others could be missed"
 UNKNOWN = "covers the noise; how much the bound cuts off is not known, so the truth may lie beyond"

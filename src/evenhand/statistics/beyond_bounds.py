@@ -17,9 +17,8 @@ from evenhand.guarantee import plain
 from evenhand.pages.numbers import rounded, written
 from evenhand.profiles import Cut, Extent, added
 from evenhand.release import Bounding, NothingFound
-from evenhand.release.believed import Unknown
+from evenhand.release.believed import Beyond, Unknown
 from evenhand.release.intervals import noise_only
-from evenhand.release.widened import Beyond
 from evenhand.statistics.believed_groups import corrections
 from evenhand.statistics.believed_means import corrected
 from evenhand.statistics.draft import Outcome

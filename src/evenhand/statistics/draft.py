@@ -12,7 +12,7 @@ from evenhand.pages.notebook import Card, InNotebooks
 from evenhand.pages.progress import watched
 from evenhand.release import Bounding, Error, Interval, Receipt, Release, Rule, debit
 from evenhand.release.rehearsal import rehearse
-from evenhand.release.shown import hanging
+from evenhand.release.result import hanging
 from evenhand.tables.engines import Engine, one_reading
 
 NOTHING = Cost.pure(0)

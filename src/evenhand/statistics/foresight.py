@@ -18,7 +18,7 @@ from evenhand.noise import Way
 from evenhand.pages.numbers import percent, three_digits
 from evenhand.profiles import Array, Profile, Support, over, row_buckets
 from evenhand.release import OfSize
-from evenhand.release.rules import PART
+from evenhand.release.verdicts import PART
 from evenhand.statistics.allocation import Allocation
 from evenhand.statistics.selection import priced, purses_of
 from evenhand.statistics.support_choice import chosen_way, given_way, needed

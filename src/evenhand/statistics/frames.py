@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evenhand.release import Ends, Interval
+from evenhand.release.believed import ends_of
 from evenhand.release.intervals import covers, judged, noise_only, why_not
-from evenhand.release.together import ends_of
 from evenhand.statistics.keys import Labels
 from evenhand.statistics.statistic import Estimate
 
