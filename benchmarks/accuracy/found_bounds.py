@@ -30,7 +30,7 @@ import pandas as pd
 import evenhand as eh
 from benchmarks.results import table
 from evenhand.profiles import CELLS, look_around
-from evenhand.profiles.visible import LEVELS
+from evenhand.profiles.extent import LEVELS
 from evenhand.statistics.found_bounds import SHARE
 
 Array = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ import pytest
 import evenhand as eh
 from evenhand.noise import seam
 from evenhand.profiles import CELLS, extent_of, look_around
-from evenhand.profiles.visible import HIGHS, LEVELS, ZERO
+from evenhand.profiles.extent import HIGHS, LEVELS, ZERO
 from evenhand.release import NothingFound
 from evenhand.statistics.histogram import round_edges
 from evenhand.statistics.level_cells import cells_around, numbers_of_rows

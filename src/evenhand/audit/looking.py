@@ -9,7 +9,7 @@ from decimal import Decimal
 from evenhand.audit.mechanism import Pair
 from evenhand.guarantee import exact_sum
 from evenhand.profiles import CELLS, look_around
-from evenhand.profiles.visible import LEVELS
+from evenhand.profiles.extent import LEVELS
 from evenhand.release import Measurement, Receipt
 from evenhand.tables import Secret
 

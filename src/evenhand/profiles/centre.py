@@ -18,8 +18,7 @@ import numpy as np
 
 from evenhand.guarantee import exact_difference, exact_product, split
 from evenhand.population.support import Array
-from evenhand.profiles.extent import FEW_CELLS, Extent, extent_of, level_above
-from evenhand.profiles.visible import HIGHS, LEVELS, LOWS, Given, seen, within
+from evenhand.profiles.extent import FEW_CELLS, HIGHS, LEVELS, LOWS, Extent, Given, extent_of, level_above, seen, within
 
 FIRST = Fraction(1, 6)
 """Part of the ε for a look at new cells: it shows about where values are if all of ε shows how far they reach."""

@@ -1,4 +1,4 @@
-"""Rows by the round numbers between which their value lies, in the engine: the cells of `profiles/visible.py`.
+"""Rows by the round numbers between which their value lies, in the engine: the cells of `profiles/extent.py`.
 
 The cell is found with one multiplication, one division and comparisons of doubles, which IEEE 754 fixes to the last bit, so it is the same on
 every engine. Whatever the arithmetic does, a row is in exactly one cell, and that carries the guarantee.
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from evenhand.bounding import Norm
 from evenhand.guarantee import Relation
-from evenhand.profiles.visible import CELLS, DECADES, LEVELS, MANTISSAS
+from evenhand.profiles.extent import CELLS, DECADES, LEVELS, MANTISSAS
 from evenhand.release import Measurement
 from evenhand.statistics.keys import ID, UNGROUPED
 from evenhand.statistics.user_values import total_of_rows

@@ -16,7 +16,7 @@ from evenhand.noise import IntegerNoise
 from evenhand.population.buckets import LARGEST_TOTAL
 from evenhand.population.priors import TOO_WIDE
 from evenhand.profiles import Array, Buckets, Histogram, users_by_place
-from evenhand.profiles.visible import surprise
+from evenhand.profiles.extent import surprise
 from evenhand.release import Additive, Bounding, Error, NothingFound, Receipt, Unknown, noise_for
 from evenhand.release.intervals import noise_only
 from evenhand.statistics.believed_means import times

@@ -28,7 +28,7 @@ def bits_for(epsilon: Decimal) -> int:
 Bounds = tuple[float, float]
 
 LARGEST_OPEN = 1e15
-"""The outer range of bounds that are found (see `profiles/visible.py`)."""
+"""The outer range of bounds that are found (see `profiles/extent.py`)."""
 
 
 OpenBounds = tuple[float | None, float | None]
