@@ -19,8 +19,7 @@ from evenhand.bounding.lost_over_groups import (
     breadth_of_rows,
     fitted_breadths,
 )
-from evenhand.bounding.mean_bias import MeanBelief, with_belief
-from evenhand.bounding.mean_evidence import Tilt
+from evenhand.bounding.mean_bias import MeanBelief, Tilt, with_belief
 from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.over_groups import (
