@@ -13,8 +13,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.bounding import ONCE_EACH, Breadth, Lost, MovedWeight, fitted_breadths, losses_by_group
-from evenhand.bounding.cut_distances import ONE_SIDED, CutDistances, part_lost
-from evenhand.bounding.residual_norms import _EDGES, Distances
+from evenhand.bounding.cut_distances import _EDGES, ONE_SIDED, CutDistances, Distances, part_lost
 from evenhand.noise import Gaussian, Laplace, seam
 from evenhand.profiles import Histogram, Population, Support, norm_buckets, support_of_counts, users_by_place
 from evenhand.release import Additive, Believed, Unknown

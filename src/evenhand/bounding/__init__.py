@@ -5,7 +5,18 @@ from evenhand.bounding.busy_users import BusyUsers, Family, MovedRank, bound_for
 from evenhand.bounding.centred_interval import CentredInterval
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.contribution import Bounded, Contribution, MeanContribution, Summary
-from evenhand.bounding.cut_distances import CutDistances, Moved, part_lost
+from evenhand.bounding.cut_distances import (
+    UNSEEN,
+    CutDistances,
+    Distances,
+    Moved,
+    best_groups_bound,
+    best_residual_bound,
+    best_rows_bound,
+    norms_of,
+    part_lost,
+    typical_groups,
+)
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curve, Question
 from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
@@ -31,15 +42,6 @@ from evenhand.bounding.over_groups import (
     group_curves,
     l2_of_rows,
     roots,
-)
-from evenhand.bounding.residual_norms import (
-    UNSEEN,
-    Distances,
-    best_groups_bound,
-    best_residual_bound,
-    best_rows_bound,
-    norms_of,
-    typical_groups,
 )
 from evenhand.bounding.row_limit import RowLimit
 from evenhand.bounding.shrinkage import shrunken_ratios, shrunken_steps
