@@ -21,7 +21,7 @@ from evenhand.release import Noisy
 from evenhand.release.intervals import noise_only
 from evenhand.session import Drafts
 from evenhand.statistics import Top
-from evenhand.statistics.top_limits import Limits, best_groups
+from evenhand.statistics.top import Limits, best_groups
 from watch import watch
 
 DELTA = Decimal("1e-6")
