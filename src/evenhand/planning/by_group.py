@@ -21,9 +21,15 @@ from evenhand.pages.style import written
 from evenhand.planning.searching import smallest
 from evenhand.profiles import Array, Profile
 from evenhand.statistics.allocation import Allocation, Mechanism, gaussian_can_win
-from evenhand.statistics.foresight import GroupForecast, HiddenNames, forecast_names, rows_of, source_of
+from evenhand.statistics.foresight import (
+    GroupForecast,
+    HiddenNames,
+    forecast_names,
+    rows_of,
+    source_of,
+    supports_of_rows,
+)
 from evenhand.statistics.limits import Noises, curves_of
-from evenhand.statistics.previewing import supports_of_rows
 
 _UNITS = {"count": "rows", "users": "users", "sum": ""}
 _NAME = "planned"

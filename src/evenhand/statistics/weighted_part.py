@@ -18,12 +18,11 @@ from evenhand.statistics.allocation import BESIDE, Allocation, Mechanism, gaussi
 from evenhand.statistics.believed_groups import IN_INTERVAL, believed_averages, believed_totals, of_given_bound
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.draft import UNBOUNDED, UNKNOWN
-from evenhand.statistics.foresight import GroupForecast, NoForecast
+from evenhand.statistics.foresight import GroupForecast, NoForecast, foreseen
 from evenhand.statistics.keys import Keys
 from evenhand.statistics.limits import Noises, chosen_amount, given_amount, norm_of, profile_of_norm
 from evenhand.statistics.paired_rows import PairedRows, linear, pair_integers
 from evenhand.statistics.part import Part, Prepared
-from evenhand.statistics.previewing import foreseen
 from evenhand.statistics.statistic import Estimate
 from evenhand.statistics.weighted_rows import WEIGHT, WeightedRows, capacity_of, fetch_groups
 from evenhand.tables import Secret, Table
