@@ -12,7 +12,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.release import Exact
-from evenhand.statistics.about_mean import VarianceInterval
+from evenhand.statistics.variance import VarianceInterval
 
 EPSILON = 50  # so much that chance fails a test less than once in a million runs
 

@@ -15,11 +15,10 @@ from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.request import Request
 from evenhand.statistics.share import Share, ShareOfRows
 from evenhand.statistics.statistic import Estimate, OfColumn, Statistic
-from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
 from evenhand.statistics.top import Top
 from evenhand.statistics.users import Users
-from evenhand.statistics.variance import Variance
+from evenhand.statistics.variance import Std, Variance
 
 __all__ = [
     "STATISTICS",

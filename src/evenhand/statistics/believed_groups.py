@@ -22,9 +22,8 @@ from evenhand.statistics.count import Count
 from evenhand.statistics.histogram import RowsInCells
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.statistic import Estimate, OfColumn, Statistic
-from evenhand.statistics.std import RootInterval, Std
 from evenhand.statistics.sum import Sum
-from evenhand.statistics.variance import Variance
+from evenhand.statistics.variance import RootInterval, Std, Variance
 
 TOTALS = "covers the noise and what users above the bound lost, if each group lost in proportion to its size, give or take 40% and chance; one user far above all others may hide"
 WEIGHTED = (

@@ -40,9 +40,8 @@ from evenhand.statistics.ranks import OfRanks
 from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Estimate, Statistic
-from evenhand.statistics.std import RootInterval, Std
 from evenhand.statistics.sum import Sum
-from evenhand.statistics.variance import Variance
+from evenhand.statistics.variance import RootInterval, Std, Variance
 from evenhand.statistics.wanted_bounds import WantedBounds, further
 from evenhand.statistics.weighted_rows import FULL, WEIGHT
 from evenhand.tables import Bounds, OpenBounds, Table

@@ -17,11 +17,10 @@ from evenhand.statistics.quantiles import Median, Quantiles
 from evenhand.statistics.ratio import RatioOf
 from evenhand.statistics.share import Share
 from evenhand.statistics.statistic import Statistic
-from evenhand.statistics.std import Std
 from evenhand.statistics.sum import Sum
 from evenhand.statistics.top import Top
 from evenhand.statistics.users import Users
-from evenhand.statistics.variance import Variance
+from evenhand.statistics.variance import Std, Variance
 
 STATISTICS: dict[str, type[Statistic]] = {
     kind.name: kind
