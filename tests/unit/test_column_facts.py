@@ -13,7 +13,7 @@ import evenhand as eh
 from evenhand.guarantee import Relation
 from evenhand.session import Drafts
 from evenhand.statistics import Draft
-from evenhand.statistics.counted_values import counted_values
+from evenhand.statistics.stated import counted_values
 
 FACTS = {
     "stars": eh.Column(bounds=(0.5, 5), unit="stars", description="as on the page"),
