@@ -41,7 +41,7 @@ from evenhand.profiles import (
     support_of_histogram,
     tilt_request,
 )
-from evenhand.profiles.tilt import STEPS
+from evenhand.profiles.location import STEPS
 from evenhand.tables import Grid
 
 Array = npt.NDArray[np.float64]

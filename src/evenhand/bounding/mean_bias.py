@@ -4,7 +4,7 @@ A bound moves weight from busy users to others, and clipping around a centre cut
 depends on four things that are not released exactly, and for each of them on a list of possibilities:
 
 - how many users have how many rows, those too few to be seen included (`population/tables.py`; public under values);
-- how user means lie around the centre (`profiles/mean_shapes.py`);
+- how user means lie around the centre (`profiles/location.py`);
 - how far busy users differ: a user's mean grows by κ·τ with each standard deviation of the logarithm of the number of rows, τ being the
   standard deviation of user means. Beforehand κ is about ± 0.25 (`mean_evidence.py`);
 - whether busy users vary less, as chance in a user's own rows does, or more (`OWN`).
@@ -29,7 +29,7 @@ from evenhand.bounding.located_mean import LocatedMean
 from evenhand.bounding.strategy import Strategy
 from evenhand.bounding.user_lists import Sizes
 from evenhand.profiles import Array, MeanShapes, evenly
-from evenhand.profiles.tilt import STEPS, TiltRequest
+from evenhand.profiles.location import STEPS, TiltRequest
 from evenhand.tables import Grid
 
 OWN = (1.0, 0.4, 2.0)

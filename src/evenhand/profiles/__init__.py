@@ -21,11 +21,18 @@ from evenhand.profiles.centre import FIRST as FIRST_LOOK
 from evenhand.profiles.centre import NARROWEST, Look, look_around
 from evenhand.profiles.counting import exact_sizes, or_one, public_sizes, users_by_bucket, users_by_place
 from evenhand.profiles.extent import CELLS, Extent, Given, extent_of
-from evenhand.profiles.location import Location, LocationRequest, locate, location_request
-from evenhand.profiles.mean_shapes import MeanShapes, mean_shapes
+from evenhand.profiles.location import (
+    Location,
+    LocationRequest,
+    MeanShapes,
+    TiltRequest,
+    locate,
+    location_request,
+    mean_shapes,
+    tilt_request,
+)
 from evenhand.profiles.profile import ONE_ROW_EACH, Basis, Profile
 from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
-from evenhand.profiles.tilt import TiltRequest, tilt_request
 from evenhand.profiles.wanted import Histogram, Order, Wanted, buy, over
 
 __all__ = [

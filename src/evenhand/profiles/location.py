@@ -10,19 +10,28 @@ Only users with many rows are in it: their means have the least sampling error, 
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.guarantee import Relation, split
+from evenhand.population import evenly
 from evenhand.population.support import Array, Support
 from evenhand.profiles.counting import users_by_place
 from evenhand.release import Measurement
 from evenhand.tables import Table
 from evenhand.tables.expressions import Rows
+from evenhand.tables.summaries import exact_sum
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _EVIDENCE = 100  # users × ε that the histogram should hold to find the centre
 LOCATION_SHARES = (0.08, 0.25)
@@ -178,3 +187,224 @@ def _shortest(counts: Array, wanted: float, caution: float) -> tuple[int, int]:
             first = int(runs.argmax())
             return first, first + width
     return 0, len(counts)
+
+
+_WIDTHS = (0.1, 0.2, 0.35, 0.55, 0.85, 1.3, 2.0, 3.2)  # of a side, in radii of the run that holds most users
+_CENTRES = np.linspace(-1.0, 1.0, 9)  # of the curve, likewise
+_TAILS = (2.0, 1.0, 0.6, 0.4)  # exponent of the distance in the logarithm of the density
+_BETA = (0.3, 0.6, 1.0, 2.0)  # exponents of beta laws over the whole range: users at both ends, at one end, anywhere
+_LOG_WIDTHS = (0.3, 0.5, 0.8, 1.2, 1.7)  # standard deviations of the logarithm
+_KEPT = 48  # curves that may have users far away besides
+_FAR = {
+    0.002: 0.1,
+    0.01: 0.1,
+    0.04: 0.1,
+    0.12: 0.1,
+}  # the part of the users who lie far away, and how likely that is beforehand
+_FALLS = (0.0, 1.5, 3.0)  # with which power of the distance their density falls
+_ONE_SIDED = 1.0  # standard deviation of the logarithm of one side's width over the other's, beforehand
+_TOLERANCE = 0.15  # by which a curve may miss a count, besides noise and chance
+_LUMP = 4.0  # scales of the noise, besides the logarithm of the number of bins, that a count has to lie above a curve: by chance one time in a hundred
+_FINE = 192  # points of a curve, at least
+_CURVES = 4  # that stand for all
+_HEAVIER = {0: 0.5, 1: 0.25, -1: 0.25}  # on which side the tail is heavier than a curve says, and how likely that is
+_STRETCHED = np.array([2.0, 1.5, 1.2])  # by how much, from the outermost point on
+_PARTS = np.array([0.001, 0.005, 0.02, 0.05, 0.12, 0.3, 0.5])
+_EDGES = np.concatenate([[0.0], _PARTS, 1 - _PARTS[-2::-1], [1.0]])  # of the users that a point stands for
+
+
+@dataclass(frozen=True)
+class MeanShapes:
+    """Curves of how far user means lie from a centre, as parts of the value range.
+
+    Args:
+        offsets: by curve, points (negative below the centre).
+        weights: by curve, the part of the users that a point stands for.
+        likely: how much each curve is believed in.
+        doubt: standard deviation of what is not known about the mean of the offsets.
+    """
+
+    offsets: Array
+    weights: Array
+    likely: Array
+    doubt: float
+
+
+@np.errstate(all="ignore")  # a warning would show what was released
+def mean_shapes(request: LocationRequest, counts: npt.ArrayLike, location: Location, moves: int) -> MeanShapes:
+    """The family behind a noisy histogram of user means, around the centre of ``location``.
+
+    Guarantee: reads the noisy counts only.
+    """
+    noisy = np.asarray(counts, dtype=np.float64)
+    bins, scale, people = len(noisy), moves / float(request.epsilon), max(request.expected, 1.0)
+    fine = max(1, -(-_FINE // bins))
+    places = (np.arange(bins * fine) + 0.5) / (bins * fine)
+    radius = max(location.radius, 0.5 / bins)
+    middle, left, right, power = (
+        grid.reshape(-1, 1)
+        for grid in np.meshgrid(
+            location.centre + radius * _CENTRES, *[radius * np.array(_WIDTHS)] * 2, _TAILS, indexing="ij"
+        )
+    )
+    humps = np.exp(-(np.abs((places - middle) / np.where(places < middle, left, right)) ** power))
+    first, last = (grid.reshape(-1, 1) for grid in np.meshgrid(_BETA, _BETA, indexing="ij"))
+    curves = np.concatenate(
+        [
+            humps,
+            places ** (first - 1) * (1 - places) ** (last - 1),
+            _log_normal(places, location.centre + radius * _CENTRES),
+            _log_normal(1 - places, 1 - location.centre - radius * _CENTRES),
+        ]
+    )
+    curves = np.maximum(curves / np.maximum(curves.sum(axis=1, keepdims=True), 1e-300), 1e-12)  # nowhere impossible
+    offsets = places - location.centre
+
+    def explained(curves: Array) -> tuple[Array, Array, Array]:
+        """Users in each bin, the variance of what else may be in it, and how well that explains the counts."""
+        users = people * curves.reshape(len(curves), bins, fine).sum(axis=2)
+        chance = (_TOLERANCE * users) ** 2 + users
+        spread = np.sqrt(scale**2 + chance / 2)
+        return users, chance, -(np.abs(noisy - users) / spread + np.log(spread)).sum(axis=1)
+
+    evidence = explained(curves)[2]
+    evidence[: len(humps)] -= (np.log(left / right).ravel() / _ONE_SIDED) ** 2 / 2
+    chosen = evenly(curves @ (offsets * np.abs(offsets)), np.exp(evidence - evidence.max()), _KEPT)
+    curves, before = _with_far(curves[chosen], offsets, radius)
+    users, chance, evidence = explained(curves)
+    weights = before * np.exp(evidence - evidence.max())
+    chosen = evenly(curves @ (offsets * np.abs(offsets)), weights, _CURVES)
+    curves, users = curves[chosen], users[chosen]
+    # Users of a few rows each lie in lumps, which no curve has: where a count stands out from a curve, it is believed.
+    unusual = np.full(bins, (_LUMP + math.log(bins)) * scale)
+    if request.shares:
+        unusual[[0, -1]] = 0.0
+    lumps = np.maximum(noisy - users - unusual, 0.0)
+    chance = chance[chosen] + users.var(axis=0) + lumps**2
+    seen = np.maximum(users + chance / (chance + 2 * scale**2) * (noisy - users), 0.0)
+    curves *= np.repeat(seen / np.maximum(users, 1e-12), fine, axis=1)
+    curves /= curves.sum(axis=1, keepdims=True)
+    near = offsets[np.abs(offsets) < 3 * radius]
+    # Laplace noise on the bins in which users are looked for, and the chance that is in their means.
+    noise = scale * math.sqrt(2 * float(near @ near) / fine)
+    doubt = math.hypot(noise, radius * math.sqrt(people)) / people
+    points, weights = _points(curves, offsets)
+    points, likely = _with_tails(points)
+    return MeanShapes(points, np.tile(weights, (len(_HEAVIER), 1)), likely, min(doubt, radius))
+
+
+def _with_far(curves: Array, offsets: Array, radius: float) -> tuple[Array, Array]:
+    """Curves as they are and with a few users far away, on one side or both, and how likely each is beforehand.
+
+    Bins far away hold few users each, none of which stands out: only together do they show that most users being near zero does not
+    keep a few in a hundred from lying anywhere (claims, spending, visits).
+    """
+    found, before, distance = [curves], [1 - sum(_FAR.values())], np.maximum(np.abs(offsets) / radius, 1.0)
+    sides = [side for side in (offsets > radius, offsets < -radius, np.abs(offsets) > radius) if side.any()]
+    for side in sides:
+        for fall in _FALLS:
+            far = side * distance**-fall
+            for part, likely in _FAR.items():
+                found.append((1 - part) * curves + part * far / far.sum())
+                before.append(likely / len(sides) / len(_FALLS))
+    return np.concatenate(found), np.repeat(before, len(curves))
+
+
+def _log_normal(places: Array, middles: Array) -> Array:
+    """Curves whose logarithm is normal, from one end of the range: amounts that are mostly small and at times very large."""
+    middle, width = (grid.reshape(-1, 1) for grid in np.meshgrid(middles[middles > 0], _LOG_WIDTHS, indexing="ij"))
+    found: Array = np.exp(-((np.log(places / middle) / width) ** 2) / 2) / places
+    return found
+
+
+def _with_tails(points: Array) -> tuple[Array, Array]:
+    """Each curve as it is, and with a heavier tail on either side: few users are there, so the counts can't tell."""
+    found = []
+    for side in _HEAVIER:
+        stretched = points.copy()
+        if side:
+            stretched[:, ::-side][:, : len(_STRETCHED)] *= _STRETCHED
+        found.append(stretched)
+    return np.concatenate(found), np.repeat([*_HEAVIER.values()], len(points)) / len(points)
+
+
+def _points(curves: Array, offsets: Array) -> tuple[Array, Array]:
+    """A few points for each curve, more of them in its tails: the means of parts of its users."""
+    ends = np.concatenate([np.zeros((len(curves), 1)), np.cumsum(curves, axis=1)], axis=1)
+    moments = np.concatenate([np.zeros((len(curves), 1)), np.cumsum(curves * offsets, axis=1)], axis=1)
+    first = np.array([np.interp(_EDGES, end, moment) for end, moment in zip(ends, moments, strict=True)])
+    weights = np.diff(_EDGES)
+    return np.diff(first, axis=1) / weights, np.broadcast_to(weights, (len(curves), len(weights)))
+
+
+STEPS = 1024
+"""Integers between the centre and the reach."""
+
+_TILT_PARTS = (0.4, 0.15, 0.05, 0.02, 0.007, 0.0025)  # of the users, those with most rows: where classes begin
+_REACH = 2.0  # in radii of the run that holds most users
+_TILT_EVIDENCE = 400.0  # users × ε that make the correlation with rows known to about a twentieth; more buys little
+_LEAST = 12.0  # users × ε below which it says nothing
+TILT_SHARES = (0.01, 0.03)
+"""The least and the largest part of what is left of ε that is spent on it: where people are many, on the few that are busiest."""
+
+
+@dataclass(frozen=True)
+class TiltRequest:
+    """Sums of distances to buy.
+
+    Args:
+        epsilon: what they cost.
+        starts: the least number of rows of a user of each class, increasing from 1.
+        centre: as a part of the value range.
+        reach: how far from it a user's mean counts in full, likewise.
+    """
+
+    epsilon: Decimal
+    starts: tuple[int, ...]
+    centre: float
+    reach: float
+
+    def of(self, table: Table, users: Rows, width: int) -> Measurement:
+        """The distances of users by class: each user adds at most `STEPS` either way to one of the sums, whatever the arithmetic does.
+
+        Args:
+            table: of the users.
+            users: one row per user: ``rows`` and ``above_0``, their sum in steps above the lower bound.
+            width: steps between the bounds.
+        """
+        import ibis
+
+        one, zero = ibis.literal(1, "int64"), ibis.literal(0, "int64")
+        later = [(users.rows >= start).ifelse(one, zero) for start in self.starts[1:]]
+        position = users.above_0.cast("float64") / (users.rows.cast("float64") * float(width))
+        distance = ((position - self.centre) * (STEPS / self.reach)).floor().cast("int64")
+        placed = users.select(
+            place=functools.reduce(operator.add, later),
+            distance=ibis.least(ibis.greatest(distance, -STEPS), STEPS),
+        )
+        added = placed.group_by("place").aggregate(total=exact_sum(table, placed.distance))
+
+        def sums(found: pa.Table) -> list[int]:
+            by_class = dict(zip(found["place"].to_pylist(), found["total"].to_pylist(), strict=True))
+            return [int(by_class.get(index) or 0) for index in range(len(self.starts))]
+
+        moved = STEPS * table.relation.moves
+        return Measurement(lambda: table.engine.fetch(added).map(sums), l1=moved, l2_squared=moved**2)
+
+
+def tilt_request(support: Support, location: Location, epsilon: Decimal, relation: Relation) -> TiltRequest | None:
+    """The sums worth buying; None if there are too few users for them to say anything, or all have about as many rows.
+
+    Args:
+        support: users by number of rows, public or bought.
+        location: where their means lie.
+        epsilon: what is left.
+        relation: decides how far one user moves a sum.
+    """
+    people = max(support.people, 1.0)
+    share = min(max(_TILT_EVIDENCE * relation.moves / (people * float(epsilon)), TILT_SHARES[0]), TILT_SHARES[1])
+    starts = sorted({1, *(support.heaviest(part * people)[0] for part in _TILT_PARTS)})
+    if people * float(epsilon) * share < _LEAST * relation.moves or len(starts) < 2:
+        return None
+    part, _ = split(epsilon, round(share, 5))
+    return TiltRequest(part, tuple(starts), location.centre, _REACH * location.radius)
