@@ -21,17 +21,18 @@ from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curv
 from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
-from evenhand.bounding.lost_by_group import GroupLosses, losses_by_group
-from evenhand.bounding.lost_over_groups import (
+from evenhand.bounding.lost_by_group import (
     NOT_KNOWN,
     ONCE_EACH,
     Breadth,
+    GroupLosses,
     Lost,
+    MovedWeight,
     breadth_of_rows,
     fitted_breadths,
+    losses_by_group,
 )
 from evenhand.bounding.mean_bias import MeanBelief, Tilt, with_belief
-from evenhand.bounding.moved_weight import MovedWeight
 from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.over_groups import (
     GroupBound,

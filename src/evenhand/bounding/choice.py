@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from evenhand.bounding.busy_users import BusyUsers
-from evenhand.bounding.lost_over_groups import Lost
-from evenhand.bounding.moved_weight import MovedWeight
+from evenhand.bounding.lost_by_group import Lost, MovedWeight
 from evenhand.bounding.strategy import Strategy
 from evenhand.profiles import CutTotal
 from evenhand.release import Bounding, Error

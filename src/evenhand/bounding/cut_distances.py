@@ -17,9 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.bounding.lost_by_group import HETEROGENEITY
-from evenhand.bounding.lost_over_groups import NOT_KNOWN, Lost
-from evenhand.bounding.moved_weight import FARTHEST, likely_root_mean_square
+from evenhand.bounding.lost_by_group import FARTHEST, HETEROGENEITY, NOT_KNOWN, Lost, likely_root_mean_square
 from evenhand.population import Array, Buckets, Population, Support, evenly
 from evenhand.population.occupied import CAUTIOUS, highest_occupied, last_occupied
 

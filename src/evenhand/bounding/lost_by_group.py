@@ -12,13 +12,15 @@ Both are taken to be log-normal. All of it is post-processing: it reads released
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
-from evenhand.bounding.lost_over_groups import Lost
-from evenhand.profiles import Array
+from evenhand.bounding.over_groups import concentration, finely
+from evenhand.population import Population, Support
+from evenhand.profiles import Array, Histogram
 
 HETEROGENEITY = 0.4
 """A prior: how much groups differ in their heavy users' share of what they hold, as a standard deviation over the mean."""
@@ -154,3 +156,171 @@ def _quantiles(values: Array, weights: Array, levels: Array) -> Array:
     reached = np.cumsum(mass, axis=1)
     reached = (reached - mass / 2) / reached[:, -1:]
     return np.stack([np.interp(levels, reached[row], ordered[row]) for row in range(len(values))])
+
+
+_POINTS = (np.arange(4) + 0.5) / 4  # of a bucket, that stand for its users
+_TOLERANCE = 0.15  # a prior: by which users per bucket of L2 norms may miss what L1 norms say: one breadth for all is a rough model
+_FITTED = 4  # breadths that are kept; more differ little
+
+
+@dataclass(frozen=True)
+class Breadth:
+    """How what a user adds spreads over groups.
+
+    Args:
+        weight: how much it is believed in.
+        unit: what one row adds.
+        concentration: Σ of the squared shares of a heavy user's groups: 1 if all is in one group.
+    """
+
+    weight: float
+    unit: float
+    concentration: float
+
+    def groups(self, added: Array) -> Array:
+        """In how many groups a user is who adds so much."""
+        result: Array = 1 / np.minimum(self.unit / added + self.concentration, 1.0)
+        return result
+
+    def l2(self, added: Array) -> Array:
+        """Their L2 norm."""
+        result: Array = added / np.sqrt(self.groups(added))
+        return result
+
+    def added(self, l2: Array) -> Array:
+        """How much a user with this L2 norm adds."""
+        root = np.sqrt(self.unit**2 + 4 * self.concentration * l2**2)
+        result: Array = np.maximum(2 * l2**2 / (self.unit + root), l2)
+        return result
+
+
+ONCE_EACH = (Breadth(1.0, 1.0, 0.0),)
+"""A user counts once in each of v groups."""
+
+NOT_KNOWN = (Breadth(0.5, 1.0, 1.0), Breadth(0.5, 1.0, 0.05))
+"""A prior, where nothing was bought that tells: half of all tables are like home towns, one group per user, half like films,
+with about twenty groups of a heavy user that count."""
+
+
+def breadth_of_rows(groups: int, unit: float) -> tuple[Breadth, ...]:
+    """If users' rows spread over the groups as all rows do together: for profiles that count rows only."""
+    return (Breadth(1.0, unit, min(concentration(groups) / groups, 1.0)),)
+
+
+def fitted_breadths(l1: Support, l2: Histogram, groups: int) -> tuple[Breadth, ...]:
+    """The breadths that explain a noisy histogram of L2 norms best, given users by L1 norm."""
+    sizes, users = finely(l1)
+    noisy, edges = np.asarray(l2.counts, dtype=np.float64)[1:], np.array(l2.buckets.edges, dtype=np.float64)
+    unit, scale = l2.buckets.unit, 1 / l2.epsilon
+    units = [1.0] if unit == 1 else (unit * np.geomspace(1e-5, 1, 16)).tolist()
+    # In a panel everybody has one row in each group, however many: nothing is concentrated.
+    found = [Breadth(1.0, one, c) for one in units for c in (0.0, *np.geomspace(1 / groups, 1, 10).tolist())]
+    evidence = []
+    for breadth in found:
+        places = np.searchsorted(edges, np.maximum(breadth.l2(sizes) * (1 - 1e-6), 0.5)) - 1
+        expected = np.bincount(np.clip(places, 0, len(noisy) - 1), weights=users, minlength=len(noisy))
+        spread = np.sqrt(scale**2 + (_TOLERANCE * expected) ** 2 / 2 + expected / 2)
+        evidence.append(-float((np.abs(noisy - expected) / spread + np.log(spread)).sum()))
+    best = np.argsort(evidence)[::-1][:_FITTED]
+    weights = np.exp(np.array(evidence)[best] - max(evidence))
+    return tuple(
+        Breadth(weight, found[place].unit, found[place].concentration)
+        for place, weight in zip(best.tolist(), (weights / weights.sum()).tolist(), strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Plausible outcomes of what was lost, in the unit of the norm.
+
+    Args:
+        weights: of the outcomes; they add up to 1.
+        total: what was lost in all groups together.
+        kept: what was left.
+        squares: Σ of the squared losses of single users.
+        per_group: the same, each divided by the user's number of groups.
+    """
+
+    weights: Array
+    total: Array
+    kept: Array
+    squares: Array
+    per_group: Array
+
+    @classmethod
+    def of(
+        cls, people: Population, breadths: Sequence[Breadth], bound: float, gaussian: bool, of_l2: bool = False
+    ) -> Lost:
+        """What a bound on the L1 norm, or the L2 norm, takes; ``of_l2``, if the tables are themselves of L2 norms."""
+        outcomes = []
+        low, high = np.maximum(people.lows - 0.5, 1e-9), np.maximum(people.highs, people.sizes)
+        low = np.where(people.highs <= people.lows, people.sizes, low)
+        sizes = low[:, None] * (high / low)[:, None] ** _POINTS
+        for breadth in breadths:
+            added = breadth.added(sizes) if of_l2 else sizes
+            norm = breadth.l2(added) if gaussian else added
+            lost = added * np.maximum(1 - bound / norm, 0.0)
+            each = (lost, added - lost, lost**2, lost**2 / breadth.groups(added))
+            outcomes.append((people.weights * breadth.weight, *(people.users @ one.mean(axis=1) for one in each)))
+        weights, total, kept, squares, inside = (np.concatenate(column) for column in zip(*outcomes, strict=True))
+        return cls(weights / weights.sum(), total, kept, squares, inside)
+
+    def of_total(self, kept: float) -> Lost:
+        """If ``kept`` was left of some groups, or of more users, who lost the same part of what they have."""
+        times = kept / np.maximum(self.kept, 1e-9)
+        return Lost(self.weights, self.total * times, self.kept * times, self.squares * times, self.per_group * times)
+
+
+USERS_DIFFER = 0.1
+"""τ, a prior: the standard deviation of users' means. Ratings from ½ to 5 have 0.45, a tenth of their range."""
+
+BUSY_DIFFER = 1 / 40
+"""ρτ, a prior: how far busy users differ from others. Ratings, purchases and book ratings show up to a fortieth of the range."""
+
+_LIKELY = 0.9
+"""The quantile at which the largest outcomes count: as for totals (`TRIMMED`), nothing guards against a single giant."""
+
+FARTHEST = 0.5
+"""Of the range, by which a bound may move an average at most: further, the interval is as wide as the range."""
+
+GROUPS = 2.0
+"""A prior: the harmonic mean of a user's number of groups. In more groups a user has fewer rows in each."""
+
+
+@dataclass(frozen=True)
+class MovedWeight:
+    """What a bound on the rows of users does to averages by group.
+
+    Args:
+        among_few: Σ(q' − r)² over all users.
+        chi: χ.
+    """
+
+    among_few: float
+    chi: float
+
+    @classmethod
+    def of(cls, rows: Population, bound: float) -> MovedWeight:
+        """If a user's rows of all groups together may count as ``bound``; rows as they are public, or as plausible."""
+        sizes, weights = rows.sizes, np.minimum(rows.sizes, bound)
+        terms = (sizes, weights, sizes**2, weights**2, sizes * weights, weights**2 / sizes)
+        sums, beliefs = [rows.users @ term for term in terms], rows.weights
+        real, bounded = np.maximum(sums[0], 1e-9), np.maximum(sums[1], 1e-9)
+        few = sums[3] / bounded**2 - 2 * sums[4] / (bounded * real) + sums[2] / real**2
+        chi = np.sqrt(np.maximum(real * sums[5] / bounded**2 - 1, 0.0))
+        among_few = likely_root_mean_square(np.sqrt(np.maximum(few, 0.0)), beliefs) ** 2
+        return cls(among_few, likely_root_mean_square(chi, beliefs))
+
+    def deviation(self, shares: Array) -> Array:
+        """For groups with these shares of all rows: how far the bound moves their average, as a part of the range."""
+        few = USERS_DIFFER**2 * self.among_few / (GROUPS * np.maximum(shares, 1e-9))
+        result: Array = np.minimum(np.sqrt(few + (BUSY_DIFFER * self.chi) ** 2), FARTHEST)
+        return result
+
+
+def likely_root_mean_square(values: Array, weights: Array) -> float:
+    """Over plausible outcomes; the largest count as if they were at a quantile, so that one giant does not decide."""
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    limit = values[order][min(int(np.searchsorted(reached, _LIKELY * reached[-1])), len(values) - 1)]
+    return float(np.sqrt(weights @ np.minimum(values, limit) ** 2 / weights.sum()))
