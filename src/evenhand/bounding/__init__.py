@@ -18,7 +18,6 @@ from evenhand.bounding.cut_distances import (
     typical_groups,
 )
 from evenhand.bounding.forecasts import HETEROGENEITY, ROW_SD, Assumptions, Curve, Question
-from evenhand.bounding.group_sizes import GroupSizes
 from evenhand.bounding.listing import STRATEGIES, named, offered_names, parse_bounding, register, same_name
 from evenhand.bounding.located_mean import ROWS_SHARE, LocatedMean
 from evenhand.bounding.lost_by_group import (
@@ -37,6 +36,8 @@ from evenhand.bounding.norm_clip import NormClip
 from evenhand.bounding.over_groups import (
     GroupBound,
     GroupCurve,
+    GroupSizes,
+    Sizes,
     best_bound,
     concentration,
     finely,
@@ -49,7 +50,6 @@ from evenhand.bounding.shrinkage import shrunken_ratios, shrunken_steps
 from evenhand.bounding.smooth_weights import SmoothWeights, choose_smooth, smooth_bound, weight_for_average
 from evenhand.bounding.strategy import LARGEST_AMOUNT, Norm, Strategy
 from evenhand.bounding.total_cap import TotalCap, believed_cap
-from evenhand.bounding.user_lists import Sizes
 
 __all__ = [
     "HETEROGENEITY",

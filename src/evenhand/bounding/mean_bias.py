@@ -26,8 +26,8 @@ import numpy as np
 from evenhand.bounding.choice import Choice
 from evenhand.bounding.forecasts import ROW_SD, USUAL_SPREAD, USUAL_TILT
 from evenhand.bounding.located_mean import LocatedMean
+from evenhand.bounding.over_groups import Sizes
 from evenhand.bounding.strategy import Strategy
-from evenhand.bounding.user_lists import Sizes
 from evenhand.profiles import Array, MeanShapes, evenly
 from evenhand.profiles.location import STEPS, TiltRequest
 from evenhand.tables import Grid
