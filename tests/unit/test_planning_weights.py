@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.bounding import BusyUsers, Family, bound_for_quantiles, smooth_bound
+from evenhand.bounding.busy_users import Belief
 from evenhand.bounding.centred_interval import centred_bound
-from evenhand.bounding.rank_belief import Belief
 from evenhand.bounding.row_limit import row_limit_bound, row_limit_variance
 from evenhand.bounding.smooth_weights import smooth_variance
 from evenhand.planning import plan

@@ -14,6 +14,7 @@ for this are chosen together, by the least expected error.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +22,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from evenhand.bounding.hidden_crowds import FarUsers
-from evenhand.bounding.rank_belief import PRIOR, Belief, Shift, equally_likely
 from evenhand.population import Array, Population, Support
 from evenhand.population.priors import TRIMMED
 
@@ -304,3 +303,175 @@ def bound_for_quantiles(
 def _doubted(lost: Array, weights: Array) -> tuple[float, ...]:
     """Equally likely values, with `TAIL_DOUBT`."""
     return tuple((equally_likely(lost, weights, 20)[:, None] * _DOUBTS).ravel().tolist())
+
+
+_CROWD = 0.1
+"""Prior: that there is a crowd of busy users whom no curve through the profile knows."""
+_PEOPLE = np.geomspace(0.5, 16.0, 11)  # of the crowd, in standard deviations of the noise: fewer can't be seen
+_FEWEST = 10.0  # people: fewer are no crowd but giants, whom no interval holds
+_ROWS, _ROWS_WEIGHTS = np.array([2.0, 8.0, 32.0]), np.array([0.5, 0.3, 0.2])
+"""Rows of each, as multiples of those from which a user is far above the bound; prior."""
+_TOLERANCE = 0.35  # by which the users far above the bound may be more or fewer than a member says
+
+_HIDDEN_CROWDS_FARTHEST = 0.15
+"""How far a rank moves for each standard deviation that is lost, at most: r of 0.3 at the median. A crowd moves no rank by more than its part of all rows."""
+
+
+@dataclass(frozen=True)
+class FarUsers:
+    """Users far above a bound, by member of a family; and how busy rows are, in logarithms of their user's number of rows.
+
+    Args:
+        bound: rows that a user counts for.
+        least: rows from which a user is far above it.
+        users: far above the bound.
+        weights: of the members.
+        rows: of all users together.
+        busy: the sum of the logarithms over all rows.
+        kept: weighted rows.
+        kept_busy: the sum over these.
+        activity: how many users there are, and the mean and standard deviation of their logarithms.
+        measured: whether users can be compared by how busy they are, so that the unit is that standard deviation.
+    """
+
+    bound: float
+    least: float
+    users: Array
+    weights: Array
+    rows: Array
+    busy: Array
+    kept: Array
+    kept_busy: Array
+    activity: tuple[float, float, float]
+    measured: bool
+
+    def lost(self, people: Array | float = 0.0, rows: Array | float = 1.0) -> Array:
+        """How much busier all rows are than the weighted ones, with so many people more, of so many rows each."""
+        activity = np.log(rows)
+        every = (self.busy + people * rows * activity) / (self.rows + people * rows)
+        weighted = (self.kept_busy + people * self.bound * activity) / (self.kept + people * self.bound)
+        return np.asarray(every - weighted)
+
+    def _unit(self, people: Array, rows: Array) -> Array:
+        """The standard deviation of the logarithms; with the crowd, unless r is measured without it: where all others are alike, it would be next to nothing."""
+        users, middle, spread = self.activity
+        part = 0.0 * people if self.measured else people / (users + people)
+        return np.asarray(np.sqrt((1 - part) * (spread**2 + part * (np.log(rows) - middle) ** 2)))
+
+    def given(self, measured: float, deviation: float) -> tuple[Array, Array]:
+        """The same in standard deviations, with weights, by member and crowd, once the number of users far above the bound was measured.
+
+        Args:
+            measured: with noise.
+            deviation: the standard deviation of the noise.
+        """
+        people = np.concatenate([[0.0], np.repeat(_PEOPLE * deviation, len(_ROWS))])[:, None]
+        rows = np.concatenate([[1.0], np.tile(_ROWS * self.least, len(_PEOPLE))])[:, None]
+        prior = np.concatenate([[1 - _CROWD], np.tile(_CROWD / len(_PEOPLE) * _ROWS_WEIGHTS, len(_PEOPLE))])[:, None]
+        prior = np.where((people > 0) & (people < _FEWEST), 0.0, prior)
+        variance = deviation**2 + people + self.users + (_TOLERANCE * self.users) ** 2
+        # Near the middle as a normal variable, far out as a Laplace variable.
+        logs = -np.sqrt(1 + 2 * (measured - self.users - people) ** 2 / variance) - np.log(variance) / 2
+        beforehand = prior * self.weights
+        logs = np.where(beforehand > 0, logs + np.log(np.maximum(beforehand, 1e-300)), -np.inf)
+        weights = np.exp(logs - logs.max())
+        lost = self.lost(people, rows) / np.maximum(self._unit(people, rows), 1e-12)
+        theirs = people * rows / (self.rows + people * rows)
+        without = self.lost() / max(self.activity[2], 1e-12)
+        return np.minimum(lost, without + theirs / _HIDDEN_CROWDS_FARTHEST).ravel(), (weights / weights.sum()).ravel()
+
+
+PRIOR = ((0.4, 0.01), (0.35, 0.07), (0.25, 0.2))
+"""Prior of r, weights and standard deviations. Where a part p of the variance of ``1{x ≤ v}`` lies between users whose means correlate with their activity by ρ, r
+is about ρ√p. Real tables showed ρ from 0.02 to 0.34 and p from a few percent to a third: mostly next to nothing, often 0.07, at times
+0.2."""
+
+CONFIDENCE = 0.95
+
+_STEPS = np.linspace(-3.0, 3.0, 25)
+_STEP_WEIGHTS = np.exp(-(_STEPS**2) / 2) / np.exp(-(_STEPS**2) / 2).sum()
+"""A normal distribution as a list."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A distribution of r: values with weights, which add up to 1."""
+
+    values: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, parts: tuple[tuple[float, float, float], ...]) -> Belief:
+        """A mixture of normal distributions: their weights, means and standard deviations."""
+        values = np.concatenate([mean + deviation * _STEPS for _, mean, deviation in parts])
+        weights = np.concatenate([weight * _STEP_WEIGHTS for weight, _, _ in parts])
+        return cls(values, weights / weights.sum())
+
+    @classmethod
+    @functools.cache
+    def beforehand(cls) -> Belief:
+        """Where nothing was measured."""
+        return cls.of(tuple((weight, 0.0, deviation) for weight, deviation in PRIOR))
+
+    @classmethod
+    def after(cls, value: float, error: float) -> Belief:
+        """Given a measurement with a normal error: the rule of Bayes for each part of `PRIOR`."""
+        variances = [deviation**2 + error**2 for _, deviation in PRIOR]
+        logs = [
+            math.log(weight) - value**2 / 2 / variance - math.log(variance) / 2
+            for (weight, _), variance in zip(PRIOR, variances, strict=True)
+        ]
+        return cls.of(
+            tuple(
+                (math.exp(one - max(logs)), value * deviation**2 / variance, deviation * error / math.sqrt(variance))
+                for one, (_, deviation), variance in zip(logs, PRIOR, variances, strict=True)
+            )
+        )
+
+    @property
+    def mean(self) -> float:
+        """What is expected."""
+        return float(self.weights @ self.values)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How far the rank of a quantile among weighted rows is from its rank among all rows, as a share of the rows.
+
+    Args:
+        by: as likely too little as too much.
+        below: how far below that it may lie, with `CONFIDENCE` on both sides together.
+        above: how far above.
+    """
+
+    by: float
+    below: float
+    above: float
+
+    @classmethod
+    def of(cls, belief: Belief, lost: Array, spread: float, chance: float) -> Shift:
+        """−r·lost·spread, and chance besides.
+
+        Args:
+            belief: about r.
+            lost: equally likely amounts by which all rows are busier than the weighted ones, in standard deviations of log(rows).
+            spread: √(q(1−q)).
+            chance: the standard deviation of what moves a rank besides, as a multiple of ``spread``.
+        """
+        systematic = -(belief.values[:, None] * lost).ravel()
+        likely = equally_likely(systematic, np.repeat(belief.weights, len(lost)), 100)
+        values = (likely[:, None] + chance * _STEPS).ravel() * spread
+        order = np.argsort(values)
+        reached = np.cumsum(np.tile(_STEP_WEIGHTS / len(likely), len(likely))[order])
+        places = np.searchsorted(reached, np.array([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) * reached[-1])
+        low, high = values[order][np.minimum(places, len(values) - 1)].tolist()
+        by = float(np.median(likely)) * spread
+        return cls(by, max(by - low, 0.0), max(high - by, 0.0))
+
+
+def equally_likely(values: Array, weights: Array, number: int) -> Array:
+    """So many equally likely values that stand for a weighted list."""
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    places = np.searchsorted(reached, (np.arange(number) + 0.5) / number * reached[-1])
+    return np.asarray(values[order][np.minimum(places, len(values) - 1)])
