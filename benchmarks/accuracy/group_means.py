@@ -40,8 +40,7 @@ from evenhand.noise import Gaussian, Laplace
 from evenhand.profiles import Array, Buckets, Support, row_buckets, support_of_histogram
 from evenhand.release import Measurement, Noisy, ResidualMean
 from evenhand.statistics.group_means import GroupMeans
-from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
-from evenhand.statistics.located_groups import _SIZES
+from evenhand.statistics.located_groups import _SIZES, GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.pairs import OCTAVES, ROW
 
 Rng = np.random.Generator

@@ -23,9 +23,8 @@ from evenhand.release import Bounding, Error, Exact, Receipt
 from evenhand.session import Drafts
 from evenhand.statistics import Draft, Mean, Outcome, Request
 from evenhand.statistics.group_means import GroupMeans
-from evenhand.statistics.group_shares import Purse, Shares
 from evenhand.statistics.keys import parse_keys
-from evenhand.statistics.located_groups import LocatedGroups
+from evenhand.statistics.located_groups import LocatedGroups, Purse, Shares
 from evenhand.statistics.pairs import Centres, Pairs
 from evenhand.statistics.part import Part
 from evenhand.statistics.per_row import PerRow

@@ -29,9 +29,8 @@ from evenhand.profiles import Population, Support, row_buckets, support_of_histo
 from evenhand.release import Bounding, Exact, Measurement, Receipt, Scaled, noise_for
 from evenhand.statistics.allocation import Allocation, Mechanism, Share, gaussian_can_win
 from evenhand.statistics.believed_groups import IN_INTERVAL, believed_averages, believed_distances
-from evenhand.statistics.group_shares import GROUPS_SHARE, TOO_ROUGH, Purse, Shares, roughness
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.located_groups import LocatedGroups
+from evenhand.statistics.located_groups import GROUPS_SHARE, TOO_ROUGH, LocatedGroups, Purse, Shares, roughness
 from evenhand.statistics.mean import Mean
 from evenhand.statistics.pairs import PART, Pairs, picked
 from evenhand.statistics.part import Part, Prepared
