@@ -10,9 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.bounding import Lost, Moved, MovedWeight, losses_by_group
+from evenhand.bounding import (
+    NOT_KNOWN,
+    ONCE_EACH,
+    Breadth,
+    Lost,
+    Moved,
+    MovedWeight,
+    Norm,
+    breadth_of_rows,
+    fitted_breadths,
+    losses_by_group,
+)
 from evenhand.pages.numbers import three_digits
-from evenhand.profiles import sure_part
+from evenhand.population import Population, Support
+from evenhand.profiles import Histogram, sure_part
 from evenhand.release import Additive, Believed, Error, Unknown
 from evenhand.release.believed import Beyond, Widened
 from evenhand.release.intervals import Fieller, noise_only
@@ -174,3 +186,38 @@ def of_given_bound(statistic: Statistic, estimates: Sequence[Estimate]) -> list[
     if sign is None and not isinstance(statistic, Mean):
         return list(estimates)
     return [replace(estimate, interval=Unknown(estimate.interval, UNKNOWN, least, most)) for estimate in estimates]
+
+
+def lost_to(
+    bound: float,
+    norm: Norm,
+    unit: float,
+    distinct: bool,
+    supports: Sequence[Support],
+    histograms: Sequence[Histogram],
+    groups: int,
+    rows: bool,
+) -> Lost:
+    """What the bound takes from all groups together.
+
+    Args:
+        bound: in the unit of the norm.
+        norm: that is bounded.
+        unit: what one row adds to it at most.
+        distinct: whether a user counts once in each group.
+        supports: users by each norm.
+        histograms: that they were read from; none if numbers of rows are public.
+        groups: how many.
+        rows: whether a profile was given: it counts rows, over all groups.
+    """
+    breadths: tuple[Breadth, ...] = NOT_KNOWN
+    if distinct:
+        breadths = ONCE_EACH
+    elif rows:
+        breadths = breadth_of_rows(groups, unit)
+    elif len(histograms) > 1:
+        breadths = fitted_breadths(supports[0], histograms[1], groups)
+    if not histograms:
+        return Lost.of(Population.exactly(supports[0]), breadths, bound, gaussian=False)
+    of_l2 = norm.gaussian and len(supports) == 1 and not rows
+    return Lost.of(histograms[0].posterior, breadths, bound, norm.gaussian, of_l2)

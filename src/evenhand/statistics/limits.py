@@ -44,9 +44,9 @@ from evenhand.profiles import (
     users_by_bucket,
 )
 from evenhand.release import Receipt
+from evenhand.statistics.believed_groups import lost_to
 from evenhand.statistics.cells import Cells
 from evenhand.statistics.keys import Keys
-from evenhand.statistics.losing import lost_to
 from evenhand.statistics.request import Request
 from evenhand.statistics.statistic import Statistic
 from evenhand.statistics.sum import Sum
