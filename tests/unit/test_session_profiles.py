@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenhand as eh
-from evenhand.profiles.shelf import Shelf, rows_with
+from evenhand.profiles.wanted import Shelf, rows_with
 
 USERS, ROWS = 3000, 40
 

@@ -32,8 +32,7 @@ from evenhand.profiles.location import (
     tilt_request,
 )
 from evenhand.profiles.profile import ONE_ROW_EACH, Basis, Profile
-from evenhand.profiles.shelf import EVERY_ROW, About, Shelf, rows_with
-from evenhand.profiles.wanted import Histogram, Order, Wanted, buy, over
+from evenhand.profiles.wanted import EVERY_ROW, About, Histogram, Order, Shelf, Wanted, buy, over, rows_with
 
 __all__ = [
     "CELLS",
