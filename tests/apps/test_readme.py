@@ -39,4 +39,4 @@ def test_the_python_of_the_readme_runs(
         exec(compile(block, f"README.md, block {number + 1}", "exec"), names)
     shown = capsys.readouterr().out
     assert "mean of rating" in shown
-    assert "guarantee" in shown
+    assert ".explain() says how it was made" in shown

@@ -26,7 +26,7 @@ COLUMNS = {
 }
 DRAWN = ("row limit", "top", "distinct", "selected")
 """Questions for which rows or groups of a user are drawn: the same only up to chance."""
-VIEWS = ("share", "share, users", "share by")
+VIEWS = ("share", "share, users", "share by", "sql, members")
 """Questions about rows that are computed, which SQLite is not trusted with."""
 ASKS: dict[str, Ask] = {
     name: ask

@@ -243,8 +243,8 @@ def test_releases_by_group_name_the_model_and_keep_the_exact_interval(session: e
     added = release.details["correction"]["added"]["rows"] if corrected else [0.0] * 5
     middle = (exact["rows_low"] + exact["rows_high"]) / 2
     assert (release.value["rows"] - middle).tolist() == pytest.approx(added, abs=1)
-    assert ("was added over all groups" in str(release)) == corrected
-    assert "the interval     covers the noise and what users above the bound lost" in str(release)
+    assert ("was added over all groups" in release.explain()) == corrected
+    assert "the interval     covers the noise and what users above the bound lost" in release.explain()
 
 
 def test_under_a_given_bound_the_interval_is_open_where_it_cuts(session: eh.Session) -> None:

@@ -162,7 +162,7 @@ def test_a_release_with_found_bounds(session: eh.Session) -> None:
     assert (low, high) in ((0, 100), (0, 120))
     assert release.value == pytest.approx(float(np.mean(SHAPES["ages"][0])), abs=1)
     assert release.details["finding"]["epsilon"] == 3
-    assert f"give bounds=(0, {high:g}) to save that" in " ".join(str(release).split())
+    assert f"give bounds=(0, {high:g}) to save that" in " ".join(release.explain().split())
     assert session.ledger.spent.epsilon == 20
     event = session.ledger.events[-1]
     assert event.query["bounds"] == [None, None]

@@ -71,7 +71,7 @@ def check_names(release: Any, session: eh.Session, event: str, paid: Decimal) ->
     data = guarantee.to_dict()
     assert data["earlier"][0]["event"] == event
     assert data["together"]["exact"]["epsilon"] == str(1 + paid)
-    for text in (guarantee.words(), str(release), release.to_html(), json.dumps(release.to_dict())):
+    for text in (guarantee.words(), release.explain(), release.to_html(), json.dumps(release.to_dict())):
         assert f"event {event[:8]}" in " ".join(text.split())
     assert session.ledger.events[-1].guarantee == guarantee
 

@@ -86,7 +86,7 @@ def test_an_empty_release_says_what_would_help_and_never_that_it_is_exact(tmp_pa
     assert len(release.value) == 0
     assert release.error.noise is None
     assert release.error.parts == {}
-    for text in (str(release), release.to_html(), str(release.to_dict())):
+    for text in (release.explain(), release.to_html(), str(release.to_dict())):
         flat = " ".join(text.split())
         assert "no group was shown" in flat
         assert "With twice the epsilon about" in flat

@@ -82,3 +82,13 @@ def test_totals_are_exact_and_in_one_cell_each() -> None:
     for total, cell in zip(found.total, found.cell, strict=True):
         away = sum(abs(total) > end for end in TOTALS)
         assert cell == len(TOTALS) + (away if total >= 0 else -away)
+
+
+@pytest.mark.parametrize("huge", [np.inf, -np.inf, 1e300])
+def test_a_huge_total_beside_tiny_ones_fits_the_grid(tmp_path: Path, huge: float) -> None:
+    """The grid is as fine as the tiny ones need, and the huge one is clamped to it before it is an integer."""
+    people = np.arange(3000)
+    frame = pd.DataFrame({"u": [*people, -1], "x": [*np.full(3000, 1e-6), huge]})
+    with seam.replaced(seam.silent):
+        released = eh.Session(eh.read(frame, user="u"), eh.Ledger(tmp_path / "b.db", epsilon=9)).sum("x", epsilon=1)
+    assert released.value is not None

@@ -16,7 +16,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from evenhand.release.believed import Believed
 from evenhand.release.intervals import Exact, Interval, Scaled, judged, noise_only
@@ -93,6 +92,8 @@ class Released(Law):
 
     def _belief(self, count: int) -> Array:
         """One for all groups of the column, and like that of other columns as far as `ALIKE` says (a Gaussian copula)."""
+        from scipy.special import ndtr, ndtri  # it loads slowly
+
         shared, own = (
             ndtri(_permuted(key, 1, count)[0]) for key in (self.belief, f"{self.event}/{self.column}/belief")
         )

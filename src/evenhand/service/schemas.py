@@ -6,7 +6,7 @@ import builtins
 import inspect
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
@@ -127,7 +127,7 @@ def _models() -> dict[str, Schema]:
     for name, kind in kinds.items():
         signature = inspect.signature(kind)
         given = [one for one in signature.parameters.values() if one.name not in (*KEEPERS, "protects")]
-        parts = _parameters(given, _hints(kind.__init__))
+        parts = _parameters(given, _made_of(kind))
         if "constraint" in parts:
             parts["constraint"] = {"anyOf": [_ref("Constraint"), {"type": "null"}]}
         whole = {
@@ -138,7 +138,7 @@ def _models() -> dict[str, Schema]:
         }
         found[name] = _object(whole, ["ask", "estimator", "label", "features"])
     asked = {one.name: one for one in inspect.signature(search).parameters.values()}
-    parts = _parameters([asked[name] for name in SAID], _hints(search.__init__))
+    parts = _parameters([asked[name] for name in SAID], _made_of(search))
     inner = [{**_ref(f"fit.{name}")} for name in kinds]
     whole = {"ask": {"const": "fit"}, "estimator": {"const": SEARCH}, "label": {**_TEXT, "x-names": "column"}}
     found[SEARCH] = _object({**whole, **parts, "of": {"oneOf": inner}}, ["ask", "estimator", "label", *SAID, "of"])
@@ -234,6 +234,11 @@ def _fields(kind: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401 - a dataclass
     """The fields that make it, each with its type."""
     where = {name: one for one in reversed(kind.__mro__) for name in vars(one).get("__annotations__", ())}
     return [(field, _evaluated(field.type, where[field.name])) for field in fields(kind) if field.init]
+
+
+def _made_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a class
+    """The types of what makes it."""
+    return {field.name: hint for field, hint in _fields(kind)} if is_dataclass(kind) else _hints(kind.__init__)
 
 
 def _hints(function: Any) -> dict[str, Any]:  # noqa: ANN401 - a method

@@ -238,9 +238,10 @@ class OpenTotal:
 
         total = self._total(copy, low, high)
         grid = total.columns[0][1]
-        steps = (users.total * ibis.literal(grid.factor, "float64") + 0.5).floor()
+        # Clamped before they become integers: 64 bits don't hold a huge total on a fine grid, and an engine would raise.
         farthest = ibis.literal(float(CEILING), "float64")
-        steps = ibis.least(ibis.greatest(steps, -farthest), farthest).cast("int64")
+        scaled = users.total * ibis.literal(grid.factor, "float64") + 0.5
+        steps = ibis.least(ibis.greatest(scaled, -farthest), farthest).floor().cast("int64")
         return total, users.select(rows=users.rows, above_0=steps - ibis.least(users.rows, MOST_ROWS) * grid.bottom)
 
 
