@@ -106,7 +106,7 @@ def test_a_group_is_picked_by_its_key(by_group: eh.Release) -> None:
     difference = by_group["a"] - by_group["b"]
     assert difference.value == by_group.value["count"][0] - by_group.value["count"][1]
     assert not difference.grouped
-    assert difference.statistic == "number of rows by g = a - number of rows by g = b"
+    assert difference.statistic == "number of rows by g (a) - number of rows by g (b)"
 
 
 def test_frames_are_aligned_by_key(session: eh.Session, by_group: eh.Release) -> None:

@@ -409,7 +409,7 @@ def _picked(given: Arithmetic, key: Any) -> Release:  # noqa: ANN401 - a column,
             + (f" or the key of a group, such as {', '.join(map(repr, known))}." if known != [()] else ".")
         )
     named = ", ".join(str(cell) for cell in wanted)
-    picked = {name: one.picked(groups.index(wanted), f"{one.words} = {named}") for name, one in columns.items()}
+    picked = {name: one.picked(groups.index(wanted), f"{one.words} ({named})") for name, one in columns.items()}
     return released(given, picked)
 
 
