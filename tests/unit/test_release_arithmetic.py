@@ -73,10 +73,9 @@ def test_one_release_has_one_set_of_draws(spend: eh.Release, visits: eh.Release)
     assert twice.interval() == (visits + visits).interval()
 
 
-def test_two_releases_share_no_noise(session: eh.Session, visits: eh.Release) -> None:
-    again = session.count(epsilon=2)
-    low, high = (visits - again).noise_interval()
-    own = visits.noise_interval()
+def test_two_releases_share_no_noise(session: eh.Session) -> None:
+    one, other = session.users(epsilon=1), session.users(epsilon=1)
+    (low, high), own = (one - other).noise_interval(), one.noise_interval()
     assert 1.2 < (high - low) / (own[1] - own[0]) < 1.6
 
 
