@@ -48,7 +48,7 @@ def by_group(session: eh.Session) -> eh.Release:
     return session.count(by="g", keys=["a", "b"], epsilon=2)
 
 
-def close(one: tuple[float, float], other: tuple[float, float], part: float = 0.03) -> bool:
+def close(one: tuple[float, float], other: tuple[float, float], part: float = 0.1) -> bool:
     """Whether two intervals are the same but for their draws."""
     width = max(other[1] - other[0], 1e-9)
     return all(abs(a - b) < part * width for a, b in zip(one, other, strict=True))
