@@ -28,6 +28,7 @@ from evenhand.bounding.forecasts import ROW_SD, USUAL_SPREAD, USUAL_TILT
 from evenhand.bounding.located_mean import LocatedMean
 from evenhand.bounding.over_groups import Sizes
 from evenhand.bounding.strategy import Strategy
+from evenhand.population.priors import TRIMMED
 from evenhand.profiles import Array, MeanShapes, evenly
 from evenhand.profiles.location import STEPS, TiltRequest
 from evenhand.tables import Grid
@@ -80,11 +81,14 @@ class MeanBelief:
     def expected_square(self) -> float:
         """Of what bounding does, as far as is known before the bounded mean is released; as a part of the range.
 
-        What is expected counts in full. Of the variance around it, which is mostly that of priors and wider than what happens on most tables, a part.
+        What is expected counts in full. Of the variance around it, which is mostly that of priors and wider than what happens on most tables, a part. As
+        wherever a bound is chosen, the largest outcomes don't count: no bound guards against a single giant.
         """
         assert self.shapes is not None  # users were located
         amounts, weights = _located(self, self.shapes)
-        amounts = np.nan_to_num(amounts)
+        order = np.argsort(np.abs(np.nan_to_num(amounts)), kind="stable")
+        amounts, weights = np.nan_to_num(amounts)[order], weights[order] / weights.sum()
+        weights = np.clip(TRIMMED - (np.cumsum(weights) - weights), 0.0, weights)
         mean = float(np.average(amounts, weights=weights))
         return mean**2 + _OF_VARIANCE * float(np.average((amounts - mean) ** 2, weights=weights))
 
