@@ -103,7 +103,9 @@ class Draft:
     foreseen: Callable[[], Mapping[str, Foreseen]] = dict
     units: Mapping[str, str] = field(default_factory=dict)
     additive: tuple[str, ...] = ()
-    finish: Callable[[Release, Outcome], Release] = lambda release, outcome: release
+    finish: Callable[[Release, Outcome], Release] = field(
+        default=lambda release, outcome: release, repr=False, compare=False
+    )
     source: str | None = None
     engine: Engine | None = field(default=None, repr=False, compare=False)
     beforehand: Callable[[], None] | None = field(default=None, repr=False, compare=False)

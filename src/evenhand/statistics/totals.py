@@ -92,10 +92,12 @@ def with_totals(
     cost = first.cost and (
         Cost.approximate(request.epsilon, first.cost.delta) if first.cost.delta else Cost.pure(request.epsilon)
     )
+    guarantee = replace(first.guarantee, epsilon=request.epsilon) if cost else first.guarantee
+    earlier = (purchase for draft in drafts for purchase in draft.guarantee.earlier)  # the total may rest on others
     return replace(
         first,
         statistic=f"{first.statistic}, with totals",
-        guarantee=replace(first.guarantee, epsilon=request.epsilon) if cost else first.guarantee,
+        guarantee=guarantee.resting_on(*earlier),
         cost=cost,
         query={**first.query, "totals": True},
         run=run,
